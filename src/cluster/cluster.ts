@@ -1,0 +1,79 @@
+// The vocabulary that every other folder speaks: what a cluster is, and the ways in that it has.
+// Plain readonly data, no behaviour: sources make it, `plan` settles conflicts in it, outputs carry it out.
+
+/** One Kubernetes cluster behind the gateway. */
+export interface Cluster {
+  readonly name: string;
+  /** Names the cluster where there is no usable SNI: in a PROXY header's TLV or a CONNECT. */
+  readonly id?: string;
+  /** Which source said so: `file`, `kamaji`, … */
+  readonly source: string;
+  /** CIDRs of true clients; absent means anyone, an empty list nobody. */
+  readonly allow?: readonly string[];
+  readonly limits: ClusterLimits;
+  /** An id without a signature is refused. */
+  readonly identityRequired: boolean;
+  readonly routes: readonly Route[];
+}
+
+/** Absent means no limit. */
+export interface ClusterLimits {
+  readonly connections?: number;
+  readonly perSource?: number;
+  readonly newPerSecond?: number;
+}
+
+/** One way in. A cluster has at most one route of each kind. */
+export interface Route {
+  /** `api`, `konnectivity`, `apps-https`, `apps-http`, or a name of the user's own. */
+  readonly kind: string;
+  /** Exact names, or `*.x.y` for exactly one label in front. Lower case, no trailing dot. */
+  readonly hosts: readonly string[];
+  /** Further names that select this route by CONNECT. Lower case, no trailing dot. */
+  readonly connect: readonly string[];
+  /** Taken only when the client offers one of these; empty means always. */
+  readonly alpn: readonly string[];
+  /** Narrows the cluster's list; absent means the cluster's alone. */
+  readonly allow?: readonly string[];
+  /** The header sent to the backend in front of the client's bytes. */
+  readonly proxyProtocol: ProxyProtocol;
+  /** `apps-http` may redirect to https instead of having backends. */
+  readonly redirect: boolean;
+  readonly pool: Pool;
+}
+
+export interface Pool {
+  readonly backends: readonly Backend[];
+  readonly balance: Balance;
+  readonly health: Health;
+}
+
+/** `host:port`; the text is hash key, log field and label. A name is one backend, its addresses alternatives. */
+export interface Backend {
+  readonly text: string;
+  /** IP literal without brackets, or a DNS name. */
+  readonly host: string;
+  readonly port: number;
+}
+
+export interface Health {
+  readonly check: HealthCheck;
+  readonly everyMs: number;
+  readonly timeoutMs: number;
+  readonly rise: number;
+  readonly fall: number;
+  readonly path?: string;
+  readonly serverName?: string;
+}
+
+export const balances = ['source', 'host', 'round-robin', 'least-connections', 'random'] as const;
+export type Balance = (typeof balances)[number];
+
+export const healthChecks = ['tcp', 'tls', 'https', 'http', 'none'] as const;
+export type HealthCheck = (typeof healthChecks)[number];
+
+export const proxyProtocols = ['none', 'v1', 'v2'] as const;
+export type ProxyProtocol = (typeof proxyProtocols)[number];
+
+/** The kinds that causeway.yaml has keys of its own for; any other kind stands under `routes`. */
+export const knownKinds = ['api', 'konnectivity', 'apps-https', 'apps-http'] as const;

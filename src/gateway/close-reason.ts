@@ -1,0 +1,32 @@
+// Why a connection ended: a closed set. The same word is metric label, log field, dashboard column and
+// a row in docs/close-reasons.md. Rows keep the index, so the order is part of the shared-memory layout.
+
+export const closeReasons = [
+  'done',
+  'client-reset',
+  'backend-reset',
+  'idle-timeout',
+  'half-closed-timeout',
+  'drained',
+  'revoked',
+  'no-data',
+  'client-gone',
+  'not-recognized',
+  'hello-timeout',
+  'bad-hello',
+  'no-sni',
+  'unknown-host',
+  'bad-proxy-header',
+  'untrusted-agent',
+  'unknown-cluster',
+  'bad-signature',
+  'not-allowed',
+  'over-limit',
+  'no-backend',
+  'connect-failed',
+  'connect-timeout',
+  'bad-request',
+  'shutdown',
+] as const;
+
+export type CloseReason = (typeof closeReasons)[number];
