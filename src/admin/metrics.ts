@@ -1,0 +1,139 @@
+// /metrics: what the workers counted, read from shared memory when somebody asks, and the process's own figures.
+// Labels are names from the table, never a value that a client chose.
+
+import {
+  collectDefaultMetrics,
+  type Metric,
+  Registry,
+  type RegistryContentType,
+} from '@prometheus-io/client';
+import { closeReasons } from '../gateway/close-reason.ts';
+import type { Gateway } from '../gateway/gateway.ts';
+import {
+  ACTIVE_AT,
+  BYTES_IN_AT,
+  BYTES_OUT_AT,
+  REASONS_AT,
+  SECONDS_AT,
+  SECONDS_SUM_AT,
+  secondsBuckets,
+} from '../gateway/shared-memory.ts';
+import type { Status } from './status.ts';
+
+export interface MetricsView {
+  readonly gateway: Gateway;
+  status(): Status;
+  findings(): ReadonlyMap<string, number>;
+  /** Seconds that each table change took, by bucket as in `secondsBuckets`, and their sum. */
+  readonly applySeconds: Histogram;
+}
+
+/** Counts per bucket (the last is +Inf) and the sum of what was observed. */
+export interface Histogram {
+  readonly counts: readonly number[];
+  readonly sum: number;
+}
+
+interface Value {
+  readonly labels: Record<string, string | number>;
+  readonly value: number;
+  readonly metricName?: string;
+}
+
+export function metricsRegistry(view: MetricsView, contentType: RegistryContentType): Registry {
+  const registry = new Registry(contentType);
+  collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: 20 });
+  for (const metric of families(view)) registry.registerMetric(metric);
+  return registry;
+}
+
+/** A family whose values are computed when asked for. The registry needs no more of a metric than this. */
+function family(name: string, type: string, help: string, values: () => Value[]): Metric<string> {
+  const metric = { name, type, help, get: () => ({ name: metric.name, type, help, values: values() }), reset() {} };
+  return metric as unknown as Metric<string>;
+}
+
+function families(view: MetricsView): Metric<string>[] {
+  const { gateway } = view;
+  const single = (value: number): Value[] => [{ labels: {}, value }];
+  return [
+    family('causeway_connections_total', 'counter', 'Connections that ended, by reason', () =>
+      perRoute(gateway, (labels, get) =>
+        closeReasons.flatMap((reason, index) => {
+          const value = get(REASONS_AT + index);
+          return value === 0 && reason !== 'done' ? [] : [{ labels: { ...labels, reason }, value }];
+        }),
+      ),
+    ),
+    family('causeway_connections_active', 'gauge', 'Connections open now', () =>
+      perRoute(gateway, (labels, get) => (labels.cluster === '' ? [] : [{ labels, value: get(ACTIVE_AT) }])),
+    ),
+    family('causeway_bytes_total', 'counter', 'Bytes moved; in is from the client', () =>
+      perRoute(gateway, (labels, get) => [
+        { labels: { ...labels, direction: 'in' }, value: get(BYTES_IN_AT) },
+        { labels: { ...labels, direction: 'out' }, value: get(BYTES_OUT_AT) },
+      ]),
+    ),
+    family('causeway_hello_seconds', 'histogram', 'Accept until it was known where to', () =>
+      perRoute(gateway, (labels, get) =>
+        labels.cluster === '' ? histogram('causeway_hello_seconds', {}, slotHistogram(get)) : [],
+      ),
+    ),
+    family('causeway_dial_seconds', 'histogram', 'Until a backend was reached', () =>
+      perRoute(gateway, (labels, get) =>
+        labels.cluster === '' ? [] : histogram('causeway_dial_seconds', labels, slotHistogram(get)),
+      ),
+    ),
+    family('causeway_clusters', 'gauge', 'Clusters served', () => single(view.status().counts.clusters)),
+    family('causeway_routes', 'gauge', 'Routes served', () => single(view.status().counts.routes)),
+    family('causeway_findings', 'gauge', 'Findings, by severity', () =>
+      [...view.findings()].map(([severity, value]) => ({ labels: { severity }, value })),
+    ),
+    family('causeway_table_generation', 'gauge', 'Changes of the table so far', () => single(view.status().generation)),
+    family('causeway_table_apply_seconds', 'histogram', 'Until a change was served by every worker', () =>
+      histogram('causeway_table_apply_seconds', {}, view.applySeconds),
+    ),
+    family('causeway_config_ok', 'gauge', '1 when the file as it stands is served', () =>
+      single(view.status().config.ok ? 1 : 0),
+    ),
+    family('causeway_source_up', 'gauge', '1 when the source can be read', () =>
+      view.status().sources.map(source => ({ labels: { source: source.name }, value: source.up ? 1 : 0 })),
+    ),
+    family('causeway_leader', 'gauge', '1 when this replica writes to Kubernetes', () => single(view.status().leader ? 1 : 0)),
+    family('causeway_build_info', 'gauge', 'Always 1', () => {
+      const { version, engine, node } = view.status();
+      return [{ labels: { version, engine, node }, value: 1 }];
+    }),
+  ];
+}
+
+type Get = (offset: number) => number;
+
+function perRoute(gateway: Gateway, each: (labels: Record<string, string>, get: Get) => Value[]): Value[] {
+  const values: Value[] = [];
+  for (const { route, get } of gateway.routes()) {
+    values.push(...each({ cluster: route?.cluster ?? '', route: route?.route ?? '' }, get));
+  }
+  return values;
+}
+
+function slotHistogram(get: Get): Histogram {
+  return {
+    counts: Array.from({ length: secondsBuckets.length + 1 }, (_, bucket) => get(SECONDS_AT + bucket)),
+    sum: get(SECONDS_SUM_AT),
+  };
+}
+
+/** A series appears with its first use. */
+function histogram(name: string, labels: Record<string, string>, { counts, sum }: Histogram): Value[] {
+  const values: Value[] = [];
+  let total = 0;
+  counts.forEach((count, bucket) => {
+    total += count;
+    const le = bucket < secondsBuckets.length ? secondsBuckets[bucket] : '+Inf';
+    values.push({ metricName: `${name}_bucket`, labels: { ...labels, le }, value: total });
+  });
+  if (total === 0) return [];
+  values.push({ metricName: `${name}_sum`, labels, value: sum }, { metricName: `${name}_count`, labels, value: total });
+  return values;
+}

@@ -1,0 +1,30 @@
+// GET /api/v1/status.
+
+export interface Status {
+  readonly version: string;
+  readonly engine: string;
+  readonly workers: number;
+  readonly node: string;
+  readonly uptimeSeconds: number;
+  readonly generation: number;
+  readonly listeners: readonly { readonly on: string; readonly address: string }[];
+  readonly config: {
+    readonly ok: boolean;
+    readonly error: string | null;
+    /** Keys whose change in the file takes a restart. */
+    readonly restartNeeded: readonly string[];
+  };
+  readonly sources: readonly {
+    readonly name: string;
+    readonly up: boolean;
+    readonly synced: boolean;
+    readonly error: string | null;
+  }[];
+  readonly leader: boolean;
+  readonly counts: {
+    readonly clusters: number;
+    readonly routes: number;
+    readonly hosts: number;
+    readonly connections: number;
+  };
+}

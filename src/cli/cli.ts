@@ -1,0 +1,55 @@
+// Finds the command and answers wrong usage. Each command is a file of its own beside this one.
+
+import { checkCommand } from './check.ts';
+import { type Command, UsageError } from './command.ts';
+import { explainCommand } from './explain.ts';
+import { helpFor, overview } from './help.ts';
+import { nearest } from '../config/nearest.ts';
+import { runCommand } from './run.ts';
+import { version } from './version.ts';
+
+/** sysexits.h EX_USAGE. */
+const WRONG_USAGE = 64;
+
+const commands: readonly Command[] = [runCommand, checkCommand, explainCommand];
+
+/** Answers the exit code. */
+export async function runCli(args: readonly string[]): Promise<number> {
+  const [first, ...rest] = args;
+  try {
+    switch (first) {
+      case '--version':
+      case '-V':
+        process.stdout.write(`causeway ${version()}\n`);
+        return 0;
+      case undefined:
+        process.stderr.write(overview(commands));
+        return WRONG_USAGE;
+      case 'help':
+      case '--help':
+      case '-h':
+        process.stdout.write(rest.length === 0 ? overview(commands) : helpFor(find(rest[0])));
+        return 0;
+      default: {
+        const command = find(first);
+        if (rest.includes('--help') || rest.includes('-h')) {
+          process.stdout.write(helpFor(command));
+          return 0;
+        }
+        return await command.run(rest);
+      }
+    }
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    process.stderr.write(`causeway: ${error.message}\n`);
+    return WRONG_USAGE;
+  }
+}
+
+function find(name: string): Command {
+  const command = commands.find(candidate => candidate.name === name);
+  if (command !== undefined) return command;
+  const near = nearest(name, [...commands.map(candidate => candidate.name), 'help']);
+  const hint = near === undefined ? '' : ` Did you mean '${near}'?`;
+  throw new UsageError(`There is no command '${name}'.${hint} 'causeway help' lists them`);
+}

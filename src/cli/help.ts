@@ -1,0 +1,38 @@
+// `causeway help`: an overview that is worth reading, and a page for each command.
+
+import type { Command } from './command.ts';
+
+const notThereYet =
+  'Not in this version yet: the commands demo, agent, identity, import, render, dns, doctor, status and top.';
+
+export function overview(commands: readonly Command[]): string {
+  const width = Math.max(...commands.map(command => command.name.length), 'help [COMMAND]'.length);
+  const line = (name: string, summary: string) => `  ${name.padEnd(width)}  ${summary}`;
+  return `Causeway: one IP address, every Kubernetes cluster.
+
+Takes every TLS connection that arrives on one port to the right cluster, by its server
+name or by the cluster id that an agent put in front of it, without opening it.
+
+Usage: causeway COMMAND [FLAGS]
+
+${commands.map(command => line(command.name, command.summary)).join('\n')}
+${line('help [COMMAND]', 'this, or all about one command')}
+${line('--version', 'the version')}
+
+Begin with a file:
+
+  listen: [":6443"]
+  clusters:
+    - name: lab
+      api: { hosts: [api.lab.example.com], backends: [192.168.1.10:6443] }
+
+  causeway check -c causeway.yaml
+  causeway run -c causeway.yaml
+
+${notThereYet}
+`;
+}
+
+export function helpFor(command: Command): string {
+  return `${command.help}\n`;
+}

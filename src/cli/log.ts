@@ -1,0 +1,60 @@
+// The log of `run` and `agent`: JSON lines on stdout, or text for people when it is a terminal. Writing never holds
+// up the control thread: when the reader is slow, lines are dropped and counted.
+
+import { type Logger, pino } from 'pino';
+import type { LogSettings } from '../config/config.ts';
+import { textLine } from './log-text.ts';
+
+/** What may wait for a slow reader. */
+const MAX_WAITING = 8 * 1024 * 1024;
+/** How long the end of the process waits for the last lines to be taken. */
+const FLUSH_MS = 1000;
+const DROPPED_EVERY_MS = 1000;
+
+export interface Log {
+  readonly logger: Logger;
+  /** Resolves when everything is written, or nobody takes it. */
+  close(): Promise<void>;
+}
+
+export function openLog(settings: LogSettings, isTerminal: boolean, colour: boolean): Log {
+  const sink = pino.destination({ fd: 1, sync: false, maxLength: MAX_WAITING });
+  let dropped = 0;
+  sink.on('drop', () => {
+    dropped++;
+  });
+  // A reader that went away (EPIPE) is no reason to stop serving.
+  sink.on('error', () => {});
+  const asText = settings.format === 'text' || (settings.format === 'auto' && isTerminal);
+  const destination = asText ? { write: (line: string) => sink.write(textLine(line, colour)) } : sink;
+  const logger = pino(
+    {
+      level: settings.level,
+      base: null,
+      timestamp: pino.stdTimeFunctions.isoTime,
+      formatters: { level: label => ({ level: label }) },
+    },
+    destination,
+  );
+  const timer = setInterval(() => {
+    if (dropped === 0) return;
+    const count = dropped;
+    dropped = 0;
+    logger.warn({ count }, 'dropped');
+  }, DROPPED_EVERY_MS);
+  timer.unref();
+  return {
+    logger,
+    async close() {
+      clearInterval(timer);
+      let late: NodeJS.Timeout | undefined;
+      await Promise.race([
+        new Promise<void>(resolve => sink.flush(() => resolve())),
+        new Promise<void>(resolve => {
+          late = setTimeout(resolve, FLUSH_MS);
+        }),
+      ]);
+      clearTimeout(late);
+    },
+  };
+}

@@ -1,0 +1,17 @@
+// How many descriptors the process may have. Node raises the soft limit to the hard one when it starts.
+
+import { readFileSync } from 'node:fs';
+
+/** Where the kernel does not tell: what macOS gives an ordinary process at least. */
+const UNKNOWN = 10_240;
+const UNLIMITED = 1 << 20;
+
+export function openFileLimit(): number {
+  try {
+    const line = /^Max open files\s+(\S+)/m.exec(readFileSync('/proc/self/limits', 'utf8'));
+    if (line === null) return UNKNOWN;
+    return line[1] === 'unlimited' ? UNLIMITED : Number(line[1]);
+  } catch {
+    return UNKNOWN;
+  }
+}

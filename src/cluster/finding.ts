@@ -1,0 +1,13 @@
+// Something a person should know about a cluster. Codes are a closed, documented set.
+
+export const findingCodes = ['HostClaimed', 'IdClaimed', 'NameClaimed', 'ConnectNameClaimed'] as const;
+export type FindingCode = (typeof findingCodes)[number];
+
+export interface Finding {
+  readonly cluster: string;
+  readonly severity: 'info' | 'warning' | 'error';
+  readonly code: FindingCode;
+  readonly text: string;
+  /** What to do about it. */
+  readonly fix: string;
+}

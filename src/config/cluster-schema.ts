@@ -1,0 +1,105 @@
+// The part of causeway.yaml under `clusters`: what a person may write about one cluster, and what it means.
+
+import type { z } from 'zod';
+import { type Cluster, type ClusterLimits, knownKinds, type Route } from '../cluster/cluster.ts';
+import { choose, field, form, isRecord, limit, list, map, oneOf, record } from './fields.ts';
+import { bad, either, good, type Reading } from './reading.ts';
+import { cidrs, hosts, type KindWithDefaults, poolBackends, poolShape, toRoute } from './route-schema.ts';
+
+const NAME = 'a DNS label of up to 63 lower-case letters, digits and inner hyphens';
+const DNS_LABEL = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
+const ID = 'an id of 1 to 128 letters, digits, ".", "_" and "-"';
+const ID_FORM = /^[A-Za-z0-9._-]{1,128}$/;
+
+/** Names of own routes that would be taken for something else. */
+const RESERVED = new Set<string>([...knownKinds, 'apps']);
+
+const limits = map({
+  connections: limit.optional(),
+  perSource: limit.optional(),
+  newPerSecond: limit.optional(),
+}).transform((given): ClusterLimits => {
+  const { connections = 'off', perSource = 'off', newPerSecond = 'off' } = given;
+  return {
+    ...(connections !== 'off' && { connections }),
+    ...(perSource !== 'off' && { perSource }),
+    ...(newPerSecond !== 'off' && { newPerSecond }),
+  };
+});
+
+const apps = map({
+  hosts: hosts.optional(),
+  https: appsPool('apps-https').optional(),
+  http: appsPool('apps-http').optional(),
+}).transform((given, context): readonly Route[] => {
+  const { hosts = [], https, http } = given;
+  if (https === undefined && http === undefined && context.issues.length === 0) {
+    context.issues.push({
+      code: 'custom',
+      message: 'must have https, http or both: both are missing',
+      input: given,
+    });
+  }
+  return [https, http].filter(route => route !== undefined).map(route => ({ ...route, hosts }));
+});
+
+export const cluster: z.ZodType<Cluster> = map({
+  name: form(DNS_LABEL, NAME),
+  id: form(ID_FORM, ID).optional(),
+  allow: cidrs.optional(),
+  limits: limits.optional(),
+  identity: oneOf(['required']).optional(),
+  api: route('api').optional(),
+  konnectivity: route('konnectivity').optional(),
+  apps: apps.optional(),
+  routes: record(readOwnKind, route('own'), 'a map from names to routes').optional(),
+}).transform((given): Cluster => {
+  const { name, id, allow, api, konnectivity, apps = [], routes = {} } = given;
+  const own = Object.entries(routes).map(([kind, route]) => ({ ...route, kind }));
+  return {
+    name,
+    ...(id !== undefined && { id }),
+    source: 'file',
+    ...(allow !== undefined && { allow }),
+    limits: given.limits ?? {},
+    identityRequired: given.identity === 'required',
+    routes: [api, konnectivity, ...apps, ...own].filter(route => route !== undefined),
+  };
+});
+
+export const clusters = list(cluster, '[{ name: …, api: … }], or []');
+
+/** Where the file has the route of this kind, below its cluster. */
+export function pathOfKind(kind: string): readonly string[] {
+  if (kind === 'apps-https') return ['apps', 'https'];
+  if (kind === 'apps-http') return ['apps', 'http'];
+  return kind === 'api' || kind === 'konnectivity' ? [kind] : ['routes', kind];
+}
+
+/** A route with hosts of its own. */
+function route(kind: KindWithDefaults): z.ZodType<Route> {
+  return map({ hosts: hosts.optional(), ...poolShape(kind) }).transform(given => toRoute(kind, given));
+}
+
+/** A route that has its hosts from `apps`: a map, just the list of backends, or for http a redirect. */
+function appsPool(kind: 'apps-https' | 'apps-http'): z.ZodType<Route> {
+  const { alpn, ...shape } = poolShape(kind);
+  const long = map(kind === 'apps-https' ? { ...shape, alpn } : shape).transform(given =>
+    toRoute(kind, given),
+  );
+  const short = poolBackends.transform(backends => toRoute(kind, { backends }));
+  const redirect = field(() => good(toRoute(kind, { backends: [], redirect: true })));
+  const what = `a list of backends, a map${kind === 'apps-http' ? ', or "redirect"' : ''}`;
+  const neither = field<Route>(value => bad(what, value));
+  return choose(value => {
+    if (kind === 'apps-http' && value === 'redirect') return redirect;
+    if (Array.isArray(value)) return short;
+    return isRecord(value) ? long : neither;
+  });
+}
+
+function readOwnKind(kind: string): Reading<string> {
+  if (!RESERVED.has(kind)) return DNS_LABEL.test(kind) ? good(kind) : bad(NAME, kind);
+  const key = kind === 'apps' ? kind : pathOfKind(kind).join('.');
+  return bad(`another name than ${either([...RESERVED])}; the cluster has ${key} as a key of its own`, kind);
+}

@@ -1,0 +1,44 @@
+// The files that people copy from: each is sound, says nothing doubtful, and together they show every way in.
+
+import assert from 'node:assert/strict';
+import { readdir } from 'node:fs/promises';
+import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { formatMistake } from './read-config.ts';
+import { readConfigFile } from './read-config-file.ts';
+
+const directory = fileURLToPath(new URL('../../examples/', import.meta.url));
+const files = (await readdir(directory)).filter(name => name.endsWith('.yaml')).toSorted();
+
+test('examples/ has the files that the documents name', () => {
+  for (const name of ['home-lab.yaml', 'linuxera-lab.yaml', 'one-port.yaml']) assert.ok(files.includes(name), name);
+});
+
+for (const name of files) {
+  test(`examples/${name} is read without mistake or warning`, async () => {
+    const result = await readConfigFile(directory + name);
+    const told = result.ok ? result.warnings : result.mistakes;
+    assert.deepEqual(
+      told.map(mistake => formatMistake(name, mistake)),
+      [],
+    );
+  });
+}
+
+test("examples/linuxera-lab.yaml has the hub's host names as its DNS records have them", async () => {
+  const result = await readConfigFile(`${directory}linuxera-lab.yaml`);
+  assert.ok(result.ok);
+  const hub = result.config.clusters[0];
+  assert.deepEqual(
+    hub.routes.map(route => [route.kind, route.hosts[0], route.pool.backends.map(backend => backend.text)]),
+    [
+      ['api', 'api.hub-cluster.linuxera.lab', backends([20, 21, 22], 6443)],
+      ['apps-https', '*.apps.hub-cluster.linuxera.lab', backends([23, 24, 25], 443)],
+      ['apps-http', '*.apps.hub-cluster.linuxera.lab', backends([23, 24, 25], 80)],
+    ],
+  );
+});
+
+function backends(hosts: readonly number[], port: number): readonly string[] {
+  return hosts.map(host => `192.168.125.${host}:${port}`);
+}

@@ -1,0 +1,41 @@
+// A mistake in the file, as `run` and `check` print it: where, in which key, what is allowed, what was found.
+
+/** Keys and list indexes from the top of the file. */
+export type Path = readonly (string | number)[];
+
+export interface Mistake {
+  /** Counted from 1, as editors do. */
+  readonly line: number;
+  readonly column: number;
+  /** `clusters[0].api.hosts[0]`; empty for the file as a whole. */
+  readonly path: string;
+  readonly text: string;
+}
+
+export interface Place {
+  readonly line: number;
+  readonly column: number;
+}
+
+/** `causeway.yaml:12:5: clusters[0].api.hosts[0]: must be …` */
+export function formatMistake(file: string, mistake: Mistake): string {
+  const inside = mistake.path === '' ? '' : `${mistake.path}: `;
+  return `${formatPlace(file, mistake)}: ${inside}${mistake.text}`;
+}
+
+export function formatPlace(file: string, place: Place): string {
+  return `${file}:${place.line}:${place.column}`;
+}
+
+export function formatPath(path: Path): string {
+  let text = '';
+  for (const step of path) {
+    if (typeof step === 'number') text += `[${step}]`;
+    else if (!PLAIN_KEY.test(step)) text += `[${JSON.stringify(step.slice(0, LONGEST_KEY))}]`;
+    else text += text === '' ? step : `.${step}`;
+  }
+  return text;
+}
+
+const PLAIN_KEY = /^[A-Za-z_][\w-]{0,63}$/;
+const LONGEST_KEY = 64;

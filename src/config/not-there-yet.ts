@@ -1,0 +1,37 @@
+// What a sound file may ask for that this version does not do, so that `check` and `run` can say so.
+
+import type { Config } from './config.ts';
+
+export interface NotThereYet {
+  /** Serving without these would change who reaches what, so that `run` does not start. */
+  readonly refused: readonly string[];
+  /** Serving without these is safe. */
+  readonly ignored: readonly string[];
+}
+
+export function notThereYet(config: Config): NotThereYet {
+  const { admin, clusters, engine, identity, outputs, sources, tunnel } = config;
+  const hasHttp = clusters.some(cluster => cluster.routes.some(route => route.kind === 'apps-http'));
+  const needsIdentity = identity !== undefined || clusters.some(cluster => cluster.identityRequired);
+  return {
+    refused: phrases([
+      [needsIdentity, 'signed cluster ids (identity)'],
+      [tunnel !== undefined, 'the tunnel for agents (tunnel)'],
+      [sources.length > 0, 'clusters from Kubernetes or a directory (sources)'],
+      [outputs.length > 0, 'objects in Kubernetes and DNS (outputs)'],
+      [engine === 'epoll' || engine === 'haproxy', `engine: ${engine}`],
+      [admin.tls !== undefined, 'TLS for the admin side (admin.tls)'],
+    ]),
+    ignored: phrases([
+      [hasHttp, 'cleartext HTTP routes (apps.http): requests are answered 503'],
+      [config.healthIsSet, 'health checks (health): every backend counts as up'],
+      [config.stateDir !== undefined, 'the saved table (stateDir)'],
+      [config.lease !== undefined, 'the lease of the writing replica (lease)'],
+      [config.statusAnnotation !== undefined, 'states written back to Kubernetes (statusAnnotation)'],
+    ]),
+  };
+}
+
+function phrases(entries: readonly (readonly [boolean, string])[]): readonly string[] {
+  return entries.filter(([used]) => used).map(([, phrase]) => phrase);
+}

@@ -1,0 +1,98 @@
+// The file behind readConfig(): opened with care, since `-c` may name anything, and a running gateway reads it
+// again whenever it changes. What the file system refuses is told like a mistake in the file.
+
+import { constants } from 'node:fs';
+import { type FileHandle, open } from 'node:fs/promises';
+import { type ReadConfig, readConfig } from './read-config.ts';
+
+/**
+ * 10,000 clusters of ten hosts are 5 MiB. Parsing takes about a hundred times the text in memory, so that a larger
+ * file could end the process rather than be refused.
+ */
+const MAX_BYTES = 16 * 2 ** 20;
+
+/** Why the file could not be read at all; stable, for callers that tell them apart. */
+export const unreadableCodes = [
+  'missing',
+  'no-permission',
+  'not-a-file',
+  'too-large',
+  'binary',
+  'unreadable',
+] as const;
+export type UnreadableCode = (typeof unreadableCodes)[number];
+
+export type ReadConfigFile = ReadConfig | Unreadable;
+
+interface Unreadable extends Extract<ReadConfig, { ok: false }> {
+  readonly code: UnreadableCode;
+}
+
+/** Never rejects. */
+export async function readConfigFile(path: string): Promise<ReadConfigFile> {
+  let handle: FileHandle;
+  try {
+    // Without O_NONBLOCK, opening a named pipe that nobody writes to never returns.
+    handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  } catch (error) {
+    return unopened(error);
+  }
+  try {
+    const bytes = await readBytes(handle);
+    return bytes instanceof Uint8Array ? readConfigBytes(bytes, path) : bytes;
+  } catch (error) {
+    return unopened(error);
+  } finally {
+    await handle.close();
+  }
+}
+
+async function readBytes(handle: FileHandle): Promise<Uint8Array | Unreadable> {
+  const stats = await handle.stat();
+  if (stats.isDirectory()) return unreadable('not-a-file', 'must be a file: this is a directory');
+  if (!stats.isFile())
+    return unreadable('not-a-file', 'must be a regular file: this is a device, pipe or socket');
+  if (stats.size > MAX_BYTES) {
+    const size = `${Math.ceil(stats.size / 2 ** 20)} MiB`;
+    return unreadable('too-large', `must be at most ${MAX_BYTES / 2 ** 20} MiB: this file has ${size}`);
+  }
+  return handle.readFile();
+}
+
+function readConfigBytes(bytes: Uint8Array, path: string): ReadConfigFile {
+  if (bytes.includes(0))
+    return unreadable('binary', 'must be a text file: this one has NUL bytes (UTF-16 perhaps?)');
+  let text: string;
+  try {
+    text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    return unreadable('binary', 'must be UTF-8 text: this file has bytes that are not');
+  }
+  return readConfig(text, path);
+}
+
+function unopened(error: unknown): Unreadable {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined;
+  switch (code) {
+    case 'ENOENT':
+      return unreadable('missing', 'there is no such file');
+    case 'ENOTDIR':
+      return unreadable('missing', 'there is no such file: a part of its path is not a directory');
+    case 'EACCES':
+    case 'EPERM':
+      return unreadable(
+        'no-permission',
+        'the file may not be read: check its permissions and those of its directory',
+      );
+    case 'EISDIR':
+      return unreadable('not-a-file', 'must be a file: this is a directory');
+    case 'ENXIO':
+      return unreadable('not-a-file', 'must be a regular file: this is a device, pipe or socket');
+    default:
+      return unreadable('unreadable', `cannot be read: ${code ?? String(error)}`);
+  }
+}
+
+function unreadable(code: UnreadableCode, text: string): Unreadable {
+  return { ok: false, code, mistakes: [{ line: 1, column: 1, path: '', text }] };
+}

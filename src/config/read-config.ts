@@ -1,0 +1,73 @@
+// causeway.yaml → Config, or every mistake in it with its place: text → YAML → schema → cross-checks → warnings.
+// Pure and never throws; the file itself is opened in read-config-file.ts.
+
+import type { z } from 'zod';
+import type { Config } from './config.ts';
+import { crossCheck } from './cross-check.ts';
+import { formatPath, formatPlace, type Mistake, type Path } from './mistake.ts';
+import { schema, toConfig } from './schema.ts';
+import { warn } from './warnings.ts';
+import { readYaml, type YamlText } from './yaml-text.ts';
+
+export { formatMistake, type Mistake } from './mistake.ts';
+
+export type ReadConfig =
+  | { readonly ok: true; readonly config: Config; readonly warnings: readonly Mistake[] }
+  | { readonly ok: false; readonly mistakes: readonly Mistake[] };
+
+const EMPTY = 'the file is empty: it needs at least one address to listen on, such as  listen: [":6443"]';
+
+/** `file` is how messages name the file. Mistakes stand in the order of the file. */
+export function readConfig(text: string, file: string): ReadConfig {
+  // Windows editors put a byte order mark in front, which no column counts.
+  const yaml = readYaml(text.startsWith('\ufeff') ? text.slice(1) : text, file);
+  if (yaml.data === null && yaml.mistakes.length === 0) {
+    return { ok: false, mistakes: [{ line: 1, column: 1, path: '', text: EMPTY }] };
+  }
+  if (yaml.data === undefined && yaml.mistakes.length > 0) return { ok: false, mistakes: yaml.mistakes };
+
+  const mistakes = collect(yaml, yaml.mistakes);
+  const result = schema.safeParse(yaml.data);
+  if (!result.success) for (const issue of result.error.issues) reportIssue(issue, mistakes.report);
+  crossCheck(yaml.data, path => formatPlace(file, yaml.placeOf(path, 'value')), mistakes.report);
+  if (!result.success || mistakes.found.length > 0)
+    return { ok: false, mistakes: mistakes.found.toSorted(byPlace) };
+
+  const config = toConfig(result.data);
+  const warnings = collect(yaml, []);
+  warn(config, warnings.report);
+  return { ok: true, config, warnings: warnings.found.toSorted(byPlace) };
+}
+
+type ReportAt = (path: Path, text: string, at?: 'key' | 'value', named?: Path) => void;
+
+/** Each mistake once; none about a value that YAML has found wrong already. */
+function collect(yaml: YamlText, known: readonly Mistake[]): { found: Mistake[]; report: ReportAt } {
+  const found = [...known];
+  const faulted = new Set(known.map(mistake => mistake.path));
+  const told = new Set<string>();
+  const report: ReportAt = (path, text, at = 'value', named = path) => {
+    const name = formatPath(named);
+    if (told.has(`${name}: ${text}`) || (at === 'value' && name !== '' && faulted.has(name))) return;
+    told.add(`${name}: ${text}`);
+    found.push({ ...yaml.placeOf(path, at), path: name, text });
+  };
+  return { found, report };
+}
+
+/** The schema's sentences are ours (see fields.ts); what is left is where they belong. */
+function reportIssue(issue: z.core.$ZodIssue, report: ReportAt): void {
+  const path = issue.path as Path;
+  if (issue.code === 'unrecognized_keys') {
+    const texts = issue.message.split('\n');
+    for (const [i, key] of issue.keys.entries()) report([...path, key], texts[i], 'key', path);
+  } else if (issue.code === 'invalid_key') {
+    report(path, issue.issues[0].message, 'key');
+  } else {
+    report(path, issue.message);
+  }
+}
+
+function byPlace(a: Mistake, b: Mistake): number {
+  return a.line - b.line || a.column - b.column;
+}

@@ -1,0 +1,129 @@
+// What every route of causeway.yaml may have: hosts, backends, balance, health, and the defaults of each kind.
+
+import {
+  type Backend,
+  type Balance,
+  balances,
+  type Health,
+  type HealthCheck,
+  healthChecks,
+  type ProxyProtocol,
+  proxyProtocols,
+  type Route,
+} from '../cluster/cluster.ts';
+import { readBackend, readCidr } from './address.ts';
+import { durationMs, field, form, list, map, oneOf, wholeNumber } from './fields.ts';
+import { readHost, readHostPattern } from './host.ts';
+import { bad, good } from './reading.ts';
+
+/** RFC 7301 3.1: a protocol name has one length byte and is never empty. */
+const MAX_ALPN_BYTES = 255;
+
+/** More than anyone waits for; a slip of the keyboard otherwise. */
+const MAX_IN_A_ROW = 1000;
+
+const NO_CHECKS = 'cannot be off: write check: none to switch the checks off';
+
+/** Shared by all routes of a kind, so that 10,000 clusters have five of them. */
+const defaultsOf = {
+  api: defaults('source', 'tls'),
+  konnectivity: defaults('round-robin', 'tcp'),
+  'apps-https': defaults('source', 'tls'),
+  'apps-http': defaults('host', 'http'),
+  own: defaults('source', 'tcp'),
+} as const;
+
+export type KindWithDefaults = keyof typeof defaultsOf;
+
+interface RouteFields {
+  readonly hosts?: readonly string[] | undefined;
+  readonly backends: readonly Backend[];
+  readonly balance?: Balance | undefined;
+  readonly health?: Health | undefined;
+  readonly proxyProtocol?: ProxyProtocol | undefined;
+  readonly connect?: readonly string[] | undefined;
+  readonly alpn?: readonly string[] | undefined;
+  readonly allow?: readonly string[] | undefined;
+  readonly redirect?: boolean;
+}
+
+export const hosts = list(field(readHostPattern), '[api.example.com]');
+export const exactHosts = list(field(readHost), '[api.example.com]');
+export const cidrs = list(field(readCidr), '[10.0.0.0/8]');
+export const poolBackends = list(field(readBackend), '["192.0.2.1:6443"], or [] for none yet');
+
+const alpn = field(value => {
+  const fits = typeof value === 'string' && value !== '' && Buffer.byteLength(value) <= MAX_ALPN_BYTES;
+  return fits ? good(value) : bad(`an ALPN protocol such as h2, of 1 to ${MAX_ALPN_BYTES} bytes`, value);
+});
+
+/** The keys of a route but for its hosts. */
+export function poolShape(kind: KindWithDefaults) {
+  return {
+    backends: poolBackends,
+    balance: oneOf(balances).optional(),
+    health: health(kind).optional(),
+    proxyProtocol: oneOf(proxyProtocols).optional(),
+    connect: exactHosts.optional(),
+    alpn: list(alpn, '[h2]').optional(),
+    allow: cidrs.optional(),
+  };
+}
+
+export function toRoute(kind: KindWithDefaults, given: RouteFields): Route {
+  const { balance, health } = defaultsOf[kind];
+  return {
+    kind,
+    hosts: given.hosts ?? [],
+    connect: given.connect ?? [],
+    alpn: given.alpn ?? [],
+    ...(given.allow !== undefined && { allow: given.allow }),
+    proxyProtocol: given.proxyProtocol ?? 'none',
+    redirect: given.redirect ?? false,
+    pool: { backends: given.backends, balance: given.balance ?? balance, health: given.health ?? health },
+  };
+}
+
+/** Whether the file asks for these health checks in so many words, rather than by default. */
+export function asksForHealth(route: Route): boolean {
+  const { health } = route.pool;
+  return health.check !== 'none' && !Object.values(defaultsOf).some(defaults => defaults.health === health);
+}
+
+function health(kind: KindWithDefaults) {
+  const usual = defaultsOf[kind].health;
+  return map({
+    check: oneOf(healthChecks).optional(),
+    every: durationMs(1, NO_CHECKS).optional(),
+    timeout: durationMs(1, NO_CHECKS).optional(),
+    rise: wholeNumber(1, MAX_IN_A_ROW).optional(),
+    fall: wholeNumber(1, MAX_IN_A_ROW).optional(),
+    path: form(/^\/[\x21-\x7e]*$/, 'a path such as "/readyz", without spaces').optional(),
+    serverName: field(readHost).optional(),
+  }).transform((given, context): Health => {
+    const { check = usual.check, path, serverName } = given;
+    const needs = (key: 'path' | 'serverName', checks: readonly HealthCheck[]) => {
+      if (given[key] === undefined || checks.includes(check)) return;
+      const message = `needs check: ${checks.join(' or ')}: current check is ${check}`;
+      context.issues.push({ code: 'custom', message, path: [key], input: given[key] });
+    };
+    needs('path', ['https', 'http']);
+    needs('serverName', ['tls', 'https']);
+    return {
+      check,
+      everyMs: given.every ?? usual.everyMs,
+      timeoutMs: given.timeout ?? usual.timeoutMs,
+      rise: given.rise ?? usual.rise,
+      fall: given.fall ?? usual.fall,
+      ...(path !== undefined && { path }),
+      ...(serverName !== undefined && { serverName }),
+    };
+  });
+}
+
+function defaults(
+  balance: Balance,
+  check: HealthCheck,
+): { readonly balance: Balance; readonly health: Health } {
+  return { balance, health: { check, everyMs: 5000, timeoutMs: 2000, rise: 2, fall: 3 } };
+}

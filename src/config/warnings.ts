@@ -1,0 +1,98 @@
+// What is allowed and yet hardly meant. A file with warnings is served.
+
+import type { Backend, Cluster, Route } from '../cluster/cluster.ts';
+import { knownKinds } from '../cluster/cluster.ts';
+import { maskedCidr } from './address.ts';
+import type { Report } from './claims.ts';
+import { pathOfKind } from './cluster-schema.ts';
+import type { Config, Listener } from './config.ts';
+import type { Path } from './mistake.ts';
+import { nearest } from './nearest.ts';
+import { quote } from './reading.ts';
+
+/** On a sound file, whose lists therefore stand in Config as they stand in the file. */
+export function warn(config: Config, report: Report): void {
+  const { clusters, listen, sources } = config;
+  const kinds = new Set(clusters.flatMap(cluster => cluster.routes.map(route => route.kind)));
+  for (const [i, listener] of listen.entries())
+    warnOfListener(listener, ['listen', i], kinds, sources.length > 0, report);
+  if (clusters.length === 0 && sources.length === 0) {
+    report(['clusters'], 'there are no clusters: every connection will be refused');
+  }
+  for (const [i, cluster] of clusters.entries()) warnOfCluster(cluster, ['clusters', i], report);
+}
+
+function warnOfListener(
+  listener: Listener,
+  path: Path,
+  kinds: ReadonlySet<string>,
+  moreToCome: boolean,
+  report: Report,
+): void {
+  warnOfCidrs(listener.balancers, [...path, 'balancers'], report);
+  warnOfCidrs(listener.agents, [...path, 'agents'], report);
+  if (moreToCome) return;
+  for (const [i, kind] of (listener.only ?? []).entries()) {
+    if (kinds.has(kind)) continue;
+    const meant = nearest(
+      kind,
+      [...new Set([...kinds, ...knownKinds])].filter(one => one !== kind),
+    );
+    const hint = meant === undefined ? '' : `; did you mean ${quote(meant)}?`;
+    report([...path, 'only', i], `no cluster has a route of kind ${quote(kind)}${hint}`);
+  }
+}
+
+function warnOfCluster(cluster: Cluster, path: Path, report: Report): void {
+  if (cluster.routes.length === 0) report(path, 'has no routes: nothing of this cluster is reachable');
+  warnOfCidrs(cluster.allow ?? [], [...path, 'allow'], report);
+  for (const route of cluster.routes) warnOfRoute(cluster, route, path, report);
+}
+
+function warnOfRoute(cluster: Cluster, route: Route, clusterPath: Path, report: Report): void {
+  const path = [...clusterPath, ...pathOfKind(route.kind)];
+  const isApps = route.kind.startsWith('apps-') && clusterPath.length > 0 && path.at(-2) === 'apps';
+  const hostsPath = isApps ? [...clusterPath, 'apps', 'hosts'] : [...path, 'hosts'];
+  warnOfCidrs(route.allow ?? [], [...path, 'allow'], report);
+  warnOfRepeats(route.hosts, hostsPath, report);
+  const { backends } = route.pool;
+  warnOfTwins(backends, path, report);
+  if (backends.length === 0 && !route.redirect)
+    report(path, 'has no backends: its connections will be refused');
+  if (route.redirect && !cluster.routes.some(other => other.kind === 'apps-https')) {
+    report(path, 'redirects to https, which this cluster does not have');
+  }
+  if (route.hosts.length > 0 || route.connect.length > 0) return;
+  if (route.kind !== 'api') report(path, 'has no hosts and no connect names: nothing can reach it');
+  else if (cluster.id === undefined) {
+    report(
+      path,
+      `has no hosts, and its cluster no id: only a CONNECT to ${quote(cluster.name)} can reach it`,
+    );
+  }
+}
+
+function warnOfRepeats(values: readonly string[], path: Path, report: Report): void {
+  const seen = new Set<string>();
+  for (const [i, value] of values.entries()) {
+    if (seen.has(value)) report([...path, i], `${quote(value)} stands in this list already`);
+    seen.add(value);
+  }
+}
+
+/** Told of the route as a whole, since the list may stand under it or in its place. */
+function warnOfTwins(backends: readonly Backend[], path: Path, report: Report): void {
+  const seen = new Set<string>();
+  for (const { text } of backends) {
+    if (seen.has(text)) report(path, `has backend ${quote(text)} more than once: it counts once`);
+    seen.add(text);
+  }
+}
+
+function warnOfCidrs(cidrs: readonly string[], path: Path, report: Report): void {
+  for (const [i, cidr] of cidrs.entries()) {
+    const masked = maskedCidr(cidr);
+    if (masked !== undefined)
+      report([...path, i], `${quote(cidr)} means ${masked}: bits beyond the prefix do not count`);
+  }
+}

@@ -1,0 +1,88 @@
+// Tells when the file may have changed: written in place, replaced by rename, or swapped by a symlink somewhere on
+// its path, as a mounted ConfigMap is. The folders are watched rather than the file, since a rename replaces what
+// a watch on the file would look at.
+
+import { type FSWatcher, watch } from 'node:fs';
+import { realpath, stat } from 'node:fs/promises';
+import { dirname, resolve } from 'node:path';
+
+/** Editors truncate first and write then: a change counts once nothing has happened for this long. */
+const QUIET_MS = 100;
+/** Where the kernel cannot watch (no inotify instances left, some network file systems). */
+const POLL_MS = 1000;
+
+export class FileWatch implements Disposable {
+  readonly #path: string;
+  readonly #onChange: () => void;
+  readonly #watchers: FSWatcher[] = [];
+  #quiet: NodeJS.Timeout | undefined;
+  #poll: NodeJS.Timeout | undefined;
+  #seen: string;
+  #closed = false;
+
+  private constructor(path: string, seen: string, onChange: () => void) {
+    this.#path = path;
+    this.#seen = seen;
+    this.#onChange = onChange;
+  }
+
+  static async start(path: string, onChange: () => void): Promise<FileWatch> {
+    const file = new FileWatch(resolve(path), await identityOf(path), onChange);
+    await file.#arm();
+    return file;
+  }
+
+  [Symbol.dispose](): void {
+    this.#closed = true;
+    clearTimeout(this.#quiet);
+    clearInterval(this.#poll);
+    this.#disarm();
+  }
+
+  /** Anew after each change: the path may lead elsewhere by now. */
+  async #arm(): Promise<void> {
+    const target = await realpath(this.#path).catch(() => this.#path);
+    if (this.#closed) return;
+    this.#disarm();
+    try {
+      for (const folder of new Set([dirname(this.#path), dirname(target)])) {
+        const watcher = watch(folder, () => this.#stir());
+        watcher.on('error', () => this.#pollInstead());
+        this.#watchers.push(watcher);
+      }
+    } catch {
+      this.#pollInstead();
+    }
+  }
+
+  #disarm(): void {
+    for (const watcher of this.#watchers.splice(0)) watcher.close();
+  }
+
+  #pollInstead(): void {
+    this.#poll ??= setInterval(() => void this.#look(), POLL_MS);
+  }
+
+  #stir(): void {
+    clearTimeout(this.#quiet);
+    this.#quiet = setTimeout(() => void this.#look(), QUIET_MS);
+  }
+
+  async #look(): Promise<void> {
+    const identity = await identityOf(this.#path);
+    if (this.#closed || identity === this.#seen) return;
+    this.#seen = identity;
+    await this.#arm();
+    if (!this.#closed) this.#onChange();
+  }
+}
+
+/** Changes whenever the content may have. */
+async function identityOf(path: string): Promise<string> {
+  try {
+    const { ino, size, mtimeNs, ctimeNs } = await stat(path, { bigint: true });
+    return `${ino} ${size} ${mtimeNs} ${ctimeNs}`;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code ?? 'missing';
+  }
+}

@@ -1,0 +1,6 @@
+// Reads and checks the file named in workerData, and posts the result. Entry point of a thread.
+
+import { parentPort, workerData } from 'node:worker_threads';
+import { readConfigFile } from '../config/read-config-file.ts';
+
+parentPort?.postMessage(await readConfigFile(workerData as string));

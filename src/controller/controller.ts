@@ -1,0 +1,244 @@
+// observe → plan → apply: the file says which clusters exist, `plan` settles conflicts, the gateway's table makes
+// it so. Whatever is wrong with a new file, the last good table keeps serving.
+
+import { dirname, resolve } from 'node:path';
+import type { Logger } from 'pino';
+import { AdminServer, type AdminView } from '../admin/admin-server.ts';
+import type { Histogram } from '../admin/metrics.ts';
+import type { Status } from '../admin/status.ts';
+import type { Finding } from '../cluster/finding.ts';
+import type { Config } from '../config/config.ts';
+import { FileWatch } from '../config/watch-file.ts';
+import type { Settings } from '../gateway/data-path.ts';
+import { Gateway, type GatewayConfig, ListenError } from '../gateway/gateway.ts';
+import { canShareListeners, errnoWord } from '../gateway/io/net-reactor.ts';
+import { NameResolver } from '../gateway/name-resolver.ts';
+import { secondsBuckets } from '../gateway/shared-memory.ts';
+import { type Plan, plan } from '../plan/plan.ts';
+import { ConfigError } from './config-error.ts';
+import { logConnection } from './connection-log.ts';
+import { loadConfigAside, type Overrides } from './load-config.ts';
+
+export interface ControllerOptions {
+  readonly file: string;
+  readonly config: Config;
+  readonly overrides: Overrides;
+  readonly log: Logger;
+  readonly version: string;
+  /** Of the machine the process runs on. */
+  readonly host: {
+    readonly cores: number;
+    readonly openFiles: number;
+    readonly platform: NodeJS.Platform;
+    readonly node: string;
+  };
+}
+
+/** Descriptors that are not connections: listeners, admin, log, the runtime's own. */
+const OTHER_FILES = 512;
+/** Rows cost memory: beyond this many descriptors a worker does not count on more. */
+const MAX_CAPACITY = 1 << 20;
+/** Keys whose change takes a restart. */
+const restartKeys = ['engine', 'workers', 'admin', 'stateDir'] as const;
+
+export class Controller implements AdminView, AsyncDisposable {
+  readonly #options: ControllerOptions;
+  readonly #startedAt = performance.now();
+  #config: Config;
+  #plan: Plan;
+  #gateway: Gateway | undefined;
+  #admin: AdminServer | undefined;
+  #watch: FileWatch | undefined;
+  #error: string | null = null;
+  #restartNeeded: readonly string[] = [];
+  #draining = false;
+  #reloading: Promise<void> = Promise.resolve();
+  readonly #apply = { counts: new Array<number>(secondsBuckets.length + 1).fill(0), sum: 0 };
+
+  private constructor(options: ControllerOptions) {
+    this.#options = options;
+    this.#config = options.config;
+    this.#plan = plan(options.config.clusters);
+  }
+
+  /** Serves the file when it returns. Throws a ListenError when it cannot. */
+  static async start(options: ControllerOptions): Promise<Controller> {
+    const controller = new Controller(options);
+    try {
+      await controller.#start();
+      return controller;
+    } catch (error) {
+      await controller[Symbol.asyncDispose]();
+      throw error;
+    }
+  }
+
+  get gateway(): Gateway {
+    if (this.#gateway === undefined) throw new Error('The gateway is not started');
+    return this.#gateway;
+  }
+
+  get workers(): number {
+    const { cores, platform } = this.#options.host;
+    if (!canShareListeners(platform)) return 1;
+    return this.#options.config.workers === 'auto' ? cores : this.#options.config.workers;
+  }
+
+  get adminUrl(): string | null {
+    return this.#admin?.url ?? null;
+  }
+
+  get applySeconds(): Histogram {
+    return this.#apply;
+  }
+
+  status(): Status {
+    const { version, host } = this.#options;
+    return {
+      version,
+      engine: 'net',
+      workers: this.workers,
+      node: host.node,
+      uptimeSeconds: Math.round(performance.now() - this.#startedAt) / 1000,
+      generation: this.#gateway?.generation ?? 0,
+      listeners: this.#gateway?.listeners ?? [],
+      config: { ok: this.#error === null, error: this.#error, restartNeeded: this.#restartNeeded },
+      sources: [{ name: 'file', up: this.#error === null, synced: true, error: this.#error }],
+      leader: false,
+      counts: { ...this.#plan.counts, connections: this.#gateway?.connections ?? 0 },
+    };
+  }
+
+  findings(): ReadonlyMap<string, number> {
+    const bySeverity = new Map<Finding['severity'], number>([
+      ['info', 0],
+      ['warning', 0],
+      ['error', 0],
+    ]);
+    for (const { severity } of this.#plan.findings) bySeverity.set(severity, (bySeverity.get(severity) ?? 0) + 1);
+    return bySeverity;
+  }
+
+  notReady(): string | undefined {
+    if (this.#draining) return 'draining';
+    return this.#gateway === undefined ? 'the listeners are not open yet' : undefined;
+  }
+
+  /** Reads the file again, one time after the other. */
+  reload(): Promise<void> {
+    this.#reloading = this.#reloading.then(() => this.#reload());
+    return this.#reloading;
+  }
+
+  /** From now on readyz fails; after `drainDelay` nothing more is accepted; resolves when all has ended. */
+  async drain(): Promise<void> {
+    if (this.#draining) return;
+    this.#draining = true;
+    this.#watch?.[Symbol.dispose]();
+    const { drainDelayMs, drainMs } = this.#config.timeouts;
+    this.#options.log.info({ connections: this.gateway.connections, drainDelayMs, drainMs }, 'draining');
+    if (drainDelayMs > 0) await new Promise(done => setTimeout(done, drainDelayMs));
+    await this.gateway.drain(drainMs);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#watch?.[Symbol.dispose]();
+    await this.#gateway?.stop();
+    await this.#admin?.[Symbol.asyncDispose]();
+  }
+
+  async #start(): Promise<void> {
+    const { file, log, config } = this.#options;
+    await this.#startAdmin();
+    const resolver = new NameResolver((name, error) => {
+      if (error === undefined) log.info({ name }, 'backend name resolves again');
+      else log.warn({ name, error }, 'backend name does not resolve');
+    });
+    this.#gateway = await this.#timed(() =>
+      Gateway.start(
+        {
+          engine: 'net',
+          workers: this.workers,
+          share: canShareListeners(this.#options.host.platform),
+          capacity: Math.min(this.#options.host.openFiles, MAX_CAPACITY),
+          resolver,
+          onRecord: record => logConnection(log, record),
+          onDropped: count => log.warn({ count }, 'dropped'),
+          onWorkerDeath: (worker, cause) => log.error({ worker, err: cause }, 'worker died'),
+        },
+        this.#gatewayConfig(config),
+      ),
+    );
+    this.#logFindings();
+    this.#watch = await FileWatch.start(file, () => void this.reload());
+  }
+
+  async #startAdmin(): Promise<void> {
+    const { admin } = this.#options.config;
+    if (admin.on === 'off') return;
+    const folder = dirname(this.#options.file);
+    const auth = admin.auth.map(user => ({ ...user, passwordFile: resolve(folder, user.passwordFile) }));
+    try {
+      this.#admin = await AdminServer.start({ ...admin.on, hosts: admin.hosts, auth }, this);
+    } catch (error) {
+      const on = `${admin.on.host}:${admin.on.port}`;
+      throw new ListenError(`${on} (admin.on)`, errnoWord(error as NodeJS.ErrnoException));
+    }
+  }
+
+  async #reload(): Promise<void> {
+    const { file, log } = this.#options;
+    if (this.#draining) return;
+    try {
+      const config = await loadConfigAside(file, this.#options.overrides);
+      const next = plan(config.clusters);
+      await this.#timed(() => this.gateway.apply(this.#gatewayConfig(config, next)));
+      this.#config = config;
+      this.#plan = next;
+      this.#error = null;
+      this.#restartNeeded = restartKeys.filter(
+        key => JSON.stringify(config[key]) !== JSON.stringify(this.#options.config[key]),
+      );
+      log.info({ generation: this.gateway.generation, ...next.counts, restartNeeded: this.#restartNeeded }, 'applied');
+      this.#logFindings();
+    } catch (error) {
+      if (!(error instanceof ConfigError || error instanceof ListenError)) throw error;
+      this.#error = error.message;
+      log.error({ error: error.message }, 'file refused; what was served before goes on');
+    }
+  }
+
+  async #timed<T>(work: () => Promise<T>): Promise<T> {
+    const start = performance.now();
+    const result = await work();
+    const seconds = (performance.now() - start) / 1000;
+    const bucket = secondsBuckets.findIndex(bound => seconds <= bound);
+    this.#apply.counts[bucket < 0 ? secondsBuckets.length : bucket]++;
+    this.#apply.sum += seconds;
+    return result;
+  }
+
+  #logFindings(): void {
+    for (const finding of this.#plan.findings) this.#options.log.warn(finding, 'finding');
+  }
+
+  #gatewayConfig(config: Config, { clusters } = this.#plan): GatewayConfig {
+    return { listeners: config.listen, clusters, settings: this.#settings(config) };
+  }
+
+  #settings(config: Config): Settings {
+    const { timeouts, limits, retries, log } = config;
+    return {
+      helloMs: timeouts.helloMs,
+      connectMs: timeouts.connectMs,
+      idleMs: timeouts.idleMs,
+      halfClosedMs: timeouts.halfClosedMs,
+      keepaliveMs: timeouts.keepaliveMs,
+      retries,
+      connections: limits.connections ?? Math.max(1, Math.floor((this.#options.host.openFiles - OTHER_FILES) / 2)),
+      pending: limits.pending,
+      perSource: limits.perSource,
+      log: log.connections,
+    };
+  }
+}

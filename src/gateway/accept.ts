@@ -1,0 +1,51 @@
+// accept: takes what waits on a listener, within the gateway's limits. First of the stages.
+
+import { end, refuseAtOnce } from './end.ts';
+import type { DataPath } from './data-path.ts';
+import { identify, knowClient } from './identify.ts';
+import { EXHAUSTED } from './io/reactor.ts';
+import { CLIENT, DESTINATION, IDENTIFYING, PEER, PENDING } from './rows.ts';
+import { TOTAL_CONNECTIONS, TOTAL_PENDING } from './shared-memory.ts';
+
+/** Connections taken in one go before others get their turn. */
+const BATCH = 64;
+
+export function acceptAll(path: DataPath, listener: number): void {
+  for (let count = 0; count < BATCH; count++) {
+    const handle = path.io.accept(listener);
+    if (handle === EXHAUSTED) continue;
+    if (handle < 0) return;
+    begin(path, listener, handle);
+  }
+  path.comeBack(listener);
+}
+
+function begin(path: DataPath, listener: number, handle: number): void {
+  const { rows, io, shared, settings } = path;
+  rows.clear(handle);
+  const now = io.now();
+  rows.startedAt[handle] = now;
+  rows.activeAt[handle] = now;
+  rows.listener[handle] = rows.listener[listener];
+  rows.state[handle] = IDENTIFYING;
+  const port = io.peerAddress(handle, rows.addresses, rows.addressAt(handle, PEER));
+  rows.setPort(handle, PEER, Math.max(port, 0));
+  rows.copyAddress(handle, PEER, CLIENT);
+  rows.setPort(handle, DESTINATION, 0);
+  Atomics.add(shared.totals, TOTAL_CONNECTIONS, 1);
+  Atomics.add(shared.totals, TOTAL_PENDING, 1);
+  rows.flags[handle] = PENDING;
+  if (port < 0) return end(path, handle, 'no-data');
+  if (
+    Atomics.load(shared.totals, TOTAL_CONNECTIONS) > settings.connections ||
+    Atomics.load(shared.totals, TOTAL_PENDING) > settings.pending
+  ) {
+    return refuseAtOnce(path, handle, 'over-limit');
+  }
+  path.wheel.set(handle, now + settings.helloMs);
+  const { balancers } = path.listeners[rows.listener[handle]];
+  if (balancers === undefined || !balancers.admits(rows.addresses, rows.addressAt(handle, PEER))) {
+    if (!knowClient(path, handle)) return;
+  }
+  identify(path, handle);
+}

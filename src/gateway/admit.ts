@@ -1,0 +1,45 @@
+// admit: may this client use that route now? Allow lists are matched on the true client; limits count over all
+// workers. From here on the connection belongs to its route's slot. The answer is the reason for a refusal.
+
+import type { CloseReason } from './close-reason.ts';
+import type { DataPath } from './data-path.ts';
+import { ADMITTED, CLIENT, PENDING, SOURCE_COUNTED } from './rows.ts';
+import { ACTIVE_AT, BYTES_IN_AT, CLUSTER_ACTIVE, TOTAL_PENDING } from './shared-memory.ts';
+import type { TableRoute } from './table.ts';
+
+export function admit(path: DataPath, client: number, route: TableRoute): CloseReason | undefined {
+  const { rows, shared } = path;
+  const { cluster } = route;
+  const at = rows.addressAt(client, CLIENT);
+  rows.slot[client] = route.slot;
+  rows.cluster[client] = cluster.slot;
+  rows.flags[client] &= ~PENDING;
+  Atomics.sub(shared.totals, TOTAL_PENDING, 1);
+  shared.counters.observeSeconds(0, (path.io.now() - rows.startedAt[client]) / 1000);
+  shared.counters.add(route.slot, BYTES_IN_AT, rows.bytesIn[client]);
+  if (!isAllowed(route, rows.addresses, at)) return 'not-allowed';
+
+  // Counted first and looked at afterwards, so that two workers cannot both take the last place.
+  rows.flags[client] |= ADMITTED;
+  shared.counters.add(route.slot, ACTIVE_AT, 1);
+  const active = shared.clusters.add(cluster.slot, CLUSTER_ACTIVE, 1) + 1;
+  const { connections, perSource, newPerSecond } = cluster.limits;
+  if (connections !== undefined && active > connections) return 'over-limit';
+  if (perSource !== undefined) {
+    const count = shared.sources.add(cluster.slot, rows.addresses, at);
+    if (count >= 0) rows.flags[client] |= SOURCE_COUNTED;
+    if (count > perSource) return 'over-limit';
+  }
+  if (newPerSecond !== undefined && !shared.buckets.take(cluster.slot, newPerSecond, path.io.now())) {
+    return 'over-limit';
+  }
+  return undefined;
+}
+
+/** The cluster's list and the route's both admit that address. */
+export function isAllowed(route: TableRoute, addresses: Uint8Array, at: number): boolean {
+  return (
+    (route.cluster.allow === undefined || route.cluster.allow.admits(addresses, at)) &&
+    (route.allow === undefined || route.allow.admits(addresses, at))
+  );
+}

@@ -1,0 +1,195 @@
+// One worker's data side: the rows, the table, the clock's wheel and the stages' shared means. The stages are
+// functions over a row (accept → identify → route → admit → dial → tunnel); each either finishes, waits for
+// readiness, or ends the connection with a reason. This file hands events to the stage that a row is in.
+
+import { acceptAll } from './accept.ts';
+import { clientWhileDialing, dialEvent, dialTimer } from './dial.ts';
+import { cutAll } from './end.ts';
+import { HoldPool } from './hold-pool.ts';
+import { identify, identifyTimer } from './identify.ts';
+import { HUNG_UP, type Reactor, type ReactorHandlers } from './io/reactor.ts';
+import { lingerEvent, lingerTimer } from './linger.ts';
+import type { TableListener } from './listener-table.ts';
+import type { RecordWriter } from './record-ring.ts';
+import { CONNECTING, DIALING, FREE, HUNG, IDENTIFYING, LINGERING, LISTENER, QUEUED, Rows, TUNNEL } from './rows.ts';
+import { type BucketPages, BYTES_IN_AT, type RouteCounters, type SharedSlots } from './shared-memory.ts';
+import type { SourceCounts } from './source-counts.ts';
+import { Table, type TableRoute } from './table.ts';
+import { TimingWheel } from './timing-wheel.ts';
+import { continueTunnel, tunnelEvent, tunnelTimer } from './tunnel.ts';
+
+/** What the file says about every connection. Times in ms, undefined is off. */
+export interface Settings {
+  readonly helloMs: number;
+  readonly connectMs: number;
+  readonly idleMs: number | undefined;
+  readonly halfClosedMs: number | undefined;
+  readonly keepaliveMs: number | undefined;
+  readonly retries: number;
+  readonly connections: number;
+  readonly pending: number;
+  readonly perSource: number | undefined;
+  readonly log: 'all' | 'refused' | 'none';
+}
+
+/** Memory that all workers and the control thread see. */
+export interface Shared {
+  /** This worker's own. */
+  readonly counters: RouteCounters;
+  readonly clusters: SharedSlots;
+  readonly backends: SharedSlots;
+  readonly totals: Int32Array;
+  readonly sources: SourceCounts;
+  readonly buckets: BucketPages;
+  readonly records: RecordWriter;
+}
+
+/** As many bytes as one read takes from a tunnel. One such buffer serves all tunnels of a worker. */
+const READ_BUFFER = 256 * 1024;
+/** Spare buffers kept for later: 4 MiB. */
+const SPARE_BUFFERS = 16;
+
+export class DataPath implements ReactorHandlers {
+  readonly io: Reactor;
+  readonly shared: Shared;
+  readonly rows: Rows;
+  readonly wheel: TimingWheel;
+  readonly holds = new HoldPool();
+  readonly table = new Table();
+  /** By listener index. A closed listener's entry stays while its connections do. */
+  readonly listeners: TableListener[] = [];
+  settings: Settings;
+  buffer: Uint8Array = Buffer.allocUnsafeSlow(READ_BUFFER);
+  /** Buffers of READ_BUFFER bytes to go on with when a stalled direction keeps the shared one. */
+  readonly spareBuffers: Uint8Array[] = [];
+  /** Backends in the order to try them, for the few connections whose first attempt failed. */
+  readonly dialOrders = new Map<number, readonly number[]>();
+  lingering = 0;
+  /** Handles whose turn ended before their bytes did. */
+  #again: number[] = [];
+  readonly #onMessage: (message: unknown) => void;
+  readonly #onDialFailed: (backendSlot: number) => void;
+
+  constructor(
+    io: Reactor,
+    shared: Shared,
+    settings: Settings,
+    onMessage: (message: unknown) => void,
+    onDialFailed: (backendSlot: number) => void,
+  ) {
+    this.io = io;
+    this.shared = shared;
+    this.settings = settings;
+    this.rows = new Rows(io.capacity);
+    this.wheel = new TimingWheel(io.capacity, io.now());
+    this.#onMessage = onMessage;
+    this.#onDialFailed = onDialFailed;
+  }
+
+  event(handle: number, events: number): void {
+    if ((events & HUNG_UP) !== 0) this.rows.flags[handle] |= HUNG;
+    switch (this.rows.state[handle]) {
+      case TUNNEL:
+        tunnelEvent(this, handle, events);
+        break;
+      case LISTENER:
+        acceptAll(this, handle);
+        break;
+      case IDENTIFYING:
+        identify(this, handle);
+        break;
+      case CONNECTING:
+        dialEvent(this, handle, events);
+        break;
+      case DIALING:
+        clientWhileDialing(this, handle);
+        break;
+      case LINGERING:
+        lingerEvent(this, handle, events);
+        break;
+      default:
+    }
+    this.#arm();
+  }
+
+  turn(): void {
+    const again = this.#again;
+    if (again.length > 0) {
+      this.#again = [];
+      for (const handle of again) {
+        if ((this.rows.flags[handle] & QUEUED) === 0) continue;
+        this.rows.flags[handle] &= ~QUEUED;
+        if (this.rows.state[handle] === TUNNEL) continueTunnel(this, handle);
+        else if (this.rows.state[handle] === LISTENER) acceptAll(this, handle);
+      }
+    }
+    this.wheel.advance(this.io.now(), this.#expired);
+    this.#arm();
+  }
+
+  message(message: unknown): void {
+    this.#onMessage(message);
+    this.#arm();
+  }
+
+  /** Comes back to that tunnel or listener after the others had their turn. */
+  comeBack(handle: number): void {
+    if ((this.rows.flags[handle] & QUEUED) !== 0) return;
+    this.rows.flags[handle] |= QUEUED;
+    this.#again.push(handle);
+    this.io.soon();
+  }
+
+  /** Takes the handle out of everything; the reactor's close or reset follows. */
+  release(handle: number): void {
+    const kept = this.rows.kept[handle];
+    if (kept !== undefined) this.giveBack(kept);
+    this.wheel.clear(handle);
+    this.rows.clear(handle);
+  }
+
+  /** Bytes from the client of a routed connection. */
+  countIn(client: number, count: number): void {
+    this.shared.counters.add(this.rows.slot[client], BYTES_IN_AT, count);
+  }
+
+  /** An attempt failed: the control thread may want to resolve the backend's name again. */
+  dialFailed(route: TableRoute, index: number): void {
+    this.#onDialFailed(route.backends[index]?.slot ?? 0);
+  }
+
+  /** A buffer that held bytes goes back to the pool it is from. */
+  giveBack(buffer: Uint8Array): void {
+    if (buffer.length !== READ_BUFFER) this.holds.give(buffer);
+    else if (this.spareBuffers.length < SPARE_BUFFERS) this.spareBuffers.push(buffer);
+  }
+
+  cut(reason: 'drained' | 'shutdown'): void {
+    cutAll(this, reason);
+  }
+
+  readonly #expired = (handle: number): void => {
+    switch (this.rows.state[handle]) {
+      case TUNNEL:
+        tunnelTimer(this, handle);
+        break;
+      case IDENTIFYING:
+        identifyTimer(this, handle);
+        break;
+      case CONNECTING:
+      case DIALING:
+        dialTimer(this, handle);
+        break;
+      case LINGERING:
+        lingerTimer(this, handle);
+        break;
+      case FREE:
+        break;
+      default:
+    }
+  };
+
+  #arm(): void {
+    this.io.wakeAt(this.wheel.nextAt());
+  }
+}

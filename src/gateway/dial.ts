@@ -1,0 +1,204 @@
+// dial: reaches a backend of the route. Each backend is tried once, the balanced one first; then, a second later,
+// the list again, until 1 + `retries` attempts are made or three times `timeouts.connect` have passed. A backend
+// given by name is one backend: its addresses share one attempt. The client hears nothing until all have failed.
+
+import { buildProxyV1, buildProxyV2, type Endpoint } from '../wire/proxy-protocol.ts';
+import { isIpv4 } from '../wire/ip-address.ts';
+import { firstBackend, orderBackends } from './balance.ts';
+import type { DataPath } from './data-path.ts';
+import { end, refuse } from './end.ts';
+import { AGAIN, FAILED, WRITABLE } from './io/reactor.ts';
+import { CLIENT, CONNECT, CONNECTING, DESTINATION, DIALING, HUNG, MORE, TIMED } from './rows.ts';
+import { BACKEND_ACTIVE } from './shared-memory.ts';
+import type { TableRoute } from './table.ts';
+import { beginTunnel } from './tunnel.ts';
+
+/** Between one round over all backends and the next. */
+const NEXT_ROUND_MS = 1000;
+/** All attempts together get this many times `timeouts.connect`. */
+const ALL_ATTEMPTS = 3;
+/** What a client may send ahead while its backend is dialled; beyond that it waits in the kernel. */
+const MAX_AHEAD = 64 * 1024;
+
+const connectEstablished = Buffer.from('HTTP/1.1 200 Connection established\r\n\r\n', 'latin1');
+
+export function dial(path: DataPath, client: number, route: TableRoute): void {
+  const { rows, io } = path;
+  rows.state[client] = DIALING;
+  rows.dialAt[client] = io.now();
+  path.wheel.clear(client);
+  if ((rows.flags[client] & HUNG) !== 0) return end(path, client, 'client-gone');
+  if (route.backends.length === 0) return refuse(path, client, 'no-backend');
+  choose(path, client, route, firstBackend(path, client, route));
+  tryBackend(path, client, route);
+}
+
+/** The backend's socket has news. */
+export function dialEvent(path: DataPath, backend: number, events: number): void {
+  const client = path.rows.peer[backend];
+  if ((events & FAILED) !== 0) return failed(path, client, backend, false);
+  if ((events & WRITABLE) !== 0) connected(path, client, backend);
+}
+
+/** The attempt's time is up (backend's handle), or the next round begins (client's handle). */
+export function dialTimer(path: DataPath, handle: number): void {
+  const { rows } = path;
+  if (rows.state[handle] === CONNECTING) return failed(path, rows.peer[handle], handle, true);
+  const route = path.table.route(rows.slot[handle]);
+  if (route === undefined || isLate(path, handle)) return giveUp(path, handle);
+  tryBackend(path, handle, route);
+}
+
+/** The client speaks ahead, or leaves. */
+export function clientWhileDialing(path: DataPath, client: number): void {
+  const { rows, io } = path;
+  if ((rows.flags[client] & HUNG) !== 0) return end(path, client, 'client-gone');
+  rows.flags[client] |= MORE;
+  while (rows.keptTo[client] - rows.understood[client] < MAX_AHEAD) {
+    let held = rows.kept[client] ?? path.holds.take();
+    rows.kept[client] = held;
+    if (rows.keptTo[client] === held.length) {
+      const larger = path.holds.grow(held, rows.keptTo[client]);
+      if (larger === undefined) return;
+      held = larger;
+      rows.kept[client] = held;
+    }
+    const count = io.read(client, held, rows.keptTo[client], held.length);
+    if (count === AGAIN) break;
+    if (count <= 0) return end(path, client, 'client-gone');
+    const filled = rows.keptTo[client] + count === held.length;
+    rows.keptTo[client] += count;
+    rows.bytesIn[client] += count;
+    path.countIn(client, count);
+    if (!filled) break;
+  }
+  // Only a client that sent too much ahead has more to read.
+  if (rows.keptTo[client] - rows.understood[client] < MAX_AHEAD) rows.flags[client] &= ~MORE;
+}
+
+/** It counts for that backend from here on, so that a burst does not pile onto the one with the fewest. */
+function choose(path: DataPath, client: number, route: TableRoute, index: number): void {
+  const { rows, shared } = path;
+  if (rows.backendSlot[client] !== 0) shared.backends.add(rows.backendSlot[client], BACKEND_ACTIVE, -1);
+  rows.backend[client] = index;
+  rows.addressIndex[client] = 0;
+  rows.backendSlot[client] = route.backends[index].slot;
+  shared.backends.add(rows.backendSlot[client], BACKEND_ACTIVE, 1);
+}
+
+function tryBackend(path: DataPath, client: number, route: TableRoute): void {
+  const { rows, io, settings } = path;
+  const backend = route.backends[rows.backend[client]];
+  const addresses = backend?.addresses ?? [];
+  while (rows.addressIndex[client] < addresses.length) {
+    const tried = rows.addressIndex[client];
+    const handle = io.connect(addresses[(backend.preferred + tried) % addresses.length]);
+    if (handle >= 0) {
+      const now = io.now();
+      rows.clear(handle);
+      rows.state[handle] = CONNECTING;
+      rows.peer[handle] = client;
+      rows.peer[client] = handle;
+      // The addresses still to try share what is left of the attempt.
+      const share = settings.connectMs / (addresses.length - tried);
+      path.wheel.set(handle, Math.min(now + share, lastMoment(path, client)));
+      return;
+    }
+    rows.addressIndex[client]++;
+  }
+  rows.flags[client] &= ~TIMED;
+  nextAttempt(path, client, route);
+}
+
+function failed(path: DataPath, client: number, handle: number, timed: boolean): void {
+  const { rows, io } = path;
+  rows.peer[client] = -1;
+  path.release(handle);
+  io.close(handle);
+  if (timed) rows.flags[client] |= TIMED;
+  else rows.flags[client] &= ~TIMED;
+  const route = path.table.route(rows.slot[client]);
+  const addresses = route?.backends[rows.backend[client]]?.addresses;
+  if (route === undefined || addresses === undefined || isLate(path, client)) return giveUp(path, client);
+  if (++rows.addressIndex[client] < addresses.length) return tryBackend(path, client, route);
+  nextAttempt(path, client, route);
+}
+
+function nextAttempt(path: DataPath, client: number, route: TableRoute): void {
+  const { rows, settings, wheel, io } = path;
+  const attempt = ++rows.attempt[client];
+  path.dialFailed(route, rows.backend[client]);
+  if (attempt > settings.retries) return giveUp(path, client);
+  let order = path.dialOrders.get(client);
+  if (order === undefined || order.length !== route.backends.length) {
+    order = orderBackends(path, client, route, rows.backend[client]);
+    path.dialOrders.set(client, order);
+  }
+  choose(path, client, route, order[attempt % order.length]);
+  if (attempt % order.length !== 0) return tryBackend(path, client, route);
+  wheel.set(client, Math.min(io.now() + NEXT_ROUND_MS, lastMoment(path, client)));
+}
+
+function giveUp(path: DataPath, client: number): void {
+  refuse(path, client, (path.rows.flags[client] & TIMED) === 0 ? 'connect-failed' : 'connect-timeout');
+}
+
+function lastMoment(path: DataPath, client: number): number {
+  return path.rows.dialAt[client] + ALL_ATTEMPTS * path.settings.connectMs;
+}
+
+function isLate(path: DataPath, client: number): boolean {
+  return path.io.now() >= lastMoment(path, client);
+}
+
+function connected(path: DataPath, client: number, handle: number): void {
+  const { rows, io, shared, wheel } = path;
+  const route = path.table.route(rows.slot[client]);
+  const backend = route?.backends[rows.backend[client]];
+  wheel.clear(handle);
+  const dialMs = io.now() - rows.dialAt[client];
+  rows.dialMs[client] = dialMs;
+  shared.counters.observeSeconds(rows.slot[client], dialMs / 1000);
+  if (backend !== undefined) {
+    backend.preferred = (backend.preferred + rows.addressIndex[client]) % backend.addresses.length;
+  }
+  path.dialOrders.delete(client);
+  // What the client sent goes to the backend, headers for the gateway left out.
+  const from = rows.understood[client];
+  const held = rows.kept[client];
+  const to = rows.keptTo[client];
+  rows.kept[client] = undefined;
+  rows.keptTo[client] = 0;
+  const header = route === undefined ? undefined : proxyHeader(path, client, route);
+  if (header !== undefined) {
+    const bytes = held === undefined ? header : Buffer.concat([header, held.subarray(from, to)]);
+    if (held !== undefined) path.giveBack(held);
+    beginTunnel(path, client, handle, bytes, 0, bytes.length, answerOf(path, client));
+  } else {
+    beginTunnel(path, client, handle, held, from, to, answerOf(path, client));
+  }
+}
+
+/** What the client hears of the success. */
+function answerOf(path: DataPath, client: number): Uint8Array | undefined {
+  return path.rows.protocol[client] === CONNECT ? connectEstablished : undefined;
+}
+
+function proxyHeader(path: DataPath, client: number, route: TableRoute): Uint8Array | undefined {
+  if (route.proxyProtocol === 'none') return undefined;
+  const { rows, io } = path;
+  if (rows.portOf(client, DESTINATION) === 0) {
+    const port = io.localAddress(client, rows.addresses, rows.addressAt(client, DESTINATION));
+    rows.setPort(client, DESTINATION, Math.max(port, 0));
+  }
+  const source = endpoint(path, client, CLIENT);
+  const destination = endpoint(path, client, DESTINATION);
+  return route.proxyProtocol === 'v1' ? buildProxyV1(source, destination) : buildProxyV2({ source, destination });
+}
+
+function endpoint(path: DataPath, client: number, place: number): Endpoint {
+  const { rows } = path;
+  const at = rows.addressAt(client, place);
+  const from = isIpv4(rows.addresses, at) ? at + 12 : at;
+  return { address: rows.addresses.subarray(from, at + 16), port: rows.portOf(client, place) };
+}

@@ -1,0 +1,367 @@
+// The portable adapter of the I/O port, over node:net. Paused sockets give readiness (`readable`, `drain`);
+// what a write cannot hand to the kernel at once waits in the socket's own buffer, at most a high-water mark
+// and one write more. It copies once more than the kernel would: portable first, fast is another adapter's job.
+
+import * as net from 'node:net';
+import type { MessagePort } from 'node:worker_threads';
+import { formatIp, parseIp } from '../../wire/ip-address.ts';
+import {
+  AGAIN,
+  BROKEN,
+  DENIED,
+  EXHAUSTED,
+  FAILED,
+  IN_USE,
+  NOT_AVAILABLE,
+  READABLE,
+  REFUSED,
+  RESET,
+  type Reactor,
+  type ReactorHandlers,
+  type SocketAddress,
+  TIMED_OUT,
+  UNREACHABLE,
+  WRITABLE,
+} from './reactor.ts';
+
+/** As much as libuv reads at a time. */
+const HIGH_WATER_MARK = 64 * 1024;
+/** How long close() waits for a peer that does not take what was written before. The kernel does the same. */
+const LINGER_MS = 30_000;
+/** The kernel cuts it to net.core.somaxconn. */
+const BACKLOG = 4096;
+
+/** libuv has SO_REUSEPORT with load balancing only here; elsewhere one worker serves. */
+export function canShareListeners(platform: NodeJS.Platform): boolean {
+  return platform === 'linux' || platform === 'freebsd';
+}
+
+interface OwnedSocket extends net.Socket {
+  owner: NetReactor;
+  handle: number;
+}
+
+interface OpenListener {
+  readonly server: net.Server;
+  readonly waiting: net.Socket[];
+}
+
+export class NetReactor implements Reactor {
+  readonly capacity: number;
+  readonly #share: boolean;
+  readonly #sockets: (OwnedSocket | undefined)[] = [];
+  readonly #listeners: (OpenListener | undefined)[] = [];
+  /** The part of a chunk that did not fit the reader's space. */
+  readonly #rests: (Buffer | undefined)[] = [];
+  readonly #ended: Uint8Array;
+  readonly #failures: Int8Array;
+  readonly #free: number[] = [];
+  #fresh = 0;
+  #handlers: ReactorHandlers | undefined;
+  #control: MessagePort | undefined;
+  #keepaliveMs = 0;
+  #alarm: NodeJS.Timeout | undefined;
+  #alarmAt = Number.POSITIVE_INFINITY;
+  #turnAsked = false;
+
+  constructor(options: { readonly capacity: number; readonly share: boolean }) {
+    this.capacity = options.capacity;
+    this.#share = options.share;
+    this.#ended = new Uint8Array(options.capacity);
+    this.#failures = new Int8Array(options.capacity);
+  }
+
+  run(handlers: ReactorHandlers, control: MessagePort): void {
+    this.#handlers = handlers;
+    this.#control = control;
+    control.on('message', message => handlers.message(message));
+  }
+
+  stop(): void {
+    this.wakeAt(Number.POSITIVE_INFINITY);
+    this.#handlers = undefined;
+    for (const listener of this.#listeners) listener?.server.close();
+    for (const socket of this.#sockets) {
+      if (socket === undefined) continue;
+      socket.handle = -1;
+      socket.destroy();
+    }
+    this.#control?.close();
+  }
+
+  now(): number {
+    return performance.timeOrigin + performance.now();
+  }
+
+  wakeAt(time: number): void {
+    if (time === this.#alarmAt) return;
+    clearTimeout(this.#alarm);
+    this.#alarmAt = time;
+    if (time === Number.POSITIVE_INFINITY) return;
+    this.#alarm = setTimeout(
+      () => {
+        this.#alarmAt = Number.POSITIVE_INFINITY;
+        this.#handlers?.turn();
+      },
+      Math.max(1, Math.ceil(time - this.now())),
+    );
+  }
+
+  soon(): void {
+    if (this.#turnAsked) return;
+    this.#turnAsked = true;
+    setImmediate(() => {
+      this.#turnAsked = false;
+      this.#handlers?.turn();
+    });
+  }
+
+  listen(address: SocketAddress, opened: (result: number) => void): void {
+    const handle = this.#take();
+    if (handle < 0) return opened(EXHAUSTED);
+    const server = net.createServer({ allowHalfOpen: true, pauseOnConnect: true, highWaterMark: HIGH_WATER_MARK });
+    const waiting: net.Socket[] = [];
+    const failed = (error: NodeJS.ErrnoException) => {
+      if (error.code === 'EAFNOSUPPORT' && address.dualStack) {
+        // A machine without IPv6: dual-stack is IPv4 there.
+        this.#give(handle);
+        return this.listen({ address: ANY_IPV4, port: address.port }, opened);
+      }
+      this.#give(handle);
+      opened(errnoWord(error));
+    };
+    server.once('error', failed);
+    server.on('connection', socket => {
+      waiting.push(socket);
+      this.#handlers?.event(handle, READABLE);
+    });
+    const place =
+      address.path === undefined
+        ? { host: formatIp(address.address, 0), port: address.port, ipv6Only: !address.dualStack, reusePort: this.#share }
+        : { path: address.path };
+    server.listen({ ...place, backlog: BACKLOG }, () => {
+      server.off('error', failed);
+      // Out of descriptors libuv accepts and closes the surplus by itself; the listener stays.
+      server.on('error', () => {});
+      this.#listeners[handle] = { server, waiting };
+      opened(handle);
+    });
+  }
+
+  listeningPort(listener: number): number {
+    const address = this.#listeners[listener]?.server.address();
+    return typeof address === 'object' && address !== null ? address.port : 0;
+  }
+
+  accept(listener: number): number {
+    const socket = this.#listeners[listener]?.waiting.shift();
+    if (socket === undefined) return AGAIN;
+    const handle = this.#take();
+    if (handle < 0) {
+      socket.destroy();
+      return EXHAUSTED;
+    }
+    this.#own(handle, socket);
+    return handle;
+  }
+
+  connect(address: SocketAddress): number {
+    const handle = this.#take();
+    if (handle < 0) return EXHAUSTED;
+    const place =
+      address.path === undefined
+        ? { host: formatIp(address.address, 0), port: address.port, autoSelectFamily: false }
+        : { path: address.path };
+    const socket = new net.Socket(socketOptions);
+    this.#own(handle, socket);
+    socket.on('connect', onConnect);
+    try {
+      socket.connect(place);
+    } catch {
+      this.close(handle);
+      return BROKEN;
+    }
+    return handle;
+  }
+
+  failure(handle: number): number {
+    return this.#failures[handle] || BROKEN;
+  }
+
+  peerAddress(handle: number, into: Uint8Array, at: number): number {
+    const socket = this.#sockets[handle];
+    return putAddress(socket?.remoteAddress, socket?.remotePort, into, at);
+  }
+
+  localAddress(handle: number, into: Uint8Array, at: number): number {
+    const socket = this.#sockets[handle];
+    return putAddress(socket?.localAddress, socket?.localPort, into, at);
+  }
+
+  keepalive(ms: number): void {
+    this.#keepaliveMs = ms;
+  }
+
+  read(handle: number, into: Uint8Array, from: number, to: number): number {
+    const chunk: Buffer | null | undefined = this.#rests[handle] ?? this.#sockets[handle]?.read();
+    if (!chunk) {
+      if (this.#failures[handle] !== 0) return this.#failures[handle];
+      return this.#ended[handle] === 1 ? 0 : AGAIN;
+    }
+    const count = Math.min(chunk.length, to - from);
+    chunk.copy(into, from, 0, count);
+    this.#rests[handle] = count < chunk.length ? chunk.subarray(count) : undefined;
+    return count;
+  }
+
+  write(handle: number, bytes: Uint8Array, from: number, to: number): number {
+    const socket = this.#sockets[handle];
+    if (socket === undefined || !socket.writable) return this.#failures[handle] || BROKEN;
+    if (socket.writableNeedDrain || socket.connecting) return AGAIN;
+    socket.write(Uint8Array.prototype.slice.call(bytes, from, to));
+    return to - from;
+  }
+
+  shutdown(handle: number): void {
+    this.#sockets[handle]?.end();
+  }
+
+  reset(handle: number): void {
+    const socket = this.#disown(handle);
+    // While connecting there is nobody to reset, and resetAndDestroy() would wait for the connection first.
+    if (socket?.connecting) socket.destroy();
+    else socket?.resetAndDestroy();
+  }
+
+  close(handle: number): void {
+    const listener = this.#listeners[handle];
+    if (listener !== undefined) {
+      this.#listeners[handle] = undefined;
+      this.#give(handle);
+      listener.server.close();
+      for (const socket of listener.waiting) socket.destroy();
+      return;
+    }
+    const socket = this.#disown(handle);
+    if (socket === undefined) return;
+    if (socket.writableLength === 0 || socket.destroyed) {
+      socket.destroy();
+      return;
+    }
+    socket.setTimeout(LINGER_MS, () => socket.destroy());
+    socket.resume();
+    socket.destroySoon();
+  }
+
+  #own(handle: number, plain: net.Socket): void {
+    const socket = plain as OwnedSocket;
+    socket.owner = this;
+    socket.handle = handle;
+    this.#sockets[handle] = socket;
+    this.#ended[handle] = 0;
+    this.#failures[handle] = 0;
+    socket.setNoDelay(true);
+    if (this.#keepaliveMs > 0) socket.setKeepAlive(true, this.#keepaliveMs);
+    socket.on('readable', onReadable);
+    socket.on('end', onEnd);
+    socket.on('drain', onDrain);
+    socket.on('error', onError);
+  }
+
+  /** From here on events of that socket go nowhere. */
+  #disown(handle: number): OwnedSocket | undefined {
+    const socket = this.#sockets[handle];
+    if (socket === undefined) return undefined;
+    socket.handle = -1;
+    this.#sockets[handle] = undefined;
+    this.#rests[handle] = undefined;
+    this.#give(handle);
+    return socket;
+  }
+
+  #take(): number {
+    return this.#free.pop() ?? (this.#fresh < this.capacity ? this.#fresh++ : EXHAUSTED);
+  }
+
+  #give(handle: number): void {
+    this.#free.push(handle);
+  }
+
+  /** For the socket listeners below only: they are shared functions, so that a socket costs no closures. */
+  emit(handle: number, events: number): void {
+    if (handle >= 0) this.#handlers?.event(handle, events);
+  }
+
+  ended(handle: number): void {
+    if (handle >= 0) this.#ended[handle] = 1;
+  }
+
+  failed(handle: number, word: number): void {
+    if (handle >= 0) this.#failures[handle] = word;
+  }
+}
+
+/** `highWaterMark` is passed on to the stream, though the types of net.Socket do not know it. */
+const socketOptions: net.SocketConstructorOpts = { allowHalfOpen: true, ...{ highWaterMark: HIGH_WATER_MARK } };
+
+const ANY_IPV4 = new Uint8Array([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 0, 0, 0, 0]);
+
+function onReadable(this: net.Socket): void {
+  const socket = this as OwnedSocket;
+  socket.owner.emit(socket.handle, READABLE);
+}
+
+function onEnd(this: net.Socket): void {
+  const socket = this as OwnedSocket;
+  socket.owner.ended(socket.handle);
+  socket.owner.emit(socket.handle, READABLE);
+}
+
+function onConnect(this: net.Socket): void {
+  const socket = this as OwnedSocket;
+  socket.owner.emit(socket.handle, WRITABLE);
+}
+
+function onDrain(this: net.Socket): void {
+  const socket = this as OwnedSocket;
+  socket.owner.emit(socket.handle, WRITABLE);
+}
+
+function onError(this: net.Socket, error: NodeJS.ErrnoException): void {
+  const socket = this as OwnedSocket;
+  socket.owner.failed(socket.handle, errnoWord(error));
+  socket.owner.emit(socket.handle, FAILED | READABLE);
+}
+
+function putAddress(text: string | undefined, port: number | undefined, into: Uint8Array, at: number): number {
+  if (text === undefined || port === undefined) return -1;
+  const zone = text.indexOf('%');
+  const bytes = parseIp(zone < 0 ? text : text.slice(0, zone));
+  if (bytes === undefined) return -1;
+  into.set(bytes, at);
+  return port;
+}
+
+const words: Record<string, number> = {
+  ECONNRESET: RESET,
+  EPIPE: RESET,
+  ECONNABORTED: RESET,
+  ECONNREFUSED: REFUSED,
+  ENOENT: REFUSED,
+  EHOSTUNREACH: UNREACHABLE,
+  ENETUNREACH: UNREACHABLE,
+  ETIMEDOUT: TIMED_OUT,
+  EMFILE: EXHAUSTED,
+  ENFILE: EXHAUSTED,
+  ENOBUFS: EXHAUSTED,
+  ENOMEM: EXHAUSTED,
+  EADDRINUSE: IN_USE,
+  EACCES: DENIED,
+  EPERM: DENIED,
+  EADDRNOTAVAIL: NOT_AVAILABLE,
+};
+
+/** The reactor's word for an error of Node's. */
+export function errnoWord(error: NodeJS.ErrnoException): number {
+  return words[error.code ?? ''] ?? BROKEN;
+}

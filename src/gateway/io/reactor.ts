@@ -1,0 +1,110 @@
+// The I/O port: a readiness reactor with integer handles. Everything from accept to tunnel is written once
+// above it and knows neither file descriptors nor Node's streams. `net-reactor.ts` is the portable adapter.
+// `reactor.contract.ts` is the suite that every adapter passes.
+//
+// Rules that both sides rely on:
+// - A handle is a small integer below `capacity`. It belongs to whoever got it from listen, accept or connect
+//   until close() or reset(); from then on no event for it is delivered, and the number may be given out anew.
+// - Calls never block and never throw. They answer a count, AGAIN, or one of the error words below.
+// - Readiness is edge-triggered: READABLE comes when something new can be read, WRITABLE when writing can go on.
+//   Whoever stops before AGAIN comes back by itself (see `soon`); after AGAIN an event follows. A read that
+//   filled less than its space has taken everything, as if AGAIN had followed; only after HUNG_UP read on to 0.
+// - Bytes that write() took are delivered, unless the peer resets or reset() is called: close() does not lose them.
+
+import type { MessagePort } from 'node:worker_threads';
+
+export const AGAIN = -1;
+/** The peer reset the connection. */
+export const RESET = -2;
+export const REFUSED = -3;
+export const UNREACHABLE = -4;
+export const TIMED_OUT = -5;
+/** No descriptor, handle or kernel memory left; trying again later may work. */
+export const EXHAUSTED = -6;
+export const IN_USE = -7;
+export const DENIED = -8;
+/** An address this machine does not have. */
+export const NOT_AVAILABLE = -9;
+export const BROKEN = -10;
+
+const errorWords: Record<number, string> = {
+  [RESET]: 'connection reset',
+  [REFUSED]: 'connection refused',
+  [UNREACHABLE]: 'unreachable',
+  [TIMED_OUT]: 'timed out',
+  [EXHAUSTED]: 'no file descriptor or memory left',
+  [IN_USE]: 'address already in use',
+  [DENIED]: 'permission denied',
+  [NOT_AVAILABLE]: 'this machine has no such address',
+  [BROKEN]: 'failed',
+};
+
+export function errorWord(code: number): string {
+  return errorWords[code] ?? 'failed';
+}
+
+export const READABLE = 1;
+/** Also: a connect succeeded. */
+export const WRITABLE = 2;
+/** A connect failed (`failure` says why), or the peer reset: reads still give what came before. */
+export const FAILED = 4;
+/** The peer has sent FIN; bytes before it may still be unread. An adapter that cannot know it early omits it. */
+export const HUNG_UP = 8;
+
+/** An IP address (16 bytes, IPv4 as ::ffff:a.b.c.d) with a port, or the path of a unix socket. */
+export interface SocketAddress {
+  readonly address: Uint8Array;
+  readonly port: number;
+  /** For a listener: take IPv4 and IPv6 on one socket where the machine has both. */
+  readonly dualStack?: boolean;
+  readonly path?: string;
+}
+
+export interface ReactorHandlers {
+  /** `events` is a set of READABLE, WRITABLE, FAILED, HUNG_UP. */
+  event(handle: number, events: number): void;
+  /** After soon(), and when the time given to wakeAt() has come. */
+  turn(): void;
+  /** A message from the control thread. */
+  message(message: unknown): void;
+}
+
+export interface Reactor {
+  readonly capacity: number;
+
+  /** Serves events until stop(). An adapter may return at once and go on by callbacks. */
+  run(handlers: ReactorHandlers, control: MessagePort): void;
+  stop(): void;
+
+  /** Milliseconds on a clock that all threads of the process share; steady within an event. */
+  now(): number;
+  /** Asks for turn() at that time; Infinity asks for none. The last call counts. */
+  wakeAt(time: number): void;
+  /** Asks for turn() once the events at hand are served. */
+  soon(): void;
+
+  /** Opens a listener that other threads of this process may open as well. `opened` gets its handle or an error. */
+  listen(address: SocketAddress, opened: (result: number) => void): void;
+  /** The port a listener really has. */
+  listeningPort(listener: number): number;
+  accept(listener: number): number;
+  /** WRITABLE tells success, FAILED failure. May fail at once with an error word. */
+  connect(address: SocketAddress): number;
+  /** Why a connect failed. */
+  failure(handle: number): number;
+  /** Writes the 16 address bytes and answers the port, or -1 when the connection is gone already. */
+  peerAddress(handle: number, into: Uint8Array, at: number): number;
+  localAddress(handle: number, into: Uint8Array, at: number): number;
+  /** TCP keepalive for connections made from now on; 0 turns it off. */
+  keepalive(ms: number): void;
+
+  /** How many bytes now stand in [from, …); 0 is the end of the stream. */
+  read(handle: number, into: Uint8Array, from: number, to: number): number;
+  /** How many of the bytes in [from, to) were taken; the caller may reuse them at once. */
+  write(handle: number, bytes: Uint8Array, from: number, to: number): number;
+  /** Sends FIN after what was written. Reading goes on. */
+  shutdown(handle: number): void;
+  /** RST. */
+  reset(handle: number): void;
+  close(handle: number): void;
+}

@@ -1,0 +1,172 @@
+// Connection records on their way from a worker to the log: a ring of bytes in shared memory, written by one
+// worker and read by the control thread. When it is full, records are counted and dropped; writing never waits.
+
+import { CLIENT, HAS_ORIGIN, ORIGIN, PEER, type Rows } from './rows.ts';
+
+/** Room for some 6,000 connections between two reads. */
+const RING_BYTES = 1024 * 1024;
+/** Int32 words in front of the ring. */
+const WRITTEN = 0;
+const TAKEN = 1;
+const DROPPED = 2;
+/** 1 while the reader knows that there is something to read. */
+const TOLD = 3;
+const HEAD_WORDS = 4;
+const HEAD_BYTES = HEAD_WORDS * Int32Array.BYTES_PER_ELEMENT;
+
+/** Longest text in a record; SNI and CONNECT names have at most 255 characters. */
+const MAX_TEXT = 255;
+const ADDRESS = 16;
+/** listener, slot, backend slot, three ports, protocol, reason, flags; in, out, ms, dialMs; three addresses. */
+const FIXED = 3 * 4 + 3 * 2 + 3 + 4 * 8 + 3 * ADDRESS;
+/** Length in front, the fixed part, two texts with a length byte each. */
+const MAX_RECORD = 2 + FIXED + 2 * (1 + MAX_TEXT);
+
+export interface ConnectionRecord {
+  readonly listener: number;
+  readonly slot: number;
+  readonly backendSlot: number;
+  readonly protocol: number;
+  readonly reason: number;
+  readonly peer: RecordAddress;
+  readonly client: RecordAddress;
+  readonly origin: RecordAddress | undefined;
+  readonly bytesIn: number;
+  readonly bytesOut: number;
+  readonly ms: number;
+  /** -1 when no backend was reached. */
+  readonly dialMs: number;
+  readonly host: string;
+  readonly clusterId: string;
+}
+
+export interface RecordAddress {
+  readonly address: Uint8Array;
+  readonly port: number;
+}
+
+export function newRecordRing(): SharedArrayBuffer {
+  return new SharedArrayBuffer(HEAD_BYTES + RING_BYTES);
+}
+
+export class RecordWriter {
+  readonly #head: Int32Array;
+  readonly #ring: Uint8Array;
+  readonly #tell: () => void;
+  readonly #scratch = Buffer.alloc(MAX_RECORD);
+
+  /** `tell` is called when the reader does not know yet that there is something to read. */
+  constructor(memory: SharedArrayBuffer, tell: () => void) {
+    this.#head = new Int32Array(memory, 0, HEAD_WORDS);
+    this.#ring = new Uint8Array(memory, HEAD_BYTES);
+    this.#tell = tell;
+  }
+
+  write(rows: Rows, client: number, reason: number, now: number): void {
+    const length = this.#encode(rows, client, reason, now);
+    const written = this.#head[WRITTEN];
+    // Positions run on and wrap as int32; their difference is what counts.
+    const used = (written - Atomics.load(this.#head, TAKEN)) | 0;
+    if (used + length > RING_BYTES) {
+      Atomics.add(this.#head, DROPPED, 1);
+    } else {
+      const at = (written >>> 0) % RING_BYTES;
+      const first = Math.min(length, RING_BYTES - at);
+      this.#ring.set(this.#scratch.subarray(0, first), at);
+      if (first < length) this.#ring.set(this.#scratch.subarray(first, length), 0);
+      Atomics.store(this.#head, WRITTEN, (written + length) | 0);
+    }
+    if (Atomics.exchange(this.#head, TOLD, 1) === 0) this.#tell();
+  }
+
+  #encode(rows: Rows, client: number, reason: number, now: number): number {
+    const b = this.#scratch;
+    const flags = rows.flags[client];
+    let at = 2;
+    at = b.writeInt32LE(rows.listener[client], at);
+    at = b.writeInt32LE(rows.slot[client], at);
+    at = b.writeInt32LE(rows.backendSlot[client], at);
+    at = b.writeUInt8(rows.protocol[client], at);
+    at = b.writeUInt8(reason, at);
+    at = b.writeUInt8((flags & HAS_ORIGIN) === 0 ? 0 : 1, at);
+    at = b.writeDoubleLE(rows.bytesIn[client], at);
+    at = b.writeDoubleLE(rows.bytesOut[client], at);
+    at = b.writeDoubleLE(now - rows.startedAt[client], at);
+    at = b.writeDoubleLE(rows.dialMs[client], at);
+    for (const place of [PEER, CLIENT, ORIGIN]) {
+      const from = rows.addressAt(client, place);
+      b.set(rows.addresses.subarray(from, from + ADDRESS), at);
+      at = b.writeUInt16LE(rows.portOf(client, place), at + ADDRESS);
+    }
+    for (const text of [rows.host[client] ?? '', rows.clusterId[client] ?? '']) {
+      const count = b.write(text.slice(0, MAX_TEXT), at + 1, 'latin1');
+      b[at] = count;
+      at += 1 + count;
+    }
+    b.writeUInt16LE(at, 0);
+    return at;
+  }
+}
+
+export class RecordReader {
+  readonly #head: Int32Array;
+  readonly #ring: Uint8Array;
+
+  constructor(memory: SharedArrayBuffer) {
+    this.#head = new Int32Array(memory, 0, HEAD_WORDS);
+    this.#ring = new Uint8Array(memory, HEAD_BYTES);
+  }
+
+  /** Hands out all that is there and answers how many were dropped since the last time. */
+  take(each: (record: ConnectionRecord) => void): number {
+    Atomics.store(this.#head, TOLD, 0);
+    const written = Atomics.load(this.#head, WRITTEN);
+    let taken = this.#head[TAKEN];
+    while (taken !== written) {
+      const length = this.#byte(taken) | (this.#byte(taken + 1) << 8);
+      each(decode(this.#copy(taken, length)));
+      taken = (taken + length) | 0;
+      Atomics.store(this.#head, TAKEN, taken);
+    }
+    return Atomics.exchange(this.#head, DROPPED, 0);
+  }
+
+  #byte(position: number): number {
+    return this.#ring[(position >>> 0) % RING_BYTES];
+  }
+
+  #copy(position: number, length: number): Buffer {
+    const record = Buffer.allocUnsafe(length);
+    const at = (position >>> 0) % RING_BYTES;
+    const first = Math.min(length, RING_BYTES - at);
+    record.set(this.#ring.subarray(at, at + first), 0);
+    if (first < length) record.set(this.#ring.subarray(0, length - first), first);
+    return record;
+  }
+}
+
+function decode(b: Buffer): ConnectionRecord {
+  const addressAt = 2 + 12 + 3 + 32;
+  const addresses = [0, 1, 2].map(place => {
+    const at = addressAt + place * (ADDRESS + 2);
+    return { address: Uint8Array.prototype.slice.call(b, at, at + ADDRESS), port: b.readUInt16LE(at + ADDRESS) };
+  });
+  const hostAt = addressAt + 3 * (ADDRESS + 2);
+  const idAt = hostAt + 1 + b[hostAt];
+  return {
+    listener: b.readInt32LE(2),
+    slot: b.readInt32LE(6),
+    backendSlot: b.readInt32LE(10),
+    protocol: b[14],
+    reason: b[15],
+    origin: b[16] === 1 ? addresses[2] : undefined,
+    bytesIn: b.readDoubleLE(17),
+    bytesOut: b.readDoubleLE(25),
+    ms: b.readDoubleLE(33),
+    dialMs: b.readDoubleLE(41),
+    peer: addresses[0],
+    client: addresses[1],
+    host: b.toString('latin1', hostAt + 1, idAt),
+    clusterId: b.toString('latin1', idAt + 1, idAt + 1 + b[idAt]),
+  };
+}

@@ -1,0 +1,22 @@
+// After a table change: connections whose cluster or route is gone, or whose client is no longer allowed, end.
+// All others go on as they are, whatever else changed.
+
+import { isAllowed } from './admit.ts';
+import type { DataPath } from './data-path.ts';
+import { endWithReset, isClient } from './end.ts';
+import { CLIENT } from './rows.ts';
+
+/** `changed` holds the slots of clusters that were put anew. */
+export function revoke(path: DataPath, anyRemoved: boolean, changed: ReadonlySet<number>): void {
+  const { rows, table } = path;
+  if (!anyRemoved && changed.size === 0) return;
+  for (let handle = 0; handle < rows.capacity; handle++) {
+    if (rows.slot[handle] === 0 || !isClient(path, handle)) continue;
+    const route = table.route(rows.slot[handle]);
+    if (route === undefined) {
+      endWithReset(path, handle, 'revoked');
+    } else if (changed.has(rows.cluster[handle]) && !isAllowed(route, rows.addresses, rows.addressAt(handle, CLIENT))) {
+      endWithReset(path, handle, 'revoked');
+    }
+  }
+}

@@ -1,0 +1,175 @@
+// A connection is a row, not an object: typed arrays indexed by the reactor's handle. A served connection uses
+// two rows, one per side; what concerns the connection as a whole stands in the client's row.
+// Only the worker that owns the handles writes here.
+
+/** What a handle is in the middle of. */
+export const FREE = 0;
+export const LISTENER = 1;
+/** Client: not yet known where to. */
+export const IDENTIFYING = 2;
+/** Client: routed and admitted, no backend yet. */
+export const DIALING = 3;
+/** Backend: connect under way. */
+export const CONNECTING = 4;
+/** Either side: bytes flow. */
+export const TUNNEL = 5;
+/** Client: its reason is counted and its word is said; waiting for it to read that, reading nothing more. */
+export const LINGERING = 6;
+
+/** Flags of either side of a tunnel. */
+/** There may be more to read than was read. */
+export const MORE = 1;
+/** The peer sent FIN and everything before it was read. */
+export const ENDED = 2;
+/** We sent FIN to it, or will as soon as what is kept for it is written. */
+export const SHUT = 4;
+/** Reset or failed: what it sent before is still passed on, then the reset. */
+export const FAILING = 8;
+/** Stands in the list of handles to come back to. */
+export const QUEUED = 16;
+/** Flags of a client. */
+/** Its peer is a balancer: the PROXY header that tells the true client is read, or known not to come. */
+export const CLIENT_KNOWN = 32;
+export const BALANCER_HEADER = 64;
+export const AGENT_HEADER = 128;
+/** The source has too many connections: refused as soon as it is known in which protocol to say so. */
+export const OVER = 256;
+/** Counted in the cluster's active connections. */
+export const ADMITTED = 512;
+/** Counted among those not yet routed. */
+export const PENDING = 1024;
+/** Counted per source for the whole gateway. */
+export const COUNTED = 2048;
+/** The agent's header told where the agent's client came from. */
+export const HAS_ORIGIN = 4096;
+/** Counted per source for its cluster. */
+export const SOURCE_COUNTED = 16384;
+/** The last dial attempt ran out of time rather than failing. */
+export const TIMED = 8192;
+/** The reactor told that FIN has arrived: reads go on to the end. */
+export const HUNG = 32768;
+
+export const protocols = ['', 'tls', 'connect', 'http', 'h2'] as const;
+export const NO_PROTOCOL = 0;
+export const TLS = 1;
+export const CONNECT = 2;
+export const HTTP = 3;
+export const H2 = 4;
+
+/** Bytes of one address in `addresses`; each row has four. */
+const ADDRESS = 16;
+export const PEER = 0;
+export const CLIENT = 1;
+export const ORIGIN = 2;
+/** Where the client believes to have connected to. */
+export const DESTINATION = 3;
+const PLACES = 4;
+
+export class Rows {
+  readonly capacity: number;
+  readonly state: Uint8Array;
+  readonly flags: Uint16Array;
+  /** The other side's handle, or -1. */
+  readonly peer: Int32Array;
+  /** Which listener it came in by: its index in the worker's list. */
+  readonly listener: Int32Array;
+  readonly protocol: Uint8Array;
+  /** Route slot, 0 while unknown. */
+  readonly slot: Int32Array;
+  /** Cluster slot, 0 while unknown. */
+  readonly cluster: Int32Array;
+  /** Index into the route's backends, of the attempt under way or the one that serves. */
+  readonly backend: Int32Array;
+  /** Slot of that backend in shared memory, 0 when none. */
+  readonly backendSlot: Int32Array;
+  readonly attempt: Uint16Array;
+  /** Which of the backend's addresses is being tried. */
+  readonly addressIndex: Uint16Array;
+  readonly startedAt: Float64Array;
+  readonly dialAt: Float64Array;
+  readonly dialMs: Float64Array;
+  /** When the last byte passed. */
+  readonly activeAt: Float64Array;
+  readonly bytesIn: Float64Array;
+  readonly bytesOut: Float64Array;
+  /** Where in the held bytes the part not yet understood begins. */
+  readonly understood: Int32Array;
+  readonly ports: Uint16Array;
+  readonly addresses: Uint8Array;
+  /** Bytes for this handle that wait to be written, or, before the tunnel, those read from the client so far. */
+  readonly kept: (Uint8Array | undefined)[] = [];
+  readonly keptFrom: Int32Array;
+  readonly keptTo: Int32Array;
+  /** The host asked for: SNI, Host or CONNECT name. */
+  readonly host: (string | undefined)[] = [];
+  readonly clusterId: (string | undefined)[] = [];
+
+  constructor(capacity: number) {
+    this.capacity = capacity;
+    this.state = new Uint8Array(capacity);
+    this.flags = new Uint16Array(capacity);
+    this.peer = new Int32Array(capacity).fill(-1);
+    this.listener = new Int32Array(capacity);
+    this.protocol = new Uint8Array(capacity);
+    this.slot = new Int32Array(capacity);
+    this.cluster = new Int32Array(capacity);
+    this.backend = new Int32Array(capacity);
+    this.backendSlot = new Int32Array(capacity);
+    this.attempt = new Uint16Array(capacity);
+    this.addressIndex = new Uint16Array(capacity);
+    this.startedAt = new Float64Array(capacity);
+    this.dialAt = new Float64Array(capacity);
+    this.dialMs = new Float64Array(capacity);
+    this.activeAt = new Float64Array(capacity);
+    this.bytesIn = new Float64Array(capacity);
+    this.bytesOut = new Float64Array(capacity);
+    this.understood = new Int32Array(capacity);
+    this.ports = new Uint16Array(capacity * PLACES);
+    this.addresses = new Uint8Array(capacity * PLACES * ADDRESS);
+    this.keptFrom = new Int32Array(capacity);
+    this.keptTo = new Int32Array(capacity);
+  }
+
+  /** Where in `addresses` the address of that row and place begins. */
+  addressAt(handle: number, place: number): number {
+    return (handle * PLACES + place) * ADDRESS;
+  }
+
+  portOf(handle: number, place: number): number {
+    return this.ports[handle * PLACES + place];
+  }
+
+  setPort(handle: number, place: number, port: number): void {
+    this.ports[handle * PLACES + place] = port;
+  }
+
+  copyAddress(handle: number, from: number, to: number): void {
+    const at = this.addressAt(handle, from);
+    this.addresses.copyWithin(this.addressAt(handle, to), at, at + ADDRESS);
+    this.setPort(handle, to, this.portOf(handle, from));
+  }
+
+  /** A row as it was never used. The address places are overwritten before they are read. */
+  clear(handle: number): void {
+    this.state[handle] = FREE;
+    this.flags[handle] = 0;
+    this.peer[handle] = -1;
+    this.protocol[handle] = NO_PROTOCOL;
+    this.slot[handle] = 0;
+    this.cluster[handle] = 0;
+    this.backend[handle] = -1;
+    this.backendSlot[handle] = 0;
+    this.attempt[handle] = 0;
+    this.addressIndex[handle] = 0;
+    this.dialAt[handle] = 0;
+    this.dialMs[handle] = -1;
+    this.bytesIn[handle] = 0;
+    this.bytesOut[handle] = 0;
+    this.understood[handle] = 0;
+    this.kept[handle] = undefined;
+    this.keptFrom[handle] = 0;
+    this.keptTo[handle] = 0;
+    this.host[handle] = undefined;
+    this.clusterId[handle] = undefined;
+  }
+}

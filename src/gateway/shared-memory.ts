@@ -1,0 +1,120 @@
+// What workers and the control thread share without asking each other: counters by route slot, active
+// connections by cluster slot, backends by their slot, and the gateway's totals.
+// Counters grow by pages, so that a table may grow without limit and costs memory only for what it has.
+
+import { closeReasons } from './close-reason.ts';
+import { TOKEN_BUCKET_BYTES, TokenBuckets } from './token-bucket.ts';
+
+/** Slots a page holds; a power of two. */
+export const PAGE_SLOTS = 1024;
+const PAGE_SHIFT = 10;
+const PAGE_MASK = PAGE_SLOTS - 1;
+
+/** Upper bounds in seconds of the dial and hello histograms; the last bucket is +Inf. */
+export const secondsBuckets = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5] as const;
+
+/** Offsets within one route's counters. Each worker has its own page set, so that writing needs no atomics. */
+export const REASONS_AT = 0;
+export const BYTES_IN_AT = closeReasons.length;
+export const BYTES_OUT_AT = BYTES_IN_AT + 1;
+export const ACTIVE_AT = BYTES_OUT_AT + 1;
+export const SECONDS_SUM_AT = ACTIVE_AT + 1;
+export const SECONDS_AT = SECONDS_SUM_AT + 1;
+/** Doubles per slot. In slot 0, which stands for "no route yet", the histogram is that of hellos. */
+const STRIDE = SECONDS_AT + secondsBuckets.length + 1;
+
+/** Counters of one worker, by route slot. Doubles count exactly up to 2^53. */
+export class RouteCounters {
+  readonly #pages: Float64Array[] = [];
+
+  static newPage(): SharedArrayBuffer {
+    return new SharedArrayBuffer(PAGE_SLOTS * STRIDE * Float64Array.BYTES_PER_ELEMENT);
+  }
+
+  addPage(memory: SharedArrayBuffer): void {
+    this.#pages.push(new Float64Array(memory));
+  }
+
+  add(slot: number, offset: number, amount: number): void {
+    this.#pages[slot >>> PAGE_SHIFT][(slot & PAGE_MASK) * STRIDE + offset] += amount;
+  }
+
+  get(slot: number, offset: number): number {
+    return this.#pages[slot >>> PAGE_SHIFT][(slot & PAGE_MASK) * STRIDE + offset];
+  }
+
+  observeSeconds(slot: number, seconds: number): void {
+    let bucket = 0;
+    while (bucket < secondsBuckets.length && seconds > secondsBuckets[bucket]) bucket++;
+    this.add(slot, SECONDS_AT + bucket, 1);
+    this.add(slot, SECONDS_SUM_AT, seconds);
+  }
+
+  /** For a slot that is given to another route, once its last connection is gone. */
+  clear(slot: number): void {
+    const at = (slot & PAGE_MASK) * STRIDE;
+    this.#pages[slot >>> PAGE_SHIFT].fill(0, at, at + STRIDE);
+  }
+}
+
+/** One Int32 per slot and field, changed by all workers with atomics: clusters and backends. */
+export class SharedSlots {
+  readonly #fields: number;
+  readonly #pages: Int32Array[] = [];
+
+  constructor(fields: number) {
+    this.#fields = fields;
+  }
+
+  static newPage(fields: number): SharedArrayBuffer {
+    return new SharedArrayBuffer(PAGE_SLOTS * fields * Int32Array.BYTES_PER_ELEMENT);
+  }
+
+  addPage(memory: SharedArrayBuffer): void {
+    this.#pages.push(new Int32Array(memory));
+  }
+
+  /** Answers the value before. */
+  add(slot: number, field: number, amount: number): number {
+    return Atomics.add(this.#pages[slot >>> PAGE_SHIFT], (slot & PAGE_MASK) * this.#fields + field, amount);
+  }
+
+  get(slot: number, field: number): number {
+    return Atomics.load(this.#pages[slot >>> PAGE_SHIFT], (slot & PAGE_MASK) * this.#fields + field);
+  }
+
+  set(slot: number, field: number, value: number): void {
+    Atomics.store(this.#pages[slot >>> PAGE_SHIFT], (slot & PAGE_MASK) * this.#fields + field, value);
+  }
+}
+
+/** `newPerSecond` by cluster slot. */
+export class BucketPages {
+  readonly #pages: TokenBuckets[] = [];
+
+  static newPage(): SharedArrayBuffer {
+    return new SharedArrayBuffer(PAGE_SLOTS * TOKEN_BUCKET_BYTES);
+  }
+
+  addPage(memory: SharedArrayBuffer): void {
+    this.#pages.push(new TokenBuckets(memory));
+  }
+
+  take(slot: number, ratePerSecond: number, now: number): boolean {
+    return this.#pages[slot >>> PAGE_SHIFT].take(slot & PAGE_MASK, ratePerSecond, now);
+  }
+}
+
+/** Fields of a cluster slot. */
+export const CLUSTER_ACTIVE = 0;
+export const CLUSTER_FIELDS = 1;
+
+/** Fields of a backend slot. `TURN` of a route's first backend is the route's round-robin turn. */
+export const BACKEND_ACTIVE = 0;
+export const BACKEND_TURN = 1;
+export const BACKEND_FIELDS = 2;
+
+/** Fields of the totals. */
+export const TOTAL_CONNECTIONS = 0;
+export const TOTAL_PENDING = 1;
+export const TOTAL_FIELDS = 2;

@@ -1,0 +1,145 @@
+// How many connections each source address has open, for `perSource`: one hash table in shared memory, counted in by
+// all workers. A key is a scope (0 for the whole gateway, else a cluster's slot) and a 16-byte address; keys are
+// compared in full, so that no source is refused for another's connections.
+//
+// The table is an array of buckets, each with a lock and room for 42 keys. A key lives in its own bucket only, so
+// that one lock is enough, and an entry whose count is zero is free, so that nothing needs sweeping.
+
+import { mix } from './mix.ts';
+import { acquire, release } from './spin-lock.ts';
+
+/** A bucket is 1 KiB: lock, used, then for all entries the last address word, count, scope, and the other words. */
+const BUCKET_WORDS = 256;
+const ENTRIES = 42;
+const USED_AT = 1;
+/** The word in which addresses differ most stands first, close together: a search reads little else. */
+const LAST_AT = 2;
+const COUNT_AT = LAST_AT + ENTRIES;
+const SCOPE_AT = COUNT_AT + ENTRIES;
+const FIRST_AT = SCOPE_AT + ENTRIES;
+const SECOND_AT = FIRST_AT + ENTRIES;
+const THIRD_AT = SECOND_AT + ENTRIES;
+
+/** Twice the room that is asked for: with all of that in use, about one key in 300,000 finds its bucket full. */
+const HEADROOM = 2;
+
+/** 16-bit pieces of a key: two of the scope, eight of the address. */
+const PIECES = 10;
+
+const NOT_FOUND = -1;
+
+/** Memory for this many different keys at one time. */
+export function sourceCountsBytes(entries: number): number {
+  const buckets = Math.max(1, Math.ceil((entries * HEADROOM) / ENTRIES));
+  return buckets * BUCKET_WORDS * Int32Array.BYTES_PER_ELEMENT;
+}
+
+/** All threads that share the memory give the same seed, which should be random. */
+export class SourceCounts {
+  readonly #words: Int32Array;
+  readonly #buckets: number;
+  readonly #factors: Int32Array;
+
+  constructor(memory: SharedArrayBuffer, seed: number) {
+    this.#words = new Int32Array(memory);
+    this.#buckets = Math.floor(this.#words.length / BUCKET_WORDS);
+    this.#factors = factorsOf(seed);
+  }
+
+  /** Counts one more and answers how many there are now, or -1 where there is no room for a further source. */
+  add(scope: number, address: Uint8Array, at: number): number {
+    const words = this.#words;
+    const bucket = this.#bucketOf(scope, address, at);
+    acquire(words, bucket);
+    const entry = find(words, bucket, scope, address, at);
+    const count = entry === NOT_FOUND ? insert(words, bucket, scope, address, at) : ++words[entry + COUNT_AT];
+    release(words, bucket);
+    return count;
+  }
+
+  /** Counts one less. One that was never counted, as add() found no room, must not be removed. */
+  remove(scope: number, address: Uint8Array, at: number): void {
+    const words = this.#words;
+    const bucket = this.#bucketOf(scope, address, at);
+    acquire(words, bucket);
+    const entry = find(words, bucket, scope, address, at);
+    if (entry !== NOT_FOUND && --words[entry + COUNT_AT] === 0) shrink(words, bucket);
+    release(words, bucket);
+  }
+
+  count(scope: number, address: Uint8Array, at: number): number {
+    const words = this.#words;
+    const bucket = this.#bucketOf(scope, address, at);
+    acquire(words, bucket);
+    const entry = find(words, bucket, scope, address, at);
+    const count = entry === NOT_FOUND ? 0 : words[entry + COUNT_AT];
+    release(words, bucket);
+    return count;
+  }
+
+  /**
+   * Index of the bucket's first word. Multilinear hashing with secret odd factors: unlike with FNV or Murmur, no
+   * addresses fall together whatever the seed, and those that differ in one piece never have the same sum. The
+   * mixing scatters addresses that follow each other.
+   */
+  #bucketOf(scope: number, address: Uint8Array, at: number): number {
+    const factors = this.#factors;
+    let sum = Math.imul(scope >>> 16, factors[0]) + Math.imul(scope & 0xffff, factors[1]);
+    for (let piece = 2, i = at; piece < PIECES; piece++, i += 2) {
+      sum = (sum + Math.imul((address[i] << 8) | address[i + 1], factors[piece])) | 0;
+    }
+    return Math.floor((mix(sum) * this.#buckets) / 0x1_0000_0000) * BUCKET_WORDS;
+  }
+}
+
+/** Where the key's entry starts (add COUNT_AT and so on), or NOT_FOUND. */
+function find(words: Int32Array, bucket: number, scope: number, address: Uint8Array, at: number): number {
+  const last = wordAt(address, at + 12);
+  const end = bucket + words[bucket + USED_AT];
+  for (let entry = bucket; entry < end; entry++) {
+    if (
+      words[entry + LAST_AT] === last &&
+      words[entry + COUNT_AT] !== 0 &&
+      words[entry + SCOPE_AT] === (scope | 0) &&
+      words[entry + THIRD_AT] === wordAt(address, at + 8) &&
+      words[entry + SECOND_AT] === wordAt(address, at + 4) &&
+      words[entry + FIRST_AT] === wordAt(address, at)
+    ) {
+      return entry;
+    }
+  }
+  return NOT_FOUND;
+}
+
+/** Answers the new count, 1, or -1. Writing the count comes last: an entry half written stays free. */
+function insert(words: Int32Array, bucket: number, scope: number, address: Uint8Array, at: number): number {
+  const used = words[bucket + USED_AT];
+  let index = 0;
+  while (index < used && words[bucket + COUNT_AT + index] !== 0) index++;
+  if (index === ENTRIES) return -1;
+  const entry = bucket + index;
+  words[entry + FIRST_AT] = wordAt(address, at);
+  words[entry + SECOND_AT] = wordAt(address, at + 4);
+  words[entry + THIRD_AT] = wordAt(address, at + 8);
+  words[entry + LAST_AT] = wordAt(address, at + 12);
+  words[entry + SCOPE_AT] = scope;
+  words[entry + COUNT_AT] = 1;
+  if (index === used) words[bucket + USED_AT] = used + 1;
+  return 1;
+}
+
+/** Takes free entries off the end of what has to be searched. */
+function shrink(words: Int32Array, bucket: number): void {
+  let used = words[bucket + USED_AT];
+  while (used > 0 && words[bucket + COUNT_AT + used - 1] === 0) used--;
+  words[bucket + USED_AT] = used;
+}
+
+function wordAt(bytes: Uint8Array, at: number): number {
+  return (bytes[at] << 24) | (bytes[at + 1] << 16) | (bytes[at + 2] << 8) | bytes[at + 3];
+}
+
+/** The same in every thread: a counter, mixed; odd, so that multiplying loses nothing. */
+function factorsOf(seed: number): Int32Array {
+  return Int32Array.from({ length: PIECES }, (_, i) => mix(seed + Math.imul(i + 1, 0x9e3779b9)) | 1);
+}

@@ -1,0 +1,174 @@
+// The control side of the table: gives every cluster, route and backend its slot, and turns a new set of clusters
+// into the change that workers apply. Slots stay with cluster + kind while those exist. A freed slot is given out
+// again only after every worker let go of it.
+
+import type { Backend, Cluster, Route } from '../cluster/cluster.ts';
+import { PAGE_SLOTS } from './shared-memory.ts';
+import type { ClusterEntry, RouteEntry } from './table.ts';
+
+export interface TableChange {
+  readonly removed: readonly string[];
+  readonly put: readonly ClusterEntry[];
+  /** Slots no longer in use once all workers have applied the change. */
+  readonly freed: FreedSlots;
+}
+
+export interface FreedSlots {
+  readonly clusters: readonly number[];
+  readonly routes: readonly number[];
+  readonly backends: readonly number[];
+}
+
+export interface RouteSlot {
+  readonly cluster: string;
+  readonly route: string;
+}
+
+interface Known {
+  readonly text: string;
+  readonly cluster: Cluster;
+  readonly entry: ClusterEntry;
+}
+
+/** Slot 0 means "none" everywhere. */
+class SlotPool<Owner> {
+  readonly owners: (Owner | undefined)[] = [undefined];
+  readonly #free: number[] = [];
+
+  take(owner: Owner): number {
+    const slot = this.#free.pop() ?? this.owners.length;
+    this.owners[slot] = owner;
+    return slot;
+  }
+
+  give(slots: readonly number[]): void {
+    for (const slot of slots) this.owners[slot] = undefined;
+    this.#free.push(...slots);
+  }
+
+  get pages(): number {
+    return Math.ceil(this.owners.length / PAGE_SLOTS);
+  }
+}
+
+export class TableAuthor {
+  readonly #known = new Map<string, Known>();
+  readonly #clusters = new SlotPool<string>();
+  readonly #routes = new SlotPool<RouteSlot>();
+  readonly #backends = new SlotPool<Backend>();
+
+  /** What must change for exactly these clusters to be served. `addressesOf` gives IP literals. */
+  change(clusters: readonly Cluster[], addressesOf: (backend: Backend) => readonly string[]): TableChange {
+    const freed = { clusters: [] as number[], routes: [] as number[], backends: [] as number[] };
+    const names = new Set(clusters.map(cluster => cluster.name));
+    const removed: string[] = [];
+    for (const [name, known] of this.#known) {
+      if (names.has(name)) continue;
+      removed.push(name);
+      this.#known.delete(name);
+      freed.clusters.push(known.entry.slot);
+      for (const route of known.entry.routes) free(route, freed);
+    }
+    const put: ClusterEntry[] = [];
+    for (const cluster of clusters) {
+      const text = JSON.stringify(cluster);
+      const before = this.#known.get(cluster.name);
+      if (before?.text === text) continue;
+      const entry = this.#enter(cluster, before?.entry, addressesOf, freed);
+      this.#known.set(cluster.name, { text, cluster, entry });
+      put.push(entry);
+    }
+    return { removed, put, freed };
+  }
+
+  /** All workers applied the change that freed them, and nothing of theirs is left to be logged. */
+  recycle(freed: FreedSlots): void {
+    this.#clusters.give(freed.clusters);
+    this.#routes.give(freed.routes);
+    this.#backends.give(freed.backends);
+  }
+
+  get pages(): { readonly clusters: number; readonly routes: number; readonly backends: number } {
+    return { clusters: this.#clusters.pages, routes: this.#routes.pages, backends: this.#backends.pages };
+  }
+
+  /** undefined for slot 0 and for slots that were recycled. */
+  routeAt(slot: number): RouteSlot | undefined {
+    return this.#routes.owners[slot];
+  }
+
+  backendAt(slot: number): Backend | undefined {
+    return this.#backends.owners[slot];
+  }
+
+  get routeSlots(): number {
+    return this.#routes.owners.length;
+  }
+
+  get clusters(): Cluster[] {
+    return [...this.#known.values()].map(known => known.cluster);
+  }
+
+  /** Slots of all backends that are given by that name. */
+  backendSlots(host: string): readonly number[] {
+    return this.#backends.owners.flatMap((backend, slot) => (backend?.host === host ? [slot] : []));
+  }
+
+  #enter(
+    cluster: Cluster,
+    before: ClusterEntry | undefined,
+    addressesOf: (backend: Backend) => readonly string[],
+    freed: { routes: number[]; backends: number[] },
+  ): ClusterEntry {
+    const routes = cluster.routes.map(route => {
+      const old = before?.routes.find(entry => entry.kind === route.kind);
+      return this.#enterRoute(cluster, route, old, addressesOf, freed);
+    });
+    for (const old of before?.routes ?? []) {
+      if (!cluster.routes.some(route => route.kind === old.kind)) free(old, freed);
+    }
+    return {
+      slot: before?.slot ?? this.#clusters.take(cluster.name),
+      name: cluster.name,
+      ...(cluster.id !== undefined && { id: cluster.id }),
+      ...(cluster.allow !== undefined && { allow: cluster.allow }),
+      limits: cluster.limits,
+      routes,
+    };
+  }
+
+  #enterRoute(
+    cluster: Cluster,
+    route: Route,
+    before: RouteEntry | undefined,
+    addressesOf: (backend: Backend) => readonly string[],
+    freed: { backends: number[] },
+  ): RouteEntry {
+    const backends = route.pool.backends.map(backend => ({
+      slot: before?.backends.find(old => old.text === backend.text)?.slot ?? this.#backends.take(backend),
+      text: backend.text,
+      port: backend.port,
+      addresses: addressesOf(backend),
+    }));
+    for (const old of before?.backends ?? []) {
+      if (!backends.some(backend => backend.slot === old.slot)) freed.backends.push(old.slot);
+    }
+    return {
+      slot: before?.slot ?? this.#routes.take({ cluster: cluster.name, route: route.kind }),
+      kind: route.kind,
+      hosts: route.hosts,
+      connect: route.connect,
+      alpn: route.alpn,
+      ...(route.allow !== undefined && { allow: route.allow }),
+      proxyProtocol: route.proxyProtocol,
+      redirect: route.redirect,
+      balance: route.pool.balance,
+      backends,
+    };
+  }
+}
+
+function free(route: RouteEntry, freed: { routes: number[]; backends: number[] }): void {
+  freed.routes.push(route.slot);
+  for (const backend of route.backends) freed.backends.push(backend.slot);
+}

@@ -1,0 +1,221 @@
+// tunnel: bytes from one side to the other, both ways at once. No byte is lost, doubled or reordered; what one
+// side cannot take is kept in one buffer and the other side is not read meanwhile; FIN passes on in each
+// direction by itself; a reset passes on after what came before it. An idle tunnel owns no buffer and no timer.
+
+import type { DataPath } from './data-path.ts';
+import { end, endWithReset } from './end.ts';
+import { AGAIN, FAILED, HUNG_UP, READABLE, WRITABLE } from './io/reactor.ts';
+import { ENDED, FAILING, HUNG, MORE, SHUT, TUNNEL } from './rows.ts';
+import { BYTES_IN_AT, BYTES_OUT_AT } from './shared-memory.ts';
+
+/** Reads of one direction before others get their turn. */
+const READS_PER_TURN = 4;
+/** Up to this much is copied aside when a write is cut short; more keeps the whole read buffer instead. */
+const SMALL_REST = 16 * 1024;
+
+/** Joins both sides. `first` goes to the backend, `answer` to the client, each before anything else. */
+export function beginTunnel(
+  path: DataPath,
+  client: number,
+  backend: number,
+  first: Uint8Array | undefined,
+  from: number,
+  to: number,
+  answer: Uint8Array | undefined,
+): void {
+  const { rows, io, settings } = path;
+  rows.state[client] = TUNNEL;
+  rows.state[backend] = TUNNEL;
+  rows.activeAt[client] = io.now();
+  if (settings.idleMs !== undefined) path.wheel.set(client, rows.activeAt[client] + settings.idleMs);
+  if (first !== undefined) keep(path, backend, first, from, to);
+  if (answer !== undefined) {
+    keep(path, client, answer, 0, answer.length);
+    countOut(path, client, answer.length);
+  }
+  if (!flush(path, backend) || !flush(path, client)) return;
+  if ((rows.flags[client] & MORE) !== 0) pump(path, client);
+}
+
+export function tunnelEvent(path: DataPath, handle: number, events: number): void {
+  const { rows } = path;
+  if ((events & FAILED) !== 0) rows.flags[handle] |= FAILING | MORE;
+  if ((events & (READABLE | HUNG_UP)) !== 0) rows.flags[handle] |= MORE;
+  if ((events & WRITABLE) !== 0) {
+    if (!flush(path, handle)) return;
+    if ((rows.flags[rows.peer[handle]] & MORE) !== 0 && !pump(path, rows.peer[handle])) return;
+  }
+  if ((rows.flags[handle] & MORE) === 0) return;
+  // A side that failed while the other is stalled does not wait for it forever.
+  if (pump(path, handle) && (events & FAILED) !== 0) limitHalfClosed(path, clientOf(path, handle));
+}
+
+/** Its turn has come again. */
+export function continueTunnel(path: DataPath, handle: number): void {
+  pump(path, handle);
+}
+
+/** `idle` or `halfClosed` may have run out: the deadline is only looked at here, not moved with every byte. */
+export function tunnelTimer(path: DataPath, client: number): void {
+  const { rows, wheel, io, settings } = path;
+  const halfClosed = ((rows.flags[client] | rows.flags[rows.peer[client]]) & (ENDED | FAILING)) !== 0;
+  const limit = halfClosed ? smaller(settings.halfClosedMs, settings.idleMs) : settings.idleMs;
+  if (limit === undefined) return;
+  const deadline = rows.activeAt[client] + limit;
+  if (deadline > io.now()) return wheel.set(client, deadline);
+  if (!halfClosed || limit === settings.idleMs) end(path, client, 'idle-timeout');
+  else end(path, client, 'half-closed-timeout');
+}
+
+/** Takes the backend away from a client that is about to be refused. */
+export function hangUpBackend(path: DataPath, client: number): void {
+  const backend = path.rows.peer[client];
+  if (backend < 0) return;
+  path.rows.peer[client] = -1;
+  path.release(backend);
+  path.io.close(backend);
+}
+
+function smaller(a: number | undefined, b: number | undefined): number | undefined {
+  return a === undefined || (b !== undefined && b < a) ? b : a;
+}
+
+/** Moves what `source` has to its peer. False when the connection has ended. */
+function pump(path: DataPath, source: number): boolean {
+  const { rows, io } = path;
+  const target = rows.peer[source];
+  for (let reads = 0; reads < READS_PER_TURN; reads++) {
+    if (rows.kept[target] !== undefined) {
+      // Backpressure: what waits for the target comes first. Its WRITABLE brings us back.
+      rows.flags[source] |= MORE;
+      return true;
+    }
+    if ((rows.flags[source] & ENDED) !== 0) return true;
+    const count = io.read(source, path.buffer, 0, path.buffer.length);
+    if (count === AGAIN) {
+      rows.flags[source] &= ~MORE;
+      return true;
+    }
+    if (count === 0) return (rows.flags[source] & FAILING) === 0 ? ended(path, source) : passReset(path, source);
+    if (count < 0) return passReset(path, source);
+    moved(path, source, count);
+    if (!send(path, target, count)) return false;
+    if (count < path.buffer.length && (rows.flags[source] & (HUNG | FAILING)) === 0) {
+      rows.flags[source] &= ~MORE;
+      return true;
+    }
+  }
+  rows.flags[source] |= MORE;
+  path.comeBack(source);
+  return true;
+}
+
+/** Counts by the client's side of the tunnel: its slot is set, the backend's is not. */
+function moved(path: DataPath, source: number, count: number): void {
+  const { rows } = path;
+  const isClient = rows.slot[source] !== 0;
+  const client = isClient ? source : rows.peer[source];
+  rows.activeAt[client] = path.io.now();
+  if (isClient) {
+    rows.bytesIn[client] += count;
+    path.shared.counters.add(rows.slot[client], BYTES_IN_AT, count);
+  } else {
+    countOut(path, client, count);
+  }
+}
+
+function countOut(path: DataPath, client: number, count: number): void {
+  path.rows.bytesOut[client] += count;
+  path.shared.counters.add(path.rows.slot[client], BYTES_OUT_AT, count);
+}
+
+/** Writes the first `count` bytes of the shared buffer; what is not taken is kept. False when it has ended. */
+function send(path: DataPath, target: number, count: number): boolean {
+  const { rows, io } = path;
+  // A side that failed takes nothing more, but the other may still be read for what it has to say.
+  if ((rows.flags[target] & FAILING) !== 0) return true;
+  const sent = io.write(target, path.buffer, 0, count);
+  if (sent === count) return true;
+  if (sent < 0 && sent !== AGAIN) return targetFailed(path, target);
+  const from = Math.max(sent, 0);
+  if (count - from <= SMALL_REST) {
+    keep(path, target, Uint8Array.prototype.slice.call(path.buffer, from, count), 0, count - from);
+  } else {
+    keep(path, target, path.buffer, from, count);
+    path.buffer = path.spareBuffers.pop() ?? Buffer.allocUnsafeSlow(path.buffer.length);
+  }
+  return true;
+}
+
+function keep(path: DataPath, target: number, bytes: Uint8Array, from: number, to: number): void {
+  path.rows.kept[target] = bytes;
+  path.rows.keptFrom[target] = from;
+  path.rows.keptTo[target] = to;
+}
+
+/** Writes what is kept for `target`. False when the connection has ended. */
+function flush(path: DataPath, target: number): boolean {
+  const { rows, io } = path;
+  const bytes = rows.kept[target];
+  if (bytes === undefined) return true;
+  const sent = io.write(target, bytes, rows.keptFrom[target], rows.keptTo[target]);
+  if (sent === AGAIN) return true;
+  if (sent < 0) {
+    rows.kept[target] = undefined;
+    path.giveBack(bytes);
+    return targetFailed(path, target);
+  }
+  rows.keptFrom[target] += sent;
+  if (rows.keptFrom[target] < rows.keptTo[target]) return true;
+  rows.kept[target] = undefined;
+  path.giveBack(bytes);
+  if ((rows.flags[target] & SHUT) !== 0) io.shutdown(target);
+  return !isThrough(path, target);
+}
+
+/** FIN from `source`: passed on behind what is still kept for its peer. False when both sides are through. */
+function ended(path: DataPath, source: number): boolean {
+  const { rows, io } = path;
+  const target = rows.peer[source];
+  rows.flags[source] = (rows.flags[source] & ~MORE) | ENDED;
+  rows.flags[target] |= SHUT;
+  if (rows.kept[target] === undefined) io.shutdown(target);
+  if (isThrough(path, source)) return false;
+  limitHalfClosed(path, clientOf(path, source));
+  return true;
+}
+
+/** Both sides sent FIN and everything is written: done, and ended here. */
+function isThrough(path: DataPath, handle: number): boolean {
+  const { rows } = path;
+  const peer = rows.peer[handle];
+  if ((rows.flags[handle] & rows.flags[peer] & ENDED) === 0) return false;
+  if (rows.kept[handle] !== undefined || rows.kept[peer] !== undefined) return false;
+  end(path, clientOf(path, handle), 'done');
+  return true;
+}
+
+function limitHalfClosed(path: DataPath, client: number): void {
+  const { rows, io, settings } = path;
+  const limit = smaller(settings.halfClosedMs, settings.idleMs);
+  if (limit === undefined) return;
+  rows.activeAt[client] = io.now();
+  path.wheel.set(client, rows.activeAt[client] + limit);
+}
+
+/** A write found the target gone. What it sent before is read first; reading then tells the rest. */
+function targetFailed(path: DataPath, target: number): boolean {
+  path.rows.flags[target] |= FAILING | MORE;
+  return pump(path, target);
+}
+
+/** `source` was reset and all it sent is read: its peer gets the reset once it took what was kept for it. */
+function passReset(path: DataPath, source: number): boolean {
+  const client = clientOf(path, source);
+  endWithReset(path, client, client === source ? 'client-reset' : 'backend-reset');
+  return false;
+}
+
+function clientOf(path: DataPath, handle: number): number {
+  return path.rows.slot[handle] !== 0 ? handle : path.rows.peer[handle];
+}

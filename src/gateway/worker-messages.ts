@@ -1,0 +1,57 @@
+// What the control thread and a worker say to each other.
+
+import type { Settings } from './data-path.ts';
+import type { SocketAddress } from './io/reactor.ts';
+import type { ListenerEntry } from './listener-table.ts';
+import type { ClusterEntry } from './table.ts';
+
+/** Given to a worker thread when it starts. */
+export interface WorkerStart {
+  readonly engine: 'net';
+  readonly capacity: number;
+  /** Other workers open the same listeners. */
+  readonly share: boolean;
+  readonly settings: Settings;
+  readonly totals: SharedArrayBuffer;
+  readonly sources: SharedArrayBuffer;
+  readonly seed: number;
+  readonly records: SharedArrayBuffer;
+}
+
+/** Shared memory for slots that are new. `counters` are the worker's own. */
+export interface Pages {
+  readonly counters: readonly SharedArrayBuffer[];
+  readonly clusters: readonly SharedArrayBuffer[];
+  readonly buckets: readonly SharedArrayBuffer[];
+  readonly backends: readonly SharedArrayBuffer[];
+}
+
+export type ToWorker =
+  /** Opens a listener without accepting on it yet. */
+  | { readonly kind: 'open'; readonly index: number; readonly address: SocketAddress }
+  | { readonly kind: 'close'; readonly indexes: readonly number[] }
+  | TableMessage
+  | { readonly kind: 'addresses'; readonly backends: readonly (readonly [slot: number, addresses: readonly string[]])[] }
+  /** Closes all listeners; what is queued is still served. */
+  | { readonly kind: 'drain' }
+  | { readonly kind: 'cut'; readonly reason: 'drained' | 'shutdown' }
+  | { readonly kind: 'stop' };
+
+/** Everything in it takes effect between two events. */
+export interface TableMessage {
+  readonly kind: 'table';
+  readonly generation: number;
+  readonly pages: Pages;
+  readonly removed: readonly string[];
+  readonly put: readonly ClusterEntry[];
+  /** All listeners that are to accept, by index. */
+  readonly listeners: readonly (readonly [index: number, entry: ListenerEntry])[];
+  readonly settings: Settings;
+}
+
+export type FromWorker =
+  /** A port, or one of the reactor's error words. */
+  | { readonly kind: 'opened'; readonly index: number; readonly result: number }
+  | { readonly kind: 'applied'; readonly generation: number }
+  | { readonly kind: 'records' }
+  | { readonly kind: 'dial-failed'; readonly slot: number };

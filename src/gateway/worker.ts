@@ -1,0 +1,133 @@
+// A worker thread: one reactor, one data path, and the control thread's messages. Entry point of the thread.
+
+import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
+import { acceptAll } from './accept.ts';
+import { DataPath, type Shared } from './data-path.ts';
+import { NetReactor } from './io/net-reactor.ts';
+import { compileListener } from './listener-table.ts';
+import { RecordWriter } from './record-ring.ts';
+import { revoke } from './revoke.ts';
+import { LISTENER } from './rows.ts';
+import {
+  BACKEND_FIELDS,
+  BucketPages,
+  CLUSTER_FIELDS,
+  RouteCounters,
+  SharedSlots,
+} from './shared-memory.ts';
+import { SourceCounts } from './source-counts.ts';
+import type { FromWorker, TableMessage, ToWorker, WorkerStart } from './worker-messages.ts';
+
+/** A failed dial is told at most this often per worker: it only hurries the next look at the name. */
+const DIAL_FAILED_EVERY_MS = 500;
+
+class Worker {
+  readonly #control: MessagePort;
+  readonly #io: NetReactor;
+  readonly #shared: Shared;
+  readonly #path: DataPath;
+  /** Listener index → handle. */
+  readonly #handles = new Map<number, number>();
+  #dialFailedAt = 0;
+
+  constructor(start: WorkerStart, control: MessagePort) {
+    this.#control = control;
+    this.#io = new NetReactor({ capacity: start.capacity, share: start.share });
+    this.#shared = {
+      counters: new RouteCounters(),
+      clusters: new SharedSlots(CLUSTER_FIELDS),
+      backends: new SharedSlots(BACKEND_FIELDS),
+      buckets: new BucketPages(),
+      totals: new Int32Array(start.totals),
+      sources: new SourceCounts(start.sources, start.seed),
+      records: new RecordWriter(start.records, () => this.#tell({ kind: 'records' })),
+    };
+    this.#path = new DataPath(
+      this.#io,
+      this.#shared,
+      start.settings,
+      message => this.#message(message as ToWorker),
+      slot => this.#dialFailed(slot),
+    );
+    this.#io.run(this.#path, control);
+  }
+
+  #tell(message: FromWorker): void {
+    this.#control.postMessage(message);
+  }
+
+  #message(message: ToWorker): void {
+    switch (message.kind) {
+      case 'open':
+        this.#io.listen(message.address, result => this.#opened(message.index, result));
+        break;
+      case 'close':
+        for (const index of message.indexes) this.#close(index);
+        break;
+      case 'table':
+        this.#apply(message);
+        break;
+      case 'addresses':
+        for (const [slot, addresses] of message.backends) this.#path.table.setAddresses(slot, addresses);
+        break;
+      case 'drain':
+        for (const index of [...this.#handles.keys()]) this.#close(index);
+        break;
+      case 'cut':
+        this.#path.cut(message.reason);
+        break;
+      case 'stop':
+        this.#io.stop();
+        break;
+      default:
+    }
+  }
+
+  #opened(index: number, result: number): void {
+    if (result >= 0) {
+      this.#handles.set(index, result);
+      this.#path.rows.clear(result);
+      this.#path.rows.listener[result] = index;
+    }
+    this.#tell({ kind: 'opened', index, result: result < 0 ? result : this.#io.listeningPort(result) });
+  }
+
+  #close(index: number): void {
+    const handle = this.#handles.get(index);
+    if (handle === undefined) return;
+    this.#handles.delete(index);
+    // What the kernel has queued is served before the socket closes.
+    if (this.#path.rows.state[handle] === LISTENER) acceptAll(this.#path, handle);
+    this.#path.release(handle);
+    this.#io.close(handle);
+  }
+
+  #apply(message: TableMessage): void {
+    const { counters, clusters, buckets, backends } = message.pages;
+    for (const page of counters) this.#shared.counters.addPage(page);
+    for (const page of clusters) this.#shared.clusters.addPage(page);
+    for (const page of buckets) this.#shared.buckets.addPage(page);
+    for (const page of backends) this.#shared.backends.addPage(page);
+    this.#path.settings = message.settings;
+    this.#io.keepalive(message.settings.keepaliveMs ?? 0);
+    this.#path.table.apply(message.removed, message.put);
+    revoke(this.#path, message.removed.length > 0, new Set(message.put.map(cluster => cluster.slot)));
+    for (const [index, entry] of message.listeners) {
+      this.#path.listeners[index] = compileListener(entry);
+      const handle = this.#handles.get(index);
+      if (handle === undefined || this.#path.rows.state[handle] === LISTENER) continue;
+      this.#path.rows.state[handle] = LISTENER;
+      acceptAll(this.#path, handle);
+    }
+    this.#tell({ kind: 'applied', generation: message.generation });
+  }
+
+  #dialFailed(slot: number): void {
+    const now = this.#io.now();
+    if (slot === 0 || now - this.#dialFailedAt < DIAL_FAILED_EVERY_MS) return;
+    this.#dialFailedAt = now;
+    this.#tell({ kind: 'dial-failed', slot });
+  }
+}
+
+if (parentPort !== null) new Worker(workerData as WorkerStart, parentPort);

@@ -1,0 +1,157 @@
+// The head of an HTTP/1 request, read strictly: two programs in a row that read a request differently are how
+// requests are smuggled. Lines are judged as they arrive and text is made only of a whole head, so a dripping
+// client costs a scan of what it sent, at most 16 KiB, per call. CONNECT is answered in the front itself; other
+// requests only need to be told apart.
+
+import { parseIp } from './ip-address.ts';
+import { latin1 } from './latin1.ts';
+import { found, incomplete, type Parsed, reject } from './parsed.ts';
+import { endOfToken } from './token.ts';
+
+/** Up to and with the blank line. Node's own limit for a head is the same. */
+export const MAX_HTTP_HEAD = 16_384;
+
+export interface HttpHead {
+  readonly method: string;
+  readonly target: string;
+  readonly version: '1.0' | '1.1';
+  /** In the order sent; names in lower case, values without the space around them. */
+  readonly headers: readonly (readonly [name: string, value: string])[];
+  /** Index just after the blank line. */
+  readonly end: number;
+}
+
+const TAB = 0x09;
+const LINE_FEED = 0x0a;
+const CARRIAGE_RETURN = 0x0d;
+const SPACE = 0x20;
+const COLON = 0x3a;
+const DELETE = 0x7f;
+
+/** The request line ends with a space, `HTTP/1.` and one digit. */
+const VERSION = Buffer.from(' HTTP/1.', 'latin1');
+const ZERO = 0x30;
+const ONE = 0x31;
+
+/** Gardener's agents: the authority is anything, the name stands in this header as Envoy's cluster name. */
+const GARDENER_HEADER = 'x-gardener-destination';
+const GARDENER_DESTINATION = /^outbound\|(\d+)\|\|([^|]+)$/;
+
+/** RFC 9110 7.2: `host:port`; a bare host is taken too. */
+const AUTHORITY = /^([^:[\]]+)(?::(\d+))?$/;
+const IPV6_AUTHORITY = /^\[([^[\]]+)\](?::(\d+))?$/;
+
+/** Host names, ids and cluster names; RFC 1035 2.3.4 for the length. */
+const NAME = /^[a-z0-9._-]{1,253}$/;
+
+/** What is wrong, or undefined. */
+type Fault = string | undefined;
+
+export function parseHttpHead(bytes: Uint8Array, from: number, to: number): Parsed<HttpHead> {
+  const limit = Math.min(to, from + MAX_HTTP_HEAD);
+  let line = from;
+  while (true) {
+    const end = endOfLine(bytes, line, limit);
+    if (typeof end === 'string') return reject(end);
+    if (end === limit) return limit - from < MAX_HTTP_HEAD ? incomplete : reject('head-too-long');
+    if (end === line && line > from) return found(readHead(bytes, from, end));
+    const fault = line === from ? requestLineFault(bytes, line, end) : fieldFault(bytes, line, end);
+    if (fault !== undefined) return reject(fault);
+    line = end + 2;
+  }
+}
+
+/**
+ * The name that a CONNECT asks for: it selects a route and is never dialled, so the port says nothing. Lower case,
+ * without brackets and one trailing dot; undefined when there is nothing usable. Where Gardener's header is
+ * present the authority does not count, also when that header is malformed or there twice.
+ */
+export function connectName(head: HttpHead): string | undefined {
+  const gardener = head.headers.filter(([name]) => name === GARDENER_HEADER);
+  if (gardener.length > 1) return undefined;
+  if (gardener.length === 1) return nameOf(GARDENER_DESTINATION.exec(gardener[0][1]), 2, 1);
+  const ipv6 = IPV6_AUTHORITY.exec(head.target);
+  if (ipv6 === null) return nameOf(AUTHORITY.exec(head.target), 1, 2);
+  const address = ipv6[1].toLowerCase();
+  return isPort(ipv6[2]) && address.includes(':') && parseIp(address) !== undefined ? address : undefined;
+}
+
+/** The index of the line's CRLF, `to` when it is not whole yet, or what is wrong. */
+function endOfLine(bytes: Uint8Array, from: number, to: number): number | string {
+  for (let at = from; at < to; at++) {
+    const byte = bytes[at];
+    if (byte >= SPACE && byte !== DELETE) continue;
+    if (byte === CARRIAGE_RETURN) {
+      if (at + 1 === to) return to;
+      return bytes[at + 1] === LINE_FEED ? at : 'bare-carriage-return';
+    }
+    if (byte === LINE_FEED) return 'bare-line-feed';
+    if (byte !== TAB) return 'control-character';
+  }
+  return to;
+}
+
+/** RFC 9112 3: `METHOD SP TARGET SP HTTP/1.x`, one space each, and no other in the target. */
+function requestLineFault(bytes: Uint8Array, from: number, to: number): Fault {
+  const method = endOfToken(bytes, from, to);
+  if (method === from || bytes[method] !== SPACE) return 'method';
+  const target = to - VERSION.length - 1;
+  if (target <= method + 1) return 'request-line';
+  for (let i = 0; i < VERSION.length; i++) {
+    if (bytes[target + i] !== VERSION[i]) return 'version';
+  }
+  if (bytes[to - 1] !== ZERO && bytes[to - 1] !== ONE) return 'version';
+  for (let at = method + 1; at < target; at++) {
+    if (bytes[at] <= SPACE || bytes[at] >= DELETE) return 'target';
+  }
+  return undefined;
+}
+
+/** RFC 9112 5: a token and a colon directly behind it. A line that begins with space continues the last: refused. */
+function fieldFault(bytes: Uint8Array, from: number, to: number): Fault {
+  if (bytes[from] === SPACE || bytes[from] === TAB) return 'folded-line';
+  const name = endOfToken(bytes, from, to);
+  return name === from || name === to || bytes[name] !== COLON ? 'field-name' : undefined;
+}
+
+/** Of a head whose lines were all judged; `blank` is the index of its last CRLF. */
+function readHead(bytes: Uint8Array, from: number, blank: number): HttpHead {
+  const [first, ...fields] = latin1(bytes, from, blank - 2).split('\r\n');
+  const [method, target, protocol] = first.split(' ');
+  return {
+    method,
+    target,
+    version: protocol === 'HTTP/1.0' ? '1.0' : '1.1',
+    headers: fields.map(readField),
+    end: blank + 2,
+  };
+}
+
+function readField(line: string): readonly [name: string, value: string] {
+  const colon = line.indexOf(':');
+  return [line.slice(0, colon).toLowerCase(), trimSpace(line, colon + 1)];
+}
+
+/** RFC 9110 5.5: spaces and tabs only; trim() would also take U+00A0. */
+function trimSpace(line: string, from: number): string {
+  let start = from;
+  let end = line.length;
+  while (start < end && isSpace(line.charCodeAt(start))) start++;
+  while (end > start && isSpace(line.charCodeAt(end - 1))) end--;
+  return line.slice(start, end);
+}
+
+function isSpace(code: number): boolean {
+  return code === SPACE || code === TAB;
+}
+
+function nameOf(match: RegExpExecArray | null, name: number, port: number): string | undefined {
+  if (match === null || !isPort(match[port])) return undefined;
+  const lower = match[name].toLowerCase().replace(/\.$/, '');
+  return NAME.test(lower) ? lower : undefined;
+}
+
+/** RFC 9110 9.3.6: an invalid port is refused, though a valid one is not used. */
+function isPort(text: string | undefined): boolean {
+  return text === undefined || (text.length <= 5 && Number(text) >= 1 && Number(text) <= 65_535);
+}
