@@ -99,7 +99,8 @@ async function checkAuth(options: AdminOptions, context: Context, next: Next): P
   if (options.auth.length === 0) return next();
   const [username, password] = basicCredentials(context.req.header('Authorization') ?? '');
   for (const entry of options.auth) {
-    if (entry.username === username && sameText(password, await passwordOf(entry.passwordFile))) return next();
+    if (entry.username === username && sameText(password, await passwordOf(entry.passwordFile)))
+      return next();
   }
   context.header('WWW-Authenticate', 'Basic realm="causeway", charset="UTF-8"');
   return context.text('A user name and a password are needed\n', 401);
@@ -107,7 +108,9 @@ async function checkAuth(options: AdminOptions, context: Context, next: Next): P
 
 function basicCredentials(header: string): [string, string] {
   const match = /^Basic ([A-Za-z0-9+/=]+)$/i.exec(header);
-  const [username, ...rest] = Buffer.from(match?.[1] ?? '', 'base64').toString('utf8').split(':');
+  const [username, ...rest] = Buffer.from(match?.[1] ?? '', 'base64')
+    .toString('utf8')
+    .split(':');
   return [username, rest.join(':')];
 }
 

@@ -49,7 +49,13 @@ export function metricsRegistry(view: MetricsView, contentType: RegistryContentT
 
 /** A family whose values are computed when asked for. The registry needs no more of a metric than this. */
 function family(name: string, type: string, help: string, values: () => Value[]): Metric<string> {
-  const metric = { name, type, help, get: () => ({ name: metric.name, type, help, values: values() }), reset() {} };
+  const metric = {
+    name,
+    type,
+    help,
+    get: () => ({ name: metric.name, type, help, values: values() }),
+    reset() {},
+  };
   return metric as unknown as Metric<string>;
 }
 
@@ -89,7 +95,9 @@ function families(view: MetricsView): Metric<string>[] {
     family('causeway_findings', 'gauge', 'Findings, by severity', () =>
       [...view.findings()].map(([severity, value]) => ({ labels: { severity }, value })),
     ),
-    family('causeway_table_generation', 'gauge', 'Changes of the table so far', () => single(view.status().generation)),
+    family('causeway_table_generation', 'gauge', 'Changes of the table so far', () =>
+      single(view.status().generation),
+    ),
     family('causeway_table_apply_seconds', 'histogram', 'Until a change was served by every worker', () =>
       histogram('causeway_table_apply_seconds', {}, view.applySeconds),
     ),
@@ -99,7 +107,9 @@ function families(view: MetricsView): Metric<string>[] {
     family('causeway_source_up', 'gauge', '1 when the source can be read', () =>
       view.status().sources.map(source => ({ labels: { source: source.name }, value: source.up ? 1 : 0 })),
     ),
-    family('causeway_leader', 'gauge', '1 when this replica writes to Kubernetes', () => single(view.status().leader ? 1 : 0)),
+    family('causeway_leader', 'gauge', '1 when this replica writes to Kubernetes', () =>
+      single(view.status().leader ? 1 : 0),
+    ),
     family('causeway_build_info', 'gauge', 'Always 1', () => {
       const { version, engine, node } = view.status();
       return [{ labels: { version, engine, node }, value: 1 }];
@@ -134,6 +144,9 @@ function histogram(name: string, labels: Record<string, string>, { counts, sum }
     values.push({ metricName: `${name}_bucket`, labels: { ...labels, le }, value: total });
   });
   if (total === 0) return [];
-  values.push({ metricName: `${name}_sum`, labels, value: sum }, { metricName: `${name}_count`, labels, value: total });
+  values.push(
+    { metricName: `${name}_sum`, labels, value: sum },
+    { metricName: `${name}_count`, labels, value: total },
+  );
   return values;
 }

@@ -20,7 +20,12 @@ Every mistake is reported, not only the first, as FILE:LINE:COLUMN: KEY: SENTENC
 
 Exit codes: 0 fine; 1 mistakes; 64 wrong usage.`;
 
-export const checkCommand: Command = { name: 'check', summary: 'says what is wrong with the file', help, run };
+export const checkCommand: Command = {
+  name: 'check',
+  summary: 'says what is wrong with the file',
+  help,
+  run,
+};
 
 async function run(args: readonly string[]): Promise<number> {
   const { values } = parse('check', args, {
@@ -34,7 +39,9 @@ async function run(args: readonly string[]): Promise<number> {
     throw new UsageError(`--engine must be one of ${engines.join(', ')}: ${values.engine}`);
   }
   const read = await readConfigFile(file);
-  const config: Config | undefined = read.ok ? { ...read.config, ...(engine !== undefined && { engine }) } : undefined;
+  const config: Config | undefined = read.ok
+    ? { ...read.config, ...(engine !== undefined && { engine }) }
+    : undefined;
   const report: Report = {
     mistakes: read.ok ? [] : read.mistakes,
     warnings: read.ok ? read.warnings : [],
@@ -60,7 +67,8 @@ function writeJson({ mistakes, warnings, missing, counts }: Report, ok: boolean)
 }
 
 function writeText(file: string, { mistakes, warnings, missing, counts }: Report, ok: boolean): void {
-  const paint = (code: string, text: string) => (coloured(process.stderr) ? `\x1b[${code}m${text}\x1b[0m` : text);
+  const paint = (code: string, text: string) =>
+    coloured(process.stderr) ? `\x1b[${code}m${text}\x1b[0m` : text;
   const say = (text: string) => process.stderr.write(`${text}\n`);
   for (const mistake of mistakes) say(formatMistake(file, mistake));
   for (const warning of warnings) say(`${paint('33', 'warning:')} ${formatMistake(file, warning)}`);

@@ -1,10 +1,10 @@
 // Finds the command and answers wrong usage. Each command is a file of its own beside this one.
 
+import { nearest } from '../config/nearest.ts';
 import { checkCommand } from './check.ts';
 import { type Command, UsageError } from './command.ts';
 import { explainCommand } from './explain.ts';
 import { helpFor, overview } from './help.ts';
-import { nearest } from '../config/nearest.ts';
 import { runCommand } from './run.ts';
 import { version } from './version.ts';
 

@@ -53,7 +53,9 @@ async function run(args: readonly string[]): Promise<number> {
     throw new UsageError('Name one host: causeway explain -c causeway.yaml api.lab.example.com');
   }
   if (values.id !== undefined && protocol !== 'tls') {
-    throw new UsageError('--id is the id in a PROXY header, which TLS follows; for CONNECT give the id as HOST');
+    throw new UsageError(
+      '--id is the id in a PROXY header, which TLS follows; for CONNECT give the id as HOST',
+    );
   }
   const read = await readConfigFile(file);
   if (!read.ok) {
@@ -68,7 +70,10 @@ async function run(args: readonly string[]): Promise<number> {
     ...(id !== undefined && { id }),
     ...(on !== undefined && { on }),
   };
-  const explanation = answer(new Explainer(plan(read.config.clusters).clusters, read.config.listen), question);
+  const explanation = answer(
+    new Explainer(plan(read.config.clusters).clusters, read.config.listen),
+    question,
+  );
   if (values.json === true) process.stdout.write(`${JSON.stringify(explanation, null, 2)}\n`);
   else process.stdout.write(explanationText(explanation, coloured(process.stdout)));
   return explanation.served ? 0 : REFUSED;
@@ -83,7 +88,10 @@ function answer(explainer: Explainer, question: Question): Explanation {
   }
 }
 
-function explanationText({ served, reason, cluster, route, backend, stages }: Explanation, colour: boolean): string {
+function explanationText(
+  { served, reason, cluster, route, backend, stages }: Explanation,
+  colour: boolean,
+): string {
   const paint = (code: string, text: string) => (colour ? `\x1b[${code}m${text}\x1b[0m` : text);
   const lines = stages.map(({ stage, ok, text }) => {
     const mark = ok ? paint('32', '✓') : paint('31', '✗');

@@ -6,7 +6,11 @@ const colours: Record<string, string> = { warn: '33', error: '31', fatal: '31', 
 const served = new Set(['done', 'drained', 'client-reset', 'backend-reset']);
 
 export function textLine(json: string, colour: boolean): string {
-  const { level, time, msg, ...fields } = JSON.parse(json) as Fields & { level: string; time: string; msg: string };
+  const { level, time, msg, ...fields } = JSON.parse(json) as Fields & {
+    level: string;
+    time: string;
+    msg: string;
+  };
   const paint = (code: string, text: string) => (colour ? `\x1b[${code}m${text}\x1b[0m` : text);
   const clock = paint('2', time.slice(11, 23));
   const word = level === 'info' ? '' : ` ${paint(colours[level] ?? '0', level)}`;
@@ -17,7 +21,9 @@ export function textLine(json: string, colour: boolean): string {
 function connectionText(fields: Fields, paint: (code: string, text: string) => string): string {
   const reason = String(fields.reason);
   const target =
-    fields.cluster === null ? String(fields.host ?? fields.clusterId ?? '?') : `${fields.cluster}/${fields.route}`;
+    fields.cluster === null
+      ? String(fields.host ?? fields.clusterId ?? '?')
+      : `${fields.cluster}/${fields.route}`;
   const parts = [
     paint(served.has(reason) ? '32' : '33', reason.padEnd(16)),
     String(fields.client),
@@ -32,7 +38,10 @@ function connectionText(fields: Fields, paint: (code: string, text: string) => s
 
 function fieldsText(fields: Fields, paint: (code: string, text: string) => string): string {
   return Object.entries(fields)
-    .map(([key, value]) => ` ${paint('2', `${key}=`)}${typeof value === 'string' ? value : JSON.stringify(value)}`)
+    .map(
+      ([key, value]) =>
+        ` ${paint('2', `${key}=`)}${typeof value === 'string' ? value : JSON.stringify(value)}`,
+    )
     .join('');
 }
 

@@ -78,7 +78,10 @@ async function serve(file: string, config: Config, overrides: Overrides, { logge
   });
   const ended = untilEnded(controller);
   const { engine, workers, listeners } = controller.status();
-  logger.info({ listen: listeners.map(({ address }) => address), admin: controller.adminUrl, engine, workers }, 'ready');
+  logger.info(
+    { listen: listeners.map(({ address }) => address), admin: controller.adminUrl, engine, workers },
+    'ready',
+  );
   await ended;
 }
 

@@ -97,12 +97,10 @@ function splitHostPort(text: string): { host: string; port: string } | { fault: 
     const [, host, port] = bracketed;
     if (parseIp(host) === undefined || !host.includes(':'))
       return { fault: '"host:port"; brackets are for IPv6 addresses' };
-    return port === undefined
-      ? { fault: `"[address]:port", here ${quote(`${text}:6443`)} perhaps` }
-      : { host, port };
+    return port === undefined ? { fault: '"[address]:port"; the port is missing' } : { host, port };
   }
   const colon = text.lastIndexOf(':');
-  if (colon < 0) return { fault: `"host:port", here ${quote(`${text}:6443`)} perhaps` };
+  if (colon < 0) return { fault: '"host:port"; the port is missing' };
   const host = text.slice(0, colon);
   if (!host.includes(':')) return { host, port: text.slice(colon + 1) };
   return { fault: '"[address]:port"; an IPv6 address needs brackets' };

@@ -51,8 +51,8 @@ export function checkClaims(data: unknown, placeOf: (path: Path) => string, repo
     }
     if (!isHostname(host) && !isWildcard(host)) return true;
     const text = hostConflict(holder, claim, at, labelOf);
-    if (text === undefined) claims.set(host, { ...claim, earlier: holder });
-    else report(pathOf(claim), `${quote(value)} ${text}`);
+    if (holder.cluster === claim.cluster) claims.set(host, { ...claim, earlier: holder });
+    if (text !== undefined) report(pathOf(claim), `${quote(value)} ${text}`);
     return text === undefined;
   };
 
@@ -117,14 +117,14 @@ function hostConflict(
   if (holder.cluster !== claim.cluster)
     return `is claimed already at ${at(holder)} by ${labelOf(holder.cluster)}`;
   for (let other: Claim | undefined = holder; other !== undefined; other = other.earlier) {
-    // Twice in one list: nobody is misled, a warning says so.
-    if (other.kind === claim.kind) return undefined;
+    // Twice in one list: the schema says so.
+    if (other.kind === claim.kind) continue;
     if (other.alpn.length === 0 && claim.alpn.length === 0) {
-      return `is claimed already at ${at(other)} by ${other.kind} of this cluster; alpn on one of the two could tell them apart`;
+      return `is claimed already at ${at(other)} by route ${quote(other.kind)} of this cluster; alpn on one of the two could tell them apart`;
     }
     const shared = claim.alpn.find(protocol => other.alpn.includes(protocol));
     if (typeof shared === 'string') {
-      return `is claimed already at ${at(other)} by ${other.kind} of this cluster, for alpn ${quote(shared)} too`;
+      return `is claimed already at ${at(other)} by route ${quote(other.kind)} of this cluster, for alpn ${quote(shared)} too`;
     }
   }
   return undefined;

@@ -43,7 +43,7 @@ const apps = map({
   return [https, http].filter(route => route !== undefined).map(route => ({ ...route, hosts }));
 });
 
-export const cluster: z.ZodType<Cluster> = map({
+const cluster: z.ZodType<Cluster> = map({
   name: form(DNS_LABEL, NAME),
   id: form(ID_FORM, ID).optional(),
   allow: cidrs.optional(),
@@ -89,7 +89,8 @@ function appsPool(kind: 'apps-https' | 'apps-http'): z.ZodType<Route> {
   );
   const short = poolBackends.transform(backends => toRoute(kind, { backends }));
   const redirect = field(() => good(toRoute(kind, { backends: [], redirect: true })));
-  const what = `a list of backends, a map${kind === 'apps-http' ? ', or "redirect"' : ''}`;
+  const what =
+    kind === 'apps-http' ? 'a list of backends, a map or "redirect"' : 'a list of backends or a map';
   const neither = field<Route>(value => bad(what, value));
   return choose(value => {
     if (kind === 'apps-http' && value === 'redirect') return redirect;

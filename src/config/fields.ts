@@ -37,6 +37,26 @@ export function list<Item extends z.ZodType>(item: Item, example: string) {
   });
 }
 
+/** For lists in which nothing may stand twice; `textOf` is what makes two items the same. */
+export function distinct<T>(textOf: (item: T) => string) {
+  return (list: z.core.ParsePayload<T[]>): void => {
+    if (list.value.length < 2) return;
+    const seen = new Set<string>();
+    for (const [i, item] of list.value.entries()) {
+      const text = textOf(item);
+      if (seen.has(text)) {
+        list.issues.push({
+          code: 'custom',
+          message: `${quote(text)} stands in this list already: keep one`,
+          path: [i],
+          input: item,
+        });
+      }
+      seen.add(text);
+    }
+  };
+}
+
 /** A map whose keys the user chooses. */
 export function record<Value extends z.ZodType>(
   readKey: (key: string) => Reading<string>,
@@ -67,7 +87,7 @@ export function oneOf<const Word extends string>(words: readonly Word[]): z.ZodT
     const word = words.find(one => one === value);
     if (word !== undefined) return good(word);
     const meant = typeof value === 'string' ? nearest(value, words) : undefined;
-    const { fault } = bad(either(words), value);
+    const { fault } = bad(words.length === 1 ? quote(words[0]) : either(words), value);
     return { fault: meant === undefined ? fault : `${fault}; did you mean ${quote(meant)}?` };
   });
 }

@@ -294,7 +294,7 @@ log: { level: info format: json }
 `,
       says: [
         '1:18: there is a comma too many',
-        '2:15: a block cannot stand inside [ ] or { }: close the bracket first, or write the value on one line',
+        '2:15: a comma is missing in front of the next key, or a block stands inside [ ] or { }',
       ],
     },
     {
@@ -359,7 +359,7 @@ listen: [6443, "6443", ":65536", "*:6443", "gw.example.com:6443", "::1:6443", "1
         '1:34: listen[3]: must be ":6443", which is every address: current value is "*:6443"',
         '1:44: listen[4]: must be ":6443" for every address, "192.0.2.1:6443" or "[2001:db8::1]:6443"; only IP addresses and localhost can be listened on: current value is "gw.example.com:6443"',
         '1:67: listen[5]: must be "[address]:port"; an IPv6 address needs brackets: current value is "::1:6443"',
-        '1:79: listen[6]: must be "host:port", here "192.0.2.1:6443" perhaps: current value is "192.0.2.1"',
+        '1:79: listen[6]: must be "host:port"; the port is missing: current value is "192.0.2.1"',
         '1:92: listen[7]: must be "host:port", without scheme and path: current value is "http://:80"',
         '1:106: listen[8]: must be "host:port"; brackets are for IPv6 addresses: current value is "[192.0.2.1]:80"',
       ],
@@ -544,14 +544,14 @@ clusters:
 `,
       says: [
         '5:14: clusters[0].api.hosts: must be a list, here ["api.example.com"]: current value is "api.example.com"',
-        '7:11: clusters[0].api.backends[0]: must be "host:port", here "192.0.2.1:6443" perhaps: current value is "192.0.2.1"',
+        '7:11: clusters[0].api.backends[0]: must be "host:port"; the port is missing: current value is "192.0.2.1"',
         '8:11: clusters[0].api.backends[1]: must be "host:port" with a port from 1 to 65535: current value is "192.0.2.1:0"',
         '9:11: clusters[0].api.backends[2]: must be "host:port" with a port from 1 to 65535: current value is "192.0.2.1:65536"',
         '10:11: clusters[0].api.backends[3]: must be "host:port" with a port from 1 to 65535: current value is "192.0.2.1:https"',
         '11:11: clusters[0].api.backends[4]: must be "host:port"; "192.0.2.256" is not an IPv4 address: current value is "192.0.2.256:6443"',
         '12:11: clusters[0].api.backends[5]: must be "host:port", without scheme and path: current value is "https://192.0.2.1:6443"',
         '13:11: clusters[0].api.backends[6]: must be "[address]:port"; an IPv6 address needs brackets: current value is "2001:db8::1:6443"',
-        '14:11: clusters[0].api.backends[7]: must be "[address]:port", here "[2001:db8::1]:6443" perhaps: current value is "[2001:db8::1]"',
+        '14:11: clusters[0].api.backends[7]: must be "[address]:port"; the port is missing: current value is "[2001:db8::1]"',
         '15:11: clusters[0].api.backends[8]: must be an address that can be dialled, which 0.0.0.0 is not: current value is "0.0.0.0:6443"',
         '16:11: clusters[0].api.backends[9]: must be in ASCII, here "xn--bcher-kva.example:6443": current value is "bücher.example:6443"',
         '17:11: clusters[0].api.backends[10]: must be "host:port", such as "192.0.2.1:6443" or "[2001:db8::1]:6443": current value is "*.example.com:6443"',
@@ -584,7 +584,7 @@ clusters:
         '8:70: clusters[0].api.health.fall: must be a whole number from 1 to 1000: current value is "many"',
         '8:82: clusters[0].api.health.path: must be a path such as "/readyz", without spaces: current value is "readyz"',
         '8:102: clusters[0].api.health.serverName: must be a host name such as "api.example.com", without wildcard: current value is "*.x"',
-        '9:22: clusters[0].api.proxyProtocol: must be none, v1 or v2: current value is "v3"; did you mean "v1"?',
+        '9:22: clusters[0].api.proxyProtocol: must be none, v1 or v2: current value is "v3"',
         '10:18: clusters[0].api.alpn[1]: must be an ALPN protocol such as h2, of 1 to 255 bytes: current value is ""',
         '11:17: clusters[0].api.connect[0]: must be a host name such as "api.example.com", without wildcard: current value is "*.x"',
         '12:91: clusters[0].konnectivity.health.path: needs check: https or http: current check is tcp',
@@ -604,11 +604,11 @@ clusters:
 `,
       says: [
         '4:11: clusters[0].apps: must have https, http or both: both are missing',
-        '6:48: clusters[1].apps.https: must be a list of backends, a map: current value is "redirect"',
-        '6:64: clusters[1].apps.http: must be a list of backends, a map, or "redirect": current value is "redirct"',
-        '8:61: clusters[2].apps.https.backends[0]: must be "host:port", here "192.0.2.1:6443" perhaps: current value is "192.0.2.1"',
+        '6:48: clusters[1].apps.https: must be a list of backends or a map: current value is "redirect"',
+        '6:64: clusters[1].apps.http: must be a list of backends, a map or "redirect": current value is "redirct"',
+        '8:61: clusters[2].apps.https.backends[0]: must be "host:port"; the port is missing: current value is "192.0.2.1"',
         '8:73: clusters[2].apps.https: unknown key "hosts"; allowed here: backends, balance, health, proxyProtocol, connect, allow, alpn',
-        '8:93: clusters[2].apps.http[0]: must be "host:port", here "192.0.2.1:6443" perhaps: current value is "192.0.2.1"',
+        '8:93: clusters[2].apps.http[0]: must be "host:port"; the port is missing: current value is "192.0.2.1"',
       ],
     },
     {
@@ -644,6 +644,23 @@ clusters:
       ],
     },
     {
+      given: 'the same thing twice in a list',
+      file: `
+listen: [":6443"]
+clusters:
+  - name: a
+    api: { hosts: [a.example.com, A.example.com.], backends: ["[::1]:6443", "[0::1]:6443"], connect: [x, X] }
+    apps: { hosts: [b.example.com, b.example.com], https: ["c:443", "C:443"], http: redirect }
+`,
+      says: [
+        '4:35: clusters[0].api.hosts[1]: "a.example.com" stands in this list already: keep one',
+        '4:77: clusters[0].api.backends[1]: "[::1]:6443" stands in this list already: keep one',
+        '4:106: clusters[0].api.connect[1]: "x" stands in this list already: keep one',
+        '5:36: clusters[0].apps.hosts[1]: "b.example.com" stands in this list already: keep one',
+        '5:69: clusters[0].apps.https[1]: "c:443" stands in this list already: keep one',
+      ],
+    },
+    {
       given: 'doubtful, but served',
       file: `
 listen: [":6443"]
@@ -651,8 +668,8 @@ clusters:
   - name: nothing
   - name: bare
     api: { backends: [] }
-    konnectivity: { backends: ["192.0.2.1:8132", "192.0.2.1:8132"] }
-    apps: { hosts: [a.example.com, A.example.com.], http: redirect }
+    konnectivity: { backends: ["192.0.2.1:8132"] }
+    apps: { hosts: [a.example.com], http: redirect }
   - name: by-id
     id: "1"
     api: { backends: ["192.0.2.1:6443"] }
@@ -663,10 +680,8 @@ clusters:
         '3:5: clusters[0]: has no routes: nothing of this cluster is reachable',
         '5:10: clusters[1].api: has no backends: its connections will be refused',
         '5:10: clusters[1].api: has no hosts, and its cluster no id: only a CONNECT to "bare" can reach it',
-        '6:19: clusters[1].konnectivity: has backend "192.0.2.1:8132" more than once: it counts once',
         '6:19: clusters[1].konnectivity: has no hosts and no connect names: nothing can reach it',
-        '7:36: clusters[1].apps.hosts[1]: "a.example.com" stands in this list already',
-        '7:59: clusters[1].apps.http: redirects to https, which this cluster does not have',
+        '7:43: clusters[1].apps.http: redirects to https, which this cluster does not have',
       ],
     },
   ],
@@ -715,7 +730,7 @@ clusters:
       says: [
         '3:5: clusters[0].name: is missing: must be a DNS label of up to 63 lower-case letters, digits and inner hyphens',
         '3:5: clusters[0]: unknown key "nmae"; did you mean "name"?',
-        '4:49: clusters[0].api.backends[0]: must be "host:port", here "192.0.2.1:6443" perhaps: current value is "192.0.2.1"',
+        '4:49: clusters[0].api.backends[0]: must be "host:port"; the port is missing: current value is "192.0.2.1"',
         '6:20: clusters[1].api.hosts[0]: "api.example.com" is claimed already at causeway.yaml:4:20 by clusters[0]',
       ],
     },
@@ -747,8 +762,9 @@ clusters:
       three: { hosts: [api.example.com], backends: ["192.0.2.1:3"], alpn: [z] }
 `,
       says: [
-        '5:29: clusters[0].konnectivity.hosts[0]: "api.example.com" is claimed already at causeway.yaml:4:20 by api of this cluster; alpn on one of the two could tell them apart',
-        '8:22: clusters[0].routes.two.hosts[0]: "api.example.com" is claimed already at causeway.yaml:7:22 by one of this cluster, for alpn "y" too',
+        '5:29: clusters[0].konnectivity.hosts[0]: "api.example.com" is claimed already at causeway.yaml:4:20 by route "api" of this cluster; alpn on one of the two could tell them apart',
+        '8:22: clusters[0].routes.two.hosts[0]: "api.example.com" is claimed already at causeway.yaml:7:22 by route "one" of this cluster, for alpn "y" too',
+        '9:24: clusters[0].routes.three.hosts[0]: "api.example.com" is claimed already at causeway.yaml:8:22 by route "two" of this cluster, for alpn "z" too',
       ],
     },
     {
@@ -855,11 +871,12 @@ timeouts: { hello: 0s, connect: 3, idle: 0s, halfClosed: 1d, drainDelay: off, dr
       given: 'longer than timers can',
       file: `
 listen: [":6443"]
-timeouts: { hello: off, drain: 30000m, idle: 1h30m }
+timeouts: { hello: off, drain: 1000h, idle: 1h30m }
 `,
       says: [
         '2:20: timeouts.hello: cannot be off: write a duration such as 5s',
-        '2:46: timeouts.idle: must be one whole number and one unit, as 500ms, 5s, 10m, 1h, or off: current value is "1h30m"',
+        '2:32: timeouts.drain: must be at most 596h: current value is "1000h"',
+        '2:45: timeouts.idle: must be one whole number and one unit, as 500ms, 5s, 10m, 1h, or off: current value is "1h30m"',
       ],
     },
     {
@@ -911,7 +928,7 @@ clusters:
         '2:31: tunnel.hosts: must have at least one host: current value is []',
         '2:49: tunnel.certificates: must have at least one: current value is []',
         '4:26: clusters[0].identity: signed ids need identity.secretFile at the top of the file: it is missing',
-        '5:26: clusters[1].identity: must be required: current value is true',
+        '5:26: clusters[1].identity: must be "required": current value is true',
       ],
     },
     {

@@ -9,7 +9,9 @@ export function nearest(word: string, known: readonly string[]): string | undefi
     const limit = Math.max(1, Math.floor(candidate.length / 3));
     if (Math.abs(candidate.length - word.length) > limit) continue;
     const distance = editDistance(wanted, candidate.toLowerCase());
-    if (distance <= limit && distance < bestDistance) {
+    // Two letters of which one differs are two words.
+    const near = distance <= limit && 2 * distance < Math.max(candidate.length, word.length);
+    if (near && distance < bestDistance) {
       best = candidate;
       bestDistance = distance;
     }

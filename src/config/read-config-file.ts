@@ -12,15 +12,13 @@ import { type ReadConfig, readConfig } from './read-config.ts';
 const MAX_BYTES = 16 * 2 ** 20;
 
 /** Why the file could not be read at all; stable, for callers that tell them apart. */
-export const unreadableCodes = [
-  'missing',
-  'no-permission',
-  'not-a-file',
-  'too-large',
-  'binary',
-  'unreadable',
-] as const;
-export type UnreadableCode = (typeof unreadableCodes)[number];
+export type UnreadableCode =
+  | 'missing'
+  | 'no-permission'
+  | 'not-a-file'
+  | 'too-large'
+  | 'binary'
+  | 'unreadable';
 
 export type ReadConfigFile = ReadConfig | Unreadable;
 

@@ -12,7 +12,7 @@ import {
   type Route,
 } from '../cluster/cluster.ts';
 import { readBackend, readCidr } from './address.ts';
-import { durationMs, field, form, list, map, oneOf, wholeNumber } from './fields.ts';
+import { distinct, durationMs, field, form, list, map, oneOf, wholeNumber } from './fields.ts';
 import { readHost, readHostPattern } from './host.ts';
 import { bad, good } from './reading.ts';
 
@@ -47,10 +47,12 @@ interface RouteFields {
   readonly redirect?: boolean;
 }
 
-export const hosts = list(field(readHostPattern), '[api.example.com]');
-export const exactHosts = list(field(readHost), '[api.example.com]');
+export const hosts = list(field(readHostPattern), '[api.example.com]').check(distinct(host => host));
+export const exactHosts = list(field(readHost), '[api.example.com]').check(distinct(host => host));
 export const cidrs = list(field(readCidr), '[10.0.0.0/8]');
-export const poolBackends = list(field(readBackend), '["192.0.2.1:6443"], or [] for none yet');
+export const poolBackends = list(field(readBackend), '["192.0.2.1:6443"], or [] for none yet').check(
+  distinct(backend => backend.text),
+);
 
 const alpn = field(value => {
   const fits = typeof value === 'string' && value !== '' && Buffer.byteLength(value) <= MAX_ALPN_BYTES;

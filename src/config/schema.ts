@@ -35,7 +35,7 @@ import { lease, outputs, sources } from './kubernetes-schema.ts';
 import { bad, good } from './reading.ts';
 import { asksForHealth, cidrs, exactHosts, hosts } from './route-schema.ts';
 
-/** HyperShift's agents put the cluster id there (see facts on the wire: not the SSL structure). */
+/** Where HyperShift's nodes put the cluster id, although the PROXY protocol has the SSL structure there. */
 const DEFAULT_ID_TLV = 0x20;
 
 /** TLV types that have a meaning of their own to the gateway, so that an id cannot stand there. */

@@ -1,6 +1,6 @@
 // What is allowed and yet hardly meant. A file with warnings is served.
 
-import type { Backend, Cluster, Route } from '../cluster/cluster.ts';
+import type { Cluster, Route } from '../cluster/cluster.ts';
 import { knownKinds } from '../cluster/cluster.ts';
 import { maskedCidr } from './address.ts';
 import type { Report } from './claims.ts';
@@ -51,13 +51,8 @@ function warnOfCluster(cluster: Cluster, path: Path, report: Report): void {
 
 function warnOfRoute(cluster: Cluster, route: Route, clusterPath: Path, report: Report): void {
   const path = [...clusterPath, ...pathOfKind(route.kind)];
-  const isApps = route.kind.startsWith('apps-') && clusterPath.length > 0 && path.at(-2) === 'apps';
-  const hostsPath = isApps ? [...clusterPath, 'apps', 'hosts'] : [...path, 'hosts'];
   warnOfCidrs(route.allow ?? [], [...path, 'allow'], report);
-  warnOfRepeats(route.hosts, hostsPath, report);
-  const { backends } = route.pool;
-  warnOfTwins(backends, path, report);
-  if (backends.length === 0 && !route.redirect)
+  if (route.pool.backends.length === 0 && !route.redirect)
     report(path, 'has no backends: its connections will be refused');
   if (route.redirect && !cluster.routes.some(other => other.kind === 'apps-https')) {
     report(path, 'redirects to https, which this cluster does not have');
@@ -69,23 +64,6 @@ function warnOfRoute(cluster: Cluster, route: Route, clusterPath: Path, report: 
       path,
       `has no hosts, and its cluster no id: only a CONNECT to ${quote(cluster.name)} can reach it`,
     );
-  }
-}
-
-function warnOfRepeats(values: readonly string[], path: Path, report: Report): void {
-  const seen = new Set<string>();
-  for (const [i, value] of values.entries()) {
-    if (seen.has(value)) report([...path, i], `${quote(value)} stands in this list already`);
-    seen.add(value);
-  }
-}
-
-/** Told of the route as a whole, since the list may stand under it or in its place. */
-function warnOfTwins(backends: readonly Backend[], path: Path, report: Report): void {
-  const seen = new Set<string>();
-  for (const { text } of backends) {
-    if (seen.has(text)) report(path, `has backend ${quote(text)} more than once: it counts once`);
-    seen.add(text);
   }
 }
 

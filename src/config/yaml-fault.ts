@@ -15,8 +15,7 @@ const BY_CODE: Readonly<Record<string, string>> = {
   TAB_AS_INDENT: 'tabs cannot indent in YAML: use spaces',
   MULTIPLE_DOCS:
     'a second document begins here: Causeway reads one, so remove the "---" or "..." and what is not meant',
-  BLOCK_IN_FLOW:
-    'a block cannot stand inside [ ] or { }: close the bracket first, or write the value on one line',
+  BLOCK_IN_FLOW: 'a comma is missing in front of the next key, or a block stands inside [ ] or { }',
   BAD_DQ_ESCAPE: 'the backslash begins no escape that YAML knows: double it, or use single quotes',
   KEY_OVER_1024_CHARS: 'a key can have at most 1024 characters',
   RESOURCE_EXHAUSTION: 'is nested too deeply',

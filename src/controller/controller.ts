@@ -115,7 +115,8 @@ export class Controller implements AdminView, AsyncDisposable {
       ['warning', 0],
       ['error', 0],
     ]);
-    for (const { severity } of this.#plan.findings) bySeverity.set(severity, (bySeverity.get(severity) ?? 0) + 1);
+    for (const { severity } of this.#plan.findings)
+      bySeverity.set(severity, (bySeverity.get(severity) ?? 0) + 1);
     return bySeverity;
   }
 
@@ -199,7 +200,10 @@ export class Controller implements AdminView, AsyncDisposable {
       this.#restartNeeded = restartKeys.filter(
         key => JSON.stringify(config[key]) !== JSON.stringify(this.#options.config[key]),
       );
-      log.info({ generation: this.gateway.generation, ...next.counts, restartNeeded: this.#restartNeeded }, 'applied');
+      log.info(
+        { generation: this.gateway.generation, ...next.counts, restartNeeded: this.#restartNeeded },
+        'applied',
+      );
       this.#logFindings();
     } catch (error) {
       if (!(error instanceof ConfigError || error instanceof ListenError)) throw error;
@@ -235,7 +239,8 @@ export class Controller implements AdminView, AsyncDisposable {
       halfClosedMs: timeouts.halfClosedMs,
       keepaliveMs: timeouts.keepaliveMs,
       retries,
-      connections: limits.connections ?? Math.max(1, Math.floor((this.#options.host.openFiles - OTHER_FILES) / 2)),
+      connections:
+        limits.connections ?? Math.max(1, Math.floor((this.#options.host.openFiles - OTHER_FILES) / 2)),
       pending: limits.pending,
       perSource: limits.perSource,
       log: log.connections,

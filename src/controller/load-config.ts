@@ -16,7 +16,10 @@ export async function loadConfig(file: string, overrides: Overrides): Promise<Co
 
 /** In a thread of its own: a large file takes seconds to parse, and the control thread has other things to do. */
 export async function loadConfigAside(file: string, overrides: Overrides): Promise<Config> {
-  const entry = new URL(import.meta.url.endsWith('.ts') ? './config-worker.ts' : './config-worker.js', import.meta.url);
+  const entry = new URL(
+    import.meta.url.endsWith('.ts') ? './config-worker.ts' : './config-worker.js',
+    import.meta.url,
+  );
   const worker = new Worker(entry, { workerData: file, name: 'causeway-config' });
   try {
     const read = await new Promise<ReadConfigFile>((resolve, reject) => {
@@ -34,6 +37,7 @@ function judge(file: string, overrides: Overrides, read: ReadConfigFile): Config
   if (!read.ok) throw new ConfigError(read.mistakes.map(mistake => formatMistake(file, mistake)));
   const config = { ...read.config, ...overrides };
   const { refused } = notThereYet(config);
-  if (refused.length > 0) throw new ConfigError([`${file}: this version does not have ${refused.join(', ')} yet`]);
+  if (refused.length > 0)
+    throw new ConfigError([`${file}: this version does not have ${refused.join(', ')} yet`]);
   return config;
 }

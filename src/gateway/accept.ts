@@ -1,7 +1,7 @@
 // accept: takes what waits on a listener, within the gateway's limits. First of the stages.
 
-import { end, refuseAtOnce } from './end.ts';
 import type { DataPath } from './data-path.ts';
+import { end, refuseAtOnce } from './end.ts';
 import { identify, knowClient } from './identify.ts';
 import { EXHAUSTED } from './io/reactor.ts';
 import { CLIENT, DESTINATION, IDENTIFYING, PEER, PENDING } from './rows.ts';

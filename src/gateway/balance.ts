@@ -29,12 +29,18 @@ export function firstBackend(path: DataPath, client: number, route: TableRoute):
 /** All backends in the order to try them, beginning with the one tried first. */
 export function orderBackends(path: DataPath, client: number, route: TableRoute, first: number): number[] {
   const hashed = route.balance === 'source' || route.balance === 'host';
-  const order = hashed ? rankAll(hashKey(path, client, route), route.hashes) : inTurn(route.backends.length, first);
+  const order = hashed
+    ? rankAll(hashKey(path, client, route), route.hashes)
+    : inTurn(route.backends.length, first);
   return [first, ...order.filter(index => index !== first)];
 }
 
 /** The key that the route's balance hashes; undefined where it does not hash, or the client is not known. */
-export function hashKeyOf(route: TableRoute, host: string, client: Uint8Array | undefined): number | undefined {
+export function hashKeyOf(
+  route: TableRoute,
+  host: string,
+  client: Uint8Array | undefined,
+): number | undefined {
   if (route.balance === 'host') return hashText(host);
   return route.balance === 'source' && client !== undefined ? hashBytes(client, 0, client.length) : undefined;
 }

@@ -11,7 +11,18 @@ import { HUNG_UP, type Reactor, type ReactorHandlers } from './io/reactor.ts';
 import { lingerEvent, lingerTimer } from './linger.ts';
 import type { TableListener } from './listener-table.ts';
 import type { RecordWriter } from './record-ring.ts';
-import { CONNECTING, DIALING, FREE, HUNG, IDENTIFYING, LINGERING, LISTENER, QUEUED, Rows, TUNNEL } from './rows.ts';
+import {
+  CONNECTING,
+  DIALING,
+  FREE,
+  HUNG,
+  IDENTIFYING,
+  LINGERING,
+  LISTENER,
+  QUEUED,
+  Rows,
+  TUNNEL,
+} from './rows.ts';
 import { type BucketPages, BYTES_IN_AT, type RouteCounters, type SharedSlots } from './shared-memory.ts';
 import type { SourceCounts } from './source-counts.ts';
 import { Table, type TableRoute } from './table.ts';

@@ -2,8 +2,8 @@
 // the list again, until 1 + `retries` attempts are made or three times `timeouts.connect` have passed. A backend
 // given by name is one backend: its addresses share one attempt. The client hears nothing until all have failed.
 
-import { buildProxyV1, buildProxyV2, type Endpoint } from '../wire/proxy-protocol.ts';
 import { isIpv4 } from '../wire/ip-address.ts';
+import { buildProxyV1, buildProxyV2, type Endpoint } from '../wire/proxy-protocol.ts';
 import { firstBackend, orderBackends } from './balance.ts';
 import type { DataPath } from './data-path.ts';
 import { end, refuse } from './end.ts';
@@ -193,7 +193,9 @@ function proxyHeader(path: DataPath, client: number, route: TableRoute): Uint8Ar
   }
   const source = endpoint(path, client, CLIENT);
   const destination = endpoint(path, client, DESTINATION);
-  return route.proxyProtocol === 'v1' ? buildProxyV1(source, destination) : buildProxyV2({ source, destination });
+  return route.proxyProtocol === 'v1'
+    ? buildProxyV1(source, destination)
+    : buildProxyV2({ source, destination });
 }
 
 function endpoint(path: DataPath, client: number, place: number): Endpoint {

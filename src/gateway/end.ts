@@ -94,7 +94,10 @@ export function cutAll(path: DataPath, reason: 'drained' | 'shutdown'): void {
 /** Whether the handle is the client's side of a connection that has no reason yet. */
 export function isClient(path: DataPath, handle: number): boolean {
   const state = path.rows.state[handle];
-  return state !== FREE && (state === IDENTIFYING || state === DIALING || (state === TUNNEL && path.rows.slot[handle] !== 0));
+  return (
+    state !== FREE &&
+    (state === IDENTIFYING || state === DIALING || (state === TUNNEL && path.rows.slot[handle] !== 0))
+  );
 }
 
 /** Undoes every count that the connection holds, counts its reason and writes its log line. */
@@ -118,6 +121,7 @@ function finish(path: DataPath, client: number, reason: CloseReason): void {
     shared.counters.add(0, BYTES_OUT_AT, rows.bytesOut[client]);
   }
   shared.counters.add(slot, REASONS_AT + reasonIndex[reason], 1);
-  if (reason === 'no-data' || settings.log === 'none' || (settings.log === 'refused' && served.has(reason))) return;
+  if (reason === 'no-data' || settings.log === 'none' || (settings.log === 'refused' && served.has(reason)))
+    return;
   shared.records.write(rows, client, reasonIndex[reason], path.io.now());
 }

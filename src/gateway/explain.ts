@@ -10,8 +10,8 @@ import type { CloseReason } from './close-reason.ts';
 import { compileListener, type ListenerEntry, type TableListener } from './listener-table.ts';
 import { pickBest } from './rendezvous.ts';
 import { routeConnect, routeHttp, routeTls } from './route.ts';
-import { TableAuthor } from './table-author.ts';
 import { Table, type TableRoute } from './table.ts';
+import { TableAuthor } from './table-author.ts';
 
 export interface Question {
   /** SNI, Host or CONNECT name. */
@@ -60,7 +60,11 @@ export class Explainer {
     const entry = this.#listener(question);
     const listener = compileListener(entry);
     const told = new Told();
-    told.say('accept', true, `on ${entry.on}${entry.only ? `, which shows only ${entry.only.join(', ')}` : ''}`);
+    told.say(
+      'accept',
+      true,
+      `on ${entry.on}${entry.only ? `, which shows only ${entry.only.join(', ')}` : ''}`,
+    );
     const refused = identify(told, question, listener, client);
     if (refused !== undefined) return told.refuse(refused);
     const route = this.#route(question, listener);
@@ -69,7 +73,11 @@ export class Explainer {
       return told.refuse(route);
     }
     told.route = route;
-    told.say('route', true, `${describeMatch(question, route)} → cluster '${route.cluster.name}', route '${route.kind}'`);
+    told.say(
+      'route',
+      true,
+      `${describeMatch(question, route)} → cluster '${route.cluster.name}', route '${route.kind}'`,
+    );
     if (client !== undefined && !isAllowed(route, client, 0)) {
       told.say('admit', false, `${formatIp(client, 0)} is not in the allow list of the cluster or the route`);
       return told.refuse('not-allowed');
@@ -145,12 +153,15 @@ function identify(
   listener: TableListener,
   client: Uint8Array | undefined,
 ): CloseReason | undefined {
-  const words = { tls: 'TLS with server name', http: 'HTTP with Host', connect: 'CONNECT to' }[question.protocol];
+  const words = { tls: 'TLS with server name', http: 'HTTP with Host', connect: 'CONNECT to' }[
+    question.protocol
+  ];
   const what = `${words} '${question.host}'${question.id === undefined ? '' : `, PROXY header with id '${question.id}'`}`;
   if (question.protocol === 'connect' || question.id !== undefined) {
     if (listener.agents === undefined || (client !== undefined && !listener.agents.admits(client, 0))) {
       const who = client === undefined ? 'nobody' : formatIp(client, 0);
-      const why = client === undefined ? `is in agents of ${listener.on}` : `is not in agents of ${listener.on}`;
+      const why =
+        client === undefined ? `is in agents of ${listener.on}` : `is not in agents of ${listener.on}`;
       told.say('identify', false, `${what}; ${who} ${why}`);
       return 'untrusted-agent';
     }
@@ -181,7 +192,12 @@ function describeAdmission(route: TableRoute, client: Uint8Array | undefined): s
   return limits.length === 0 ? who : `${who}; limits: ${limits.join(', ')}`;
 }
 
-function dial(told: Told, question: Question, route: TableRoute, client: Uint8Array | undefined): Explanation {
+function dial(
+  told: Told,
+  question: Question,
+  route: TableRoute,
+  client: Uint8Array | undefined,
+): Explanation {
   if (question.protocol === 'http') {
     told.say('dial', false, 'cleartext HTTP is not served by this version yet: 503');
     return told.refuse('no-backend');

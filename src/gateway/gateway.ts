@@ -157,7 +157,11 @@ export class Gateway implements AsyncDisposable {
   }
 
   /** Every route that is served, with what the workers counted for it. Slot 0 stands for "no route". */
-  *routes(): Generator<{ readonly slot: number; readonly route: RouteSlot | undefined; get(offset: number): number }> {
+  *routes(): Generator<{
+    readonly slot: number;
+    readonly route: RouteSlot | undefined;
+    get(offset: number): number;
+  }> {
     for (let slot = 0; slot < this.#author.routeSlots; slot++) {
       const route = this.#author.routeAt(slot);
       if (slot !== 0 && route === undefined) continue;
@@ -243,7 +247,9 @@ export class Gateway implements AsyncDisposable {
 
   async #apply(config: GatewayConfig): Promise<void> {
     const opened = await this.#openNew(config.listeners);
-    await this.#options.resolver.watch(backendNames(config.clusters), NAMES_MS, names => this.#renamed(names));
+    await this.#options.resolver.watch(backendNames(config.clusters), NAMES_MS, names =>
+      this.#renamed(names),
+    );
     const change = this.#author.change(config.clusters, backend => this.#addressesOf(backend));
     const kept = this.#open.flatMap(open => {
       const listener = config.listeners.find(candidate => placeOf(candidate) === placeOf(open.listener));

@@ -7,7 +7,7 @@
 import { isHostname } from '../cluster/hostname.ts';
 import { parseClientHello } from '../wire/client-hello.ts';
 import { connectName, parseHttpHead } from '../wire/http-head.ts';
-import { type Endpoint, parseProxyHeader, type ProxyHeader } from '../wire/proxy-protocol.ts';
+import { type Endpoint, type ProxyHeader, parseProxyHeader } from '../wire/proxy-protocol.ts';
 import { recognize } from '../wire/recognize.ts';
 import { admit } from './admit.ts';
 import type { DataPath } from './data-path.ts';
@@ -100,7 +100,8 @@ export function knowClient(path: DataPath, client: number): boolean {
 /** The client closed or reset before it was known what it wants. */
 function left(path: DataPath, client: number): void {
   const { rows } = path;
-  const silent = rows.bytesIn[client] === ((rows.flags[client] & AGENT_HEADER) === 0 ? rows.understood[client] : 0);
+  const silent =
+    rows.bytesIn[client] === ((rows.flags[client] & AGENT_HEADER) === 0 ? rows.understood[client] : 0);
   if (isUnknownCluster(path, client)) end(path, client, 'unknown-cluster');
   else end(path, client, silent ? 'no-data' : 'client-gone');
 }
@@ -229,8 +230,12 @@ function isUnknownCluster(path: DataPath, client: number): boolean {
 
 function readHello(path: DataPath, client: number, held: Uint8Array, from: number, used: number): boolean {
   const { rows, table } = path;
+  if (used < rows.needed[client]) return true;
   const hello = parseClientHello(held, from, used);
-  if (hello.kind === 'incomplete') return true;
+  if (hello.kind === 'incomplete') {
+    rows.needed[client] = from + (hello.need ?? 0);
+    return true;
+  }
   const id = rows.clusterId[client];
   if (hello.kind === 'reject') {
     return refused(path, client, isUnknownCluster(path, client) ? 'unknown-cluster' : 'bad-hello');

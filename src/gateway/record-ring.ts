@@ -149,7 +149,10 @@ function decode(b: Buffer): ConnectionRecord {
   const addressAt = 2 + 12 + 3 + 32;
   const addresses = [0, 1, 2].map(place => {
     const at = addressAt + place * (ADDRESS + 2);
-    return { address: Uint8Array.prototype.slice.call(b, at, at + ADDRESS), port: b.readUInt16LE(at + ADDRESS) };
+    return {
+      address: Uint8Array.prototype.slice.call(b, at, at + ADDRESS),
+      port: b.readUInt16LE(at + ADDRESS),
+    };
   });
   const hostAt = addressAt + 3 * (ADDRESS + 2);
   const idAt = hostAt + 1 + b[hostAt];

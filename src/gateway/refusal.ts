@@ -16,7 +16,12 @@ const words: Partial<Record<CloseReason, Words>> = {
   'hello-timeout': { http: 408, connect: 408, text: 'the request took too long to arrive' },
   'bad-hello': { alert: 'decode_error' },
   'no-sni': { alert: 'unrecognized_name' },
-  'unknown-host': { alert: 'unrecognized_name', http: 421, connect: 404, text: 'no such host is served here' },
+  'unknown-host': {
+    alert: 'unrecognized_name',
+    http: 421,
+    connect: 404,
+    text: 'no such host is served here',
+  },
   'untrusted-agent': { connect: 403, text: 'CONNECT is for agents only' },
   'unknown-cluster': { alert: 'access_denied' },
   'bad-signature': { alert: 'access_denied', connect: 403, text: 'the signature is missing or wrong' },
@@ -24,7 +29,12 @@ const words: Partial<Record<CloseReason, Words>> = {
   'over-limit': { alert: 'internal_error', http: 503, connect: 503, text: 'too many connections' },
   'no-backend': { alert: 'internal_error', http: 503, connect: 503, text: 'there is no backend' },
   'connect-failed': { alert: 'internal_error', http: 502, connect: 502, text: 'no backend could be reached' },
-  'connect-timeout': { alert: 'internal_error', http: 504, connect: 504, text: 'no backend answered in time' },
+  'connect-timeout': {
+    alert: 'internal_error',
+    http: 504,
+    connect: 504,
+    text: 'no backend answered in time',
+  },
   'bad-request': { http: 400, connect: 400, text: 'the request is malformed' },
 };
 
@@ -47,7 +57,8 @@ export function refusalWord(reason: CloseReason, protocol: number): Uint8Array {
   if (said === undefined) return nothing;
   if (protocol === TLS) return said.alert === undefined ? nothing : tlsAlert(said.alert);
   if (protocol === HTTP && said.http !== undefined) return httpResponse(said.http, reason, said.text ?? '');
-  if (protocol === CONNECT && said.connect !== undefined) return httpResponse(said.connect, reason, said.text ?? '');
+  if (protocol === CONNECT && said.connect !== undefined)
+    return httpResponse(said.connect, reason, said.text ?? '');
   return nothing;
 }
 

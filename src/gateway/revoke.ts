@@ -15,7 +15,10 @@ export function revoke(path: DataPath, anyRemoved: boolean, changed: ReadonlySet
     const route = table.route(rows.slot[handle]);
     if (route === undefined) {
       endWithReset(path, handle, 'revoked');
-    } else if (changed.has(rows.cluster[handle]) && !isAllowed(route, rows.addresses, rows.addressAt(handle, CLIENT))) {
+    } else if (
+      changed.has(rows.cluster[handle]) &&
+      !isAllowed(route, rows.addresses, rows.addressAt(handle, CLIENT))
+    ) {
       endWithReset(path, handle, 'revoked');
     }
   }

@@ -94,6 +94,8 @@ export class Rows {
   readonly bytesOut: Float64Array;
   /** Where in the held bytes the part not yet understood begins. */
   readonly understood: Int32Array;
+  /** How many held bytes there must be before the hello is looked at again. */
+  readonly needed: Int32Array;
   readonly ports: Uint16Array;
   readonly addresses: Uint8Array;
   /** Bytes for this handle that wait to be written, or, before the tunnel, those read from the client so far. */
@@ -124,6 +126,7 @@ export class Rows {
     this.bytesIn = new Float64Array(capacity);
     this.bytesOut = new Float64Array(capacity);
     this.understood = new Int32Array(capacity);
+    this.needed = new Int32Array(capacity);
     this.ports = new Uint16Array(capacity * PLACES);
     this.addresses = new Uint8Array(capacity * PLACES * ADDRESS);
     this.keptFrom = new Int32Array(capacity);
@@ -166,6 +169,7 @@ export class Rows {
     this.bytesIn[handle] = 0;
     this.bytesOut[handle] = 0;
     this.understood[handle] = 0;
+    this.needed[handle] = 0;
     this.kept[handle] = undefined;
     this.keptFrom[handle] = 0;
     this.keptTo[handle] = 0;

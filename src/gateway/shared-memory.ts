@@ -11,7 +11,9 @@ const PAGE_SHIFT = 10;
 const PAGE_MASK = PAGE_SLOTS - 1;
 
 /** Upper bounds in seconds of the dial and hello histograms; the last bucket is +Inf. */
-export const secondsBuckets = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5] as const;
+export const secondsBuckets = [
+  0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5,
+] as const;
 
 /** Offsets within one route's counters. Each worker has its own page set, so that writing needs no atomics. */
 export const REASONS_AT = 0;

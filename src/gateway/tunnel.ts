@@ -96,7 +96,8 @@ function pump(path: DataPath, source: number): boolean {
       rows.flags[source] &= ~MORE;
       return true;
     }
-    if (count === 0) return (rows.flags[source] & FAILING) === 0 ? ended(path, source) : passReset(path, source);
+    if (count === 0)
+      return (rows.flags[source] & FAILING) === 0 ? ended(path, source) : passReset(path, source);
     if (count < 0) return passReset(path, source);
     moved(path, source, count);
     if (!send(path, target, count)) return false;

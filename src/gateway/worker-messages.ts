@@ -31,7 +31,10 @@ export type ToWorker =
   | { readonly kind: 'open'; readonly index: number; readonly address: SocketAddress }
   | { readonly kind: 'close'; readonly indexes: readonly number[] }
   | TableMessage
-  | { readonly kind: 'addresses'; readonly backends: readonly (readonly [slot: number, addresses: readonly string[]])[] }
+  | {
+      readonly kind: 'addresses';
+      readonly backends: readonly (readonly [slot: number, addresses: readonly string[]])[];
+    }
   /** Closes all listeners; what is queued is still served. */
   | { readonly kind: 'drain' }
   | { readonly kind: 'cut'; readonly reason: 'drained' | 'shutdown' }

@@ -8,13 +8,7 @@ import { compileListener } from './listener-table.ts';
 import { RecordWriter } from './record-ring.ts';
 import { revoke } from './revoke.ts';
 import { LISTENER } from './rows.ts';
-import {
-  BACKEND_FIELDS,
-  BucketPages,
-  CLUSTER_FIELDS,
-  RouteCounters,
-  SharedSlots,
-} from './shared-memory.ts';
+import { BACKEND_FIELDS, BucketPages, CLUSTER_FIELDS, RouteCounters, SharedSlots } from './shared-memory.ts';
 import { SourceCounts } from './source-counts.ts';
 import type { FromWorker, TableMessage, ToWorker, WorkerStart } from './worker-messages.ts';
 

@@ -13,10 +13,10 @@ export interface Plan {
 
 export function plan(claimants: readonly Cluster[]): Plan {
   const findings: Finding[] = [];
-  const claims: Claims = { names: new Map(), tls: new Map(), http: new Map(), connect: new Map() };
+  const claims: Claims = { tls: new Map(), http: new Map(), connect: new Map() };
   const clusters = claimants
-    .filter(cluster => claim(claims.names, cluster.name, cluster, 'NameClaimed', findings))
-    // A second pass, so that no cluster's name can be taken as another's id or CONNECT name.
+    // All names first, so that none can be taken as another's id or CONNECT name.
+    .filter(cluster => claim(claims.connect, cluster.name, cluster, 'NameClaimed', findings))
     .map(cluster => settle(cluster, claims, findings));
   const hosts = new Set<string>();
   let routes = 0;
@@ -27,9 +27,8 @@ export function plan(claimants: readonly Cluster[]): Plan {
   return { clusters, findings, counts: { clusters: clusters.length, routes, hosts: hosts.size } };
 }
 
-/** Who holds what: cluster names, SNI hosts, HTTP hosts, and the names that CONNECT knows. */
+/** Who holds what: SNI hosts, HTTP hosts, and the names that CONNECT knows, cluster names and ids among them. */
 interface Claims {
-  readonly names: Map<string, Cluster>;
   readonly tls: Map<string, Cluster>;
   readonly http: Map<string, Cluster>;
   readonly connect: Map<string, Cluster>;
@@ -37,11 +36,7 @@ interface Claims {
 
 function settle(cluster: Cluster, claims: Claims, findings: Finding[]): Cluster {
   const { id, ...rest } = cluster;
-  const named = claims.names.get(id?.toLowerCase() ?? cluster.name);
-  const ownId =
-    id !== undefined &&
-    (named === undefined || named === cluster) &&
-    claim(claims.connect, id.toLowerCase(), cluster, 'IdClaimed', findings);
+  const ownId = id !== undefined && claim(claims.connect, id.toLowerCase(), cluster, 'IdClaimed', findings);
   const routes = cluster.routes.map(route => settleRoute(route, cluster, claims, findings));
   return ownId ? { ...rest, id, routes } : { ...rest, routes };
 }
@@ -51,7 +46,9 @@ function settleRoute(route: Route, cluster: Cluster, claims: Claims, findings: F
   return {
     ...route,
     hosts: route.hosts.filter(host => claim(held, host, cluster, 'HostClaimed', findings)),
-    connect: route.connect.filter(name => claim(claims.connect, name, cluster, 'ConnectNameClaimed', findings)),
+    connect: route.connect.filter(name =>
+      claim(claims.connect, name, cluster, 'ConnectNameClaimed', findings),
+    ),
   };
 }
 

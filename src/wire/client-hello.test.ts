@@ -274,6 +274,37 @@ test('parseClientHello() looks at a few bytes per record while the hello drips i
   assert.ok(mostReads(worst, 997) <= 8 * (worst.length / 6));
 });
 
+test('parseClientHello() never asks to wait for more bytes than the hello has', () => {
+  fc.assert(
+    fc.property(
+      fc.constantFrom(...helloSamples),
+      fc.array(fc.integer({ min: 1, max: 400 }), { maxLength: 20 }),
+      fc.nat(),
+      (sample, sizes, seed) => {
+        const bytes = inRecords(messageOf(sample.bytes), sizes);
+        const to = seed % bytes.length;
+        const answer = parseClientHello(bytes, 0, to);
+        assert.ok(answer.kind === 'incomplete');
+        const need = answer.need ?? 0;
+        assert.ok(need <= bytes.length, `${need} of ${bytes.length}`);
+      },
+    ),
+  );
+});
+
+test('parseClientHello() is asked a few dozen times about the worst drip when its need is heeded', () => {
+  const worst = inRecords(helloMessage({ extensions: [padding(10_700)] }), ones(20_000));
+  let asked = 0;
+  let to = 1;
+  for (; ; asked++) {
+    const answer = parseClientHello(worst, 0, to);
+    if (answer.kind !== 'incomplete') break;
+    to = Math.max(to + 1, answer.need ?? 0);
+  }
+  assert.equal(to, worst.length);
+  assert.ok(asked < 100, `${asked}`);
+});
+
 test('parseClientHello() refuses a hello in records of one byte when 64 KiB cannot hold it', () => {
   const message = helloMessage({ extensions: [padding(12_000)] });
   const bytes = inRecords(message, ones(message.length));

@@ -70,6 +70,7 @@ test('formatIp() writes RFC 5952 text', () => {
     '1:2:3:4:5:6:0:0': '1:2:3:4:5:6::',
     '::ffff:0:1.2.3.4': '::ffff:0:102:304',
     '::1.2.3.4': '::102:304',
+    '::1:ffff:1.2.3.4': '::1:ffff:102:304',
   };
   for (const [text, expected] of Object.entries(cases)) assert.equal(formatIp(parseIp(text)!, 0), expected);
 });

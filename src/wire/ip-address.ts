@@ -105,16 +105,19 @@ function parseIpv6(text: string): Uint8Array | undefined {
   return address;
 }
 
-/** Writes colon-separated groups from the start and gives the number of bytes; a dotted quad only as the very end. */
+/**
+ * Writes colon-separated groups from the start and gives how many bytes they take, which may be more than 16
+ * (what does not fit is not written). A dotted quad only stands at the very end.
+ */
 function writeGroups(text: string, into: Uint8Array, quadAllowed: boolean): number | undefined {
   if (text === '') return 0;
   const groups = text.split(':', 9);
   let at = 0;
   for (const [i, group] of groups.entries()) {
     if (quadAllowed && i === groups.length - 1 && group.includes('.')) {
-      return at <= 12 && writeIpv4(group, into, at) ? at + 4 : undefined;
+      return writeIpv4(group, into, at) ? at + 4 : undefined;
     }
-    if (at > 14 || !HEX_GROUP.test(group)) return undefined;
+    if (!HEX_GROUP.test(group)) return undefined;
     const value = Number.parseInt(group, 16);
     into[at++] = value >> 8;
     into[at++] = value & 0xff;

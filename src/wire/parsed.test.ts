@@ -77,7 +77,8 @@ function parseWithin(
   before: Uint8Array,
   after: Uint8Array,
 ): Parsed<unknown> {
-  const buffer = Uint8Array.from([...before, ...bytes, ...after]);
+  // A view that does not begin where its memory does, as pooled buffers do.
+  const buffer = Uint8Array.from([...after, ...before, ...bytes, ...after]).subarray(after.length);
   const answer = codec.parse(buffer, before.length, before.length + bytes.length);
   if (answer.kind !== 'found') return answer;
   return { kind: 'found', value: { ...answer.value, end: answer.value.end - before.length } };

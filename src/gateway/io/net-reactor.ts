@@ -28,6 +28,8 @@ import {
 const HIGH_WATER_MARK = 64 * 1024;
 /** How long close() waits for a peer that does not take what was written before. The kernel does the same. */
 const LINGER_MS = 30_000;
+/** More, and setTimeout() does not wait at all. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
 /** The kernel cuts it to net.core.somaxconn. */
 const BACKLOG = 4096;
 
@@ -63,6 +65,7 @@ export class NetReactor implements Reactor {
   #alarm: NodeJS.Timeout | undefined;
   #alarmAt = Number.POSITIVE_INFINITY;
   #turnAsked = false;
+  #stopped = false;
 
   constructor(options: { readonly capacity: number; readonly share: boolean }) {
     this.capacity = options.capacity;
@@ -74,18 +77,15 @@ export class NetReactor implements Reactor {
   run(handlers: ReactorHandlers, control: MessagePort): void {
     this.#handlers = handlers;
     this.#control = control;
-    control.on('message', message => handlers.message(message));
+    // Not `handlers` itself: what is in the port's queue at stop() must not be delivered any more.
+    control.on('message', message => this.#handlers?.message(message));
   }
 
   stop(): void {
     this.wakeAt(Number.POSITIVE_INFINITY);
     this.#handlers = undefined;
-    for (const listener of this.#listeners) listener?.server.close();
-    for (const socket of this.#sockets) {
-      if (socket === undefined) continue;
-      socket.handle = -1;
-      socket.destroy();
-    }
+    this.#stopped = true;
+    for (let handle = 0; handle < this.#fresh; handle++) this.close(handle);
     this.#control?.close();
   }
 
@@ -98,13 +98,8 @@ export class NetReactor implements Reactor {
     clearTimeout(this.#alarm);
     this.#alarmAt = time;
     if (time === Number.POSITIVE_INFINITY) return;
-    this.#alarm = setTimeout(
-      () => {
-        this.#alarmAt = Number.POSITIVE_INFINITY;
-        this.#handlers?.turn();
-      },
-      Math.max(1, Math.ceil(time - this.now())),
-    );
+    const delay = Math.max(1, Math.ceil(time - this.now()));
+    this.#alarm = setTimeout(() => this.#ring(), Math.min(delay, LONGEST_TIMER_MS));
   }
 
   soon(): void {
@@ -119,7 +114,11 @@ export class NetReactor implements Reactor {
   listen(address: SocketAddress, opened: (result: number) => void): void {
     const handle = this.#take();
     if (handle < 0) return opened(EXHAUSTED);
-    const server = net.createServer({ allowHalfOpen: true, pauseOnConnect: true, highWaterMark: HIGH_WATER_MARK });
+    const server = net.createServer({
+      allowHalfOpen: true,
+      pauseOnConnect: true,
+      highWaterMark: HIGH_WATER_MARK,
+    });
     const waiting: net.Socket[] = [];
     const failed = (error: NodeJS.ErrnoException) => {
       if (error.code === 'EAFNOSUPPORT' && address.dualStack) {
@@ -137,10 +136,16 @@ export class NetReactor implements Reactor {
     });
     const place =
       address.path === undefined
-        ? { host: formatIp(address.address, 0), port: address.port, ipv6Only: !address.dualStack, reusePort: this.#share }
+        ? {
+            host: formatIp(address.address, 0),
+            port: address.port,
+            ipv6Only: !address.dualStack,
+            reusePort: this.#share,
+          }
         : { path: address.path };
     server.listen({ ...place, backlog: BACKLOG }, () => {
       server.off('error', failed);
+      if (this.#stopped) return void server.close();
       // Out of descriptors libuv accepts and closes the surplus by itself; the listener stays.
       server.on('error', () => {});
       this.#listeners[handle] = { server, waiting };
@@ -203,15 +208,16 @@ export class NetReactor implements Reactor {
   }
 
   read(handle: number, into: Uint8Array, from: number, to: number): number {
-    const chunk: Buffer | null | undefined = this.#rests[handle] ?? this.#sockets[handle]?.read();
-    if (!chunk) {
-      if (this.#failures[handle] !== 0) return this.#failures[handle];
-      return this.#ended[handle] === 1 ? 0 : AGAIN;
+    const rest = this.#rests[handle];
+    let count = rest === undefined ? 0 : this.#hand(handle, rest, into, from, to);
+    if (from + count < to) {
+      // Behind a rest too: less than asked for means that nothing is left.
+      const chunk: Buffer | null | undefined = this.#sockets[handle]?.read();
+      if (chunk) count += this.#hand(handle, chunk, into, from + count, to);
     }
-    const count = Math.min(chunk.length, to - from);
-    chunk.copy(into, from, 0, count);
-    this.#rests[handle] = count < chunk.length ? chunk.subarray(count) : undefined;
-    return count;
+    if (count > 0) return count;
+    if (this.#failures[handle] !== 0) return this.#failures[handle];
+    return this.#ended[handle] === 1 ? 0 : AGAIN;
   }
 
   write(handle: number, bytes: Uint8Array, from: number, to: number): number {
@@ -228,9 +234,12 @@ export class NetReactor implements Reactor {
 
   reset(handle: number): void {
     const socket = this.#disown(handle);
+    if (socket === undefined) return;
     // While connecting there is nobody to reset, and resetAndDestroy() would wait for the connection first.
-    if (socket?.connecting) socket.destroy();
-    else socket?.resetAndDestroy();
+    if (socket.connecting) socket.destroy();
+    // libuv cannot reset (EINVAL, and the descriptor leaks) while its shutdown is under way: a turn of its loop.
+    else if (isShutting(socket)) socket.once('finish', resetNow);
+    else resetNow.call(socket);
   }
 
   close(handle: number): void {
@@ -249,8 +258,27 @@ export class NetReactor implements Reactor {
       return;
     }
     socket.setTimeout(LINGER_MS, () => socket.destroy());
+    // What still comes is dropped: left unread it would turn the close into a reset. As long as somebody listens
+    // for 'readable', resume() does nothing.
+    socket.off('readable', onReadable);
     socket.resume();
     socket.destroySoon();
+  }
+
+  /** Timers fire early: their clock stands still within a turn of the loop. And they cannot wait for long. */
+  #ring(): void {
+    const time = this.#alarmAt;
+    this.#alarmAt = Number.POSITIVE_INFINITY;
+    if (this.now() < time) this.wakeAt(time);
+    else this.#handlers?.turn();
+  }
+
+  /** Copies what fits and keeps what does not. */
+  #hand(handle: number, chunk: Buffer, into: Uint8Array, from: number, to: number): number {
+    const count = Math.min(chunk.length, to - from);
+    chunk.copy(into, from, 0, count);
+    this.#rests[handle] = count < chunk.length ? chunk.subarray(count) : undefined;
+    return count;
   }
 
   #own(handle: number, plain: net.Socket): void {
@@ -302,7 +330,10 @@ export class NetReactor implements Reactor {
 }
 
 /** `highWaterMark` is passed on to the stream, though the types of net.Socket do not know it. */
-const socketOptions: net.SocketConstructorOpts = { allowHalfOpen: true, ...{ highWaterMark: HIGH_WATER_MARK } };
+const socketOptions: net.SocketConstructorOpts = {
+  allowHalfOpen: true,
+  ...{ highWaterMark: HIGH_WATER_MARK },
+};
 
 const ANY_IPV4 = new Uint8Array([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 0, 0, 0, 0]);
 
@@ -333,7 +364,25 @@ function onError(this: net.Socket, error: NodeJS.ErrnoException): void {
   socket.owner.emit(socket.handle, FAILED | READABLE);
 }
 
-function putAddress(text: string | undefined, port: number | undefined, into: Uint8Array, at: number): number {
+function isShutting(socket: net.Socket): boolean {
+  return socket.writableEnded && !socket.writableFinished && socket.writableLength === 0 && !socket.destroyed;
+}
+
+function resetNow(this: net.Socket): void {
+  try {
+    this.resetAndDestroy();
+  } catch {
+    // A unix socket knows no reset.
+    this.destroy();
+  }
+}
+
+function putAddress(
+  text: string | undefined,
+  port: number | undefined,
+  into: Uint8Array,
+  at: number,
+): number {
   if (text === undefined || port === undefined) return -1;
   const zone = text.indexOf('%');
   const bytes = parseIp(zone < 0 ? text : text.slice(0, zone));

@@ -1,0 +1,63 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { type NotThereYet, notThereYet } from './not-there-yet.ts';
+import { readConfig } from './read-config.ts';
+
+function used(text: string): NotThereYet {
+  const result = readConfig(`listen: [":6443"]\n${text}`, 'causeway.yaml');
+  assert.ok(result.ok, JSON.stringify(result));
+  return notThereYet(result.config);
+}
+
+test('notThereYet() has nothing to say of a plain file, nor of defaults', () => {
+  const plain = `
+engine: net
+clusters:
+  - name: a
+    api: { hosts: [a.example.com], backends: [192.0.2.1:6443], health: { check: none } }
+    apps: { hosts: ["*.a.example.com"], https: [192.0.2.1:443] }
+`;
+  assert.deepEqual(used(plain), { refused: [], ignored: [] });
+});
+
+test('notThereYet() refuses what would change who reaches what', () => {
+  const keyPair = '{ certFile: ./a, keyFile: ./b }';
+  const { refused, ignored } = used(`
+identity: { secretFile: ./secret }
+tunnel: { hosts: [t.example.com], certificates: [${keyPair}] }
+sources: [{ directory: { path: ./clusters } }]
+outputs: [{ ingress: {} }]
+engine: epoll
+admin: { tls: ${keyPair} }
+`);
+  assert.deepEqual(refused, [
+    'signed cluster ids (identity)',
+    'the tunnel for agents (tunnel)',
+    'clusters from Kubernetes or a directory (sources)',
+    'objects in Kubernetes and DNS (outputs)',
+    'engine: epoll',
+    'TLS for the admin side (admin.tls)',
+  ]);
+  assert.deepEqual(ignored, []);
+  assert.deepEqual(used('engine: haproxy').refused, ['engine: haproxy']);
+});
+
+test('notThereYet() only mentions what is safe to serve without', () => {
+  const { refused, ignored } = used(`
+stateDir: /var/lib/causeway
+lease: { name: a, namespace: b }
+statusAnnotation: false
+clusters:
+  - name: a
+    api: { hosts: [a.example.com], backends: [192.0.2.1:6443], health: { every: 1s } }
+    apps: { hosts: ["*.a.example.com"], http: redirect }
+`);
+  assert.deepEqual(refused, []);
+  assert.deepEqual(ignored, [
+    'cleartext HTTP routes (apps.http): requests are answered 503',
+    'health checks (health): every backend counts as up',
+    'the saved table (stateDir)',
+    'the lease of the writing replica (lease)',
+    'states written back to Kubernetes (statusAnnotation)',
+  ]);
+});

@@ -1,0 +1,93 @@
+import assert from 'node:assert/strict';
+import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { FileWatch } from './watch-file.ts';
+
+/** Runs `change` on a watched file and answers once the watch has told of it. */
+async function toldOf(file: string, change: () => Promise<unknown>): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  using _watch = await FileWatch.start(file, resolve);
+  await change();
+  await promise;
+}
+
+async function inFolder(work: (folder: string) => Promise<void>): Promise<void> {
+  const folder = await mkdtemp(join(tmpdir(), 'causeway-watch-'));
+  try {
+    await work(folder);
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+}
+
+test('FileWatch tells of a file written in place', () =>
+  inFolder(async folder => {
+    const file = join(folder, 'causeway.yaml');
+    await writeFile(file, 'one');
+    await toldOf(file, () => writeFile(file, 'two'));
+  }));
+
+test('FileWatch tells of a file replaced by rename', () =>
+  inFolder(async folder => {
+    const file = join(folder, 'causeway.yaml');
+    await writeFile(file, 'one');
+    await writeFile(`${file}.new`, 'two');
+    await toldOf(file, () => rename(`${file}.new`, file));
+  }));
+
+test('FileWatch tells of a ConfigMap whose ..data link is swapped, time after time', () =>
+  inFolder(async folder => {
+    const file = join(folder, 'causeway.yaml');
+    const version = async (number: number) => {
+      await mkdir(join(folder, `..${number}`));
+      await writeFile(join(folder, `..${number}`, 'causeway.yaml'), `version ${number}`);
+      await symlink(`..${number}`, join(folder, '..data_tmp'));
+      await rename(join(folder, '..data_tmp'), join(folder, '..data'));
+    };
+    await version(1);
+    await symlink(join('..data', 'causeway.yaml'), file);
+    let told = Promise.withResolvers<void>();
+    using _watch = await FileWatch.start(file, () => told.resolve());
+    for (const number of [2, 3, 4]) {
+      await version(number);
+      await told.promise;
+      told = Promise.withResolvers();
+    }
+  }));
+
+test('FileWatch tells of a change behind a link to another folder', () =>
+  inFolder(async folder => {
+    await mkdir(join(folder, 'elsewhere'));
+    const target = join(folder, 'elsewhere', 'real.yaml');
+    const file = join(folder, 'causeway.yaml');
+    await writeFile(target, 'one');
+    await symlink(target, file);
+    await toldOf(file, () => writeFile(target, 'two, in place'));
+  }));
+
+test('FileWatch tells when the file goes and when it comes back', () =>
+  inFolder(async folder => {
+    const file = join(folder, 'causeway.yaml');
+    await writeFile(file, 'one');
+    await toldOf(file, () => rm(file));
+    await toldOf(file, () => writeFile(file, 'again'));
+  }));
+
+test('FileWatch says nothing of other files in the folder', () =>
+  inFolder(async folder => {
+    const file = join(folder, 'causeway.yaml');
+    await writeFile(file, 'one');
+    let count = 0;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    using _watch = await FileWatch.start(file, () => {
+      count++;
+      resolve();
+    });
+    await writeFile(join(folder, 'other'), 'x');
+    await new Promise(done => setTimeout(done, 300));
+    assert.equal(count, 0);
+    await writeFile(file, 'two');
+    await promise;
+  }));

@@ -1,0 +1,73 @@
+// Certificates for TLS servers in tests, made by the openssl command (EC P-256: a few milliseconds each) and kept for
+// the life of this process. They are files, as real programs want them.
+
+import { rmSync } from 'node:fs';
+import { mkdtemp, readFile, writeFile } from 'node:fs/promises';
+import { isIP } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { flag } from './flag.ts';
+import { run } from './run.ts';
+
+export interface Certificate {
+  readonly certFile: string;
+  readonly keyFile: string;
+  /** Certificate and key in one, as HAProxy wants them. */
+  readonly bundleFile: string;
+}
+
+const NEW_KEY = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '30'];
+
+let directory: Promise<string> | undefined;
+const made = new Map<string, Promise<Certificate>>();
+
+/** The authority that has signed every certificate of this process. Its certFile is what clients trust. */
+export function authority(): Promise<Certificate> {
+  return makeOnce('authority', async () => [
+    ...flag('-subj', '/CN=Causeway test authority'),
+    ...flag('-addext', 'keyUsage=critical,keyCertSign,cRLSign'),
+  ]);
+}
+
+/** A certificate for these names and addresses, for servers and clients. The same names give the same certificate. */
+export function certificateFor(...names: readonly [string, ...string[]]): Promise<Certificate> {
+  const alternatives = names.map(name => `${isIP(name) === 0 ? 'DNS' : 'IP'}:${name}`).join(',');
+  return makeOnce(alternatives, async () => {
+    const signer = await authority();
+    return [
+      ...flag('-CA', signer.certFile),
+      ...flag('-CAkey', signer.keyFile),
+      ...flag('-subj', `/CN=${names[0].slice(0, 64)}`), // RFC 5280 A.1: ub-common-name
+      ...flag('-addext', `subjectAltName=${alternatives}`),
+      ...flag('-addext', 'basicConstraints=critical,CA:FALSE'),
+      ...flag('-addext', 'extendedKeyUsage=serverAuth,clientAuth'),
+    ];
+  });
+}
+
+function makeOnce(key: string, describe: () => Promise<string[]>): Promise<Certificate> {
+  const existing = made.get(key);
+  if (existing !== undefined) return existing;
+  const making = make(made.size, describe);
+  made.set(key, making);
+  return making;
+}
+
+async function make(number: number, describe: () => Promise<string[]>): Promise<Certificate> {
+  directory ??= processDirectory();
+  const base = join(await directory, String(number));
+  const files = { certFile: `${base}.crt`, keyFile: `${base}.key`, bundleFile: `${base}.pem` };
+  const args = ['req', '-x509', ...NEW_KEY, ...flag('-keyout', files.keyFile), ...(await describe())];
+  const { code, stdout, stderr } = await run('openssl', args);
+  if (code !== 0) throw new Error(`Cannot make a certificate: openssl ended with code ${code}\n${stderr}`);
+  await writeFile(files.certFile, stdout);
+  await writeFile(files.bundleFile, Buffer.concat([stdout, await readFile(files.keyFile)]), { mode: 0o600 });
+  return files;
+}
+
+/** Lives as long as the certificates do, which no test's scope is right for. */
+async function processDirectory(): Promise<string> {
+  const path = await mkdtemp(join(tmpdir(), 'causeway-certificates-'));
+  process.once('exit', () => rmSync(path, { recursive: true, force: true }));
+  return path;
+}

@@ -1,0 +1,48 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import { test } from 'node:test';
+import { freePort } from './free-port.ts';
+import { run } from './run.ts';
+import { tempDir } from './temp-dir.ts';
+
+test('freePort() gives a port that can be listened on, and not the same again at once', async () => {
+  const [first, second] = [await freePort(), await freePort()];
+  assert.notEqual(first, second);
+  const server = createServer().listen(first, '127.0.0.1');
+  await once(server, 'listening');
+  server.close();
+});
+
+test('freePort() passes over a port that is in use', async () => {
+  const taken = (await freePort()) + 1;
+  const server = createServer().listen(taken, '127.0.0.1');
+  await once(server, 'listening');
+  assert.equal(await freePort(), taken + 1);
+  server.close();
+});
+
+test('freePort() gives another process other ports', async () => {
+  const source = `
+    const { freePort } = await import(${JSON.stringify(new URL('./free-port.ts', import.meta.url).href)});
+    const ports = [];
+    for (let i = 0; i < 63; i++) ports.push(await freePort());
+    process.stdout.write(JSON.stringify(ports));`;
+  const own = await freePort();
+  const results = await Promise.all(
+    [1, 2].map(() => run(process.execPath, ['--input-type=module', '-e', source])),
+  );
+  const [first, second] = results.map(({ stdout }) => JSON.parse(stdout.toString()) as number[]);
+  assert.equal(new Set([own, ...(first as number[]), ...(second as number[])]).size, 127);
+});
+
+test('tempDir() removes the directory with what is in it', async () => {
+  let path: string;
+  {
+    await using dir = await tempDir();
+    path = dir.path;
+    await run('sh', ['-c', 'mkdir a && echo x >a/b'], { cwd: dir.path });
+    assert.equal((await run('cat', [dir.file('a/b')])).stdout.toString(), 'x\n');
+  }
+  assert.notEqual((await run('ls', [path])).code, 0);
+});

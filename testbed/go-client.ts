@@ -1,0 +1,68 @@
+// Go's TLS as a client, as kubectl and everything in Kubernetes is: with a post-quantum key share by default.
+
+import { flag } from './flag.ts';
+import { goBuild } from './go-build.ts';
+import { run } from './run.ts';
+import type { TlsClientOptions, TlsClientReport } from './tls-client.ts';
+
+export interface GoClientOptions extends TlsClientOptions {
+  /** Sends this many pseudo-random bytes in place of `input`. */
+  readonly size?: number;
+  /** Of those bytes. */
+  readonly seed?: number;
+  /** Closes its sending side, TLS and TCP, after the last byte. */
+  readonly halfClose?: boolean;
+  readonly timeoutMs?: number;
+}
+
+export interface GoClientReport extends TlsClientReport {
+  readonly version: string;
+  /** As `X25519MLKEM768`. */
+  readonly curve: string;
+  readonly error: string;
+  readonly sentBytes: number;
+  readonly sentSha256: string;
+  /** All that came; `answer` has its first MiB. */
+  readonly receivedBytes: number;
+  readonly receivedSha256: string;
+}
+
+const TIMEOUT_MS = 20_000;
+
+/** Visits a TLS server. Without a `serverName` it dials an IP address and sends no SNI, as pods do. */
+export async function goClient(options: GoClientOptions): Promise<GoClientReport> {
+  const {
+    connect,
+    serverName,
+    alpn,
+    input = '',
+    answerBytes,
+    ca,
+    size,
+    seed,
+    timeoutMs = TIMEOUT_MS,
+  } = options;
+  const args = [
+    ...flag('-connect', connect),
+    ...flag('-sni', serverName),
+    ...flag('-alpn', alpn),
+    ...flag('-ca', ca),
+    ...flag('-answer', answerBytes),
+    ...flag('-size', size),
+    ...flag('-seed', seed),
+    ...(options.halfClose === true ? ['-half-close'] : []),
+    ...flag('-timeout', `${timeoutMs}ms`),
+  ];
+  // Its own limit comes first and gives a report.
+  const result = await run(await goBuild('go-client'), args, { input, timeoutMs: timeoutMs + 5_000 });
+  const { code, stdout, stderr } = result;
+  if (code !== 0) throw new Error(`go-client ended with code ${code}\n${stderr}`);
+  const report = JSON.parse(stdout.toString());
+  return {
+    ...report,
+    answer: Buffer.from(report.answer ?? '', 'base64'),
+    alert: report.alert ?? undefined,
+    alpn: report.alpn || undefined,
+    transcript: `${stdout}${stderr}`,
+  };
+}

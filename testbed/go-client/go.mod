@@ -1,0 +1,3 @@
+module causeway.dev/testbed/go-client
+
+go 1.25

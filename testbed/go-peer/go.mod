@@ -1,0 +1,3 @@
+module causeway.dev/testbed/go-peer
+
+go 1.25

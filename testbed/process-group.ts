@@ -1,0 +1,84 @@
+// A program in a process group of its own, so that whatever it starts ends with it. The common ground of programs
+// that keep running (program.ts) and those that run to their end (run.ts).
+
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { basename } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { guard, release } from './guardian.ts';
+
+/** For output still in the pipes after the end. Longer only when something has left the group and holds them. */
+const DRAIN_MS = 1_000;
+
+export interface Exit {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+}
+
+export interface SpawnOptions {
+  readonly command: string;
+  readonly args?: readonly string[] | undefined;
+  readonly cwd?: string | undefined;
+  /** In addition to this process's own. */
+  readonly env?: Readonly<Record<string, string>> | undefined;
+}
+
+export interface ProcessGroup {
+  readonly child: ChildProcessWithoutNullStreams;
+  readonly pid: number;
+  /** Settles when the program has ended, its output is read, and nothing of the group is left. Never rejects. */
+  readonly ended: Promise<Exit>;
+  /** Ends all of it now. */
+  kill(): void;
+}
+
+/** Starts a program. `onOutput` hears what it prints from the first byte on. */
+export async function spawnGroup(
+  options: SpawnOptions,
+  onOutput: (chunk: Buffer, from: 'stdout' | 'stderr') => void,
+): Promise<ProcessGroup> {
+  const { command, args = [], cwd, env } = options;
+  const child = spawn(command, args, {
+    ...(cwd === undefined ? {} : { cwd }),
+    env: { ...process.env, ...env },
+    detached: true,
+    stdio: 'pipe',
+  });
+  child.stdout.on('data', (chunk: Buffer) => onOutput(chunk, 'stdout'));
+  child.stderr.on('data', (chunk: Buffer) => onOutput(chunk, 'stderr'));
+  // EPIPE: it has closed its input or is gone, which its end tells better.
+  child.stdin.on('error', () => {});
+  if (child.pid === undefined) {
+    const [cause] = await once(child, 'error');
+    throw new Error(`Cannot start ${basename(command)}: ${(cause as Error).message}`, { cause });
+  }
+  const { pid } = child;
+  guard(pid);
+  return { child, pid, ended: endOf(child, pid), kill: () => killGroup(pid) };
+}
+
+/** `SIGTERM` or `code 1`, for messages. */
+export function describeExit({ code, signal }: Exit): string {
+  return signal ?? `code ${code}`;
+}
+
+async function endOf(child: ChildProcessWithoutNullStreams, pid: number): Promise<Exit> {
+  const closed = once(child, 'close');
+  const [code, signal] = (await once(child, 'exit')) as [number | null, NodeJS.Signals | null];
+  killGroup(pid);
+  release(pid);
+  const drained = new AbortController();
+  await Promise.race([closed, delay(DRAIN_MS, undefined, { signal: drained.signal }).catch(() => {})]);
+  drained.abort();
+  child.stdout.destroy();
+  child.stderr.destroy();
+  return { code, signal };
+}
+
+function killGroup(pid: number): void {
+  try {
+    process.kill(-pid, 'SIGKILL');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
+}

@@ -1,0 +1,145 @@
+// Starts a real program for a test, waits until it is ready, keeps what it prints, and leaves nothing of it behind:
+// `await using proxy = await startProgram({ ... })`. The typed starters (start-haproxy.ts, ...) stand on this.
+
+import { connect } from 'node:net';
+import { basename } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { keptLog } from './kept-log.ts';
+import { describeExit, type Exit, type SpawnOptions, spawnGroup } from './process-group.ts';
+
+/** Ordinary starts take well under a second; this is for a machine that is busy with everything else. */
+const READY_TIMEOUT_MS = 20_000;
+const STOP_TIMEOUT_MS = 5_000;
+/** Between two looks at a log, a port or a probe. */
+const POLL_MS = 20;
+/** Lines of the log in an error message. */
+const TAIL_LINES = 25;
+
+type Ready =
+  /** It has printed this. */
+  | { readonly log: RegExp }
+  /** It accepts connections there (127.0.0.1 unless a host is given), one of which it gets and which says nothing. */
+  | { readonly port: number | readonly [host: string, port: number] }
+  /** This says so. */
+  | { readonly probe: () => Promise<boolean> };
+
+export interface ProgramOptions extends SpawnOptions {
+  readonly ready: Ready;
+  readonly readyTimeoutMs?: number;
+  /** Default SIGTERM. */
+  readonly stopSignal?: NodeJS.Signals;
+  /** After which SIGKILL follows. */
+  readonly stopTimeoutMs?: number;
+}
+
+export interface Program extends AsyncDisposable {
+  readonly pid: number;
+  /** What it has printed so far, stdout and stderr as they came. */
+  log(): string;
+  /** Waits until the log matches. Rejects when the program ends before, or when time is up. */
+  logged(pattern: RegExp, timeoutMs?: number): Promise<RegExpExecArray>;
+  /** Undefined while it runs. */
+  exit(): Exit | undefined;
+  /** Settles when it has ended, by itself or by `stop()`. Never rejects. */
+  readonly ended: Promise<Exit>;
+  /** A signal to the program alone, e.g. SIGHUP. */
+  signal(signal: NodeJS.Signals): void;
+  /** Stops it and whatever it has started. May be called more than once. */
+  stop(): Promise<Exit>;
+}
+
+/** Starts a program and settles when it is ready. When it is not, it is stopped, and the error has its last lines. */
+export async function startProgram(options: ProgramOptions): Promise<Program> {
+  const program = await launch(options);
+  const { ready, readyTimeoutMs = READY_TIMEOUT_MS } = options;
+  try {
+    if ('log' in ready) await program.logged(ready.log, readyTimeoutMs);
+    else
+      await program.until(
+        'get ready',
+        readyTimeoutMs,
+        'probe' in ready ? ready.probe : () => accepts(ready.port),
+      );
+    return program;
+  } catch (error) {
+    await program.stop();
+    throw error;
+  }
+}
+
+interface Launched extends Program {
+  until<T>(what: string, timeoutMs: number, ask: () => T | Promise<T>): Promise<NonNullable<T>>;
+}
+
+async function launch(options: ProgramOptions): Promise<Launched> {
+  const { command, args = [], stopSignal = 'SIGTERM', stopTimeoutMs = STOP_TIMEOUT_MS } = options;
+  const name = basename(command);
+  const log = keptLog(name, [command, ...args]);
+  const group = await spawnGroup(options, log.add);
+
+  let exit: Exit | undefined;
+  const ended = group.ended.then(how => (exit = how));
+
+  let stopped: Promise<Exit> | undefined;
+  async function stopOnce(): Promise<Exit> {
+    if (exit !== undefined) return exit;
+    group.child.kill(stopSignal);
+    const timer = setTimeout(group.kill, stopTimeoutMs);
+    const how = await ended;
+    clearTimeout(timer);
+    return how;
+  }
+  const stop = () => (stopped ??= stopOnce());
+
+  /** Asks until the answer is neither false nor nothing, the program has ended, or time is up. */
+  async function until<T>(
+    what: string,
+    timeoutMs: number,
+    ask: () => T | Promise<T>,
+  ): Promise<NonNullable<T>> {
+    const deadline = performance.now() + timeoutMs;
+    for (;;) {
+      // Looked at before the question: the last thing it printed may be the answer.
+      const before = exit;
+      const answer = await ask();
+      if (answer) return answer;
+      if (before !== undefined)
+        throw new Error(`${name} ended (${describeExit(before)}) and did not ${what}${tail(log.text())}`);
+      if (performance.now() > deadline)
+        throw new Error(`${name} did not ${what} within ${timeoutMs} ms${tail(log.text())}`);
+      await delay(POLL_MS);
+    }
+  }
+
+  return {
+    pid: group.pid,
+    log: log.text,
+    logged: (pattern, timeoutMs = READY_TIMEOUT_MS) =>
+      until(`print ${pattern}`, timeoutMs, () => pattern.exec(log.text())),
+    exit: () => exit,
+    ended,
+    signal: signal => void group.child.kill(signal),
+    stop,
+    until,
+    [Symbol.asyncDispose]: async () => void (await stop()),
+  };
+}
+
+function accepts(target: number | readonly [string, number]): Promise<boolean> {
+  const [host, port] = typeof target === 'number' ? ['127.0.0.1', target] : target;
+  return new Promise(resolve => {
+    const socket = connect({ host, port });
+    socket.once('error', () => resolve(false));
+    socket.once('connect', () => {
+      socket.destroy();
+      resolve(true);
+    });
+  });
+}
+
+function tail(log: string): string {
+  const lines = log.trimEnd().split('\n');
+  if (log.trim() === '') return ', and printed nothing';
+  const left = lines.length > TAIL_LINES ? `(${lines.length - TAIL_LINES} lines before)\n` : '';
+  return `. It printed:\n${left}${lines.slice(-TAIL_LINES).join('\n')}`;
+}

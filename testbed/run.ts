@@ -1,0 +1,50 @@
+// Runs a real program to its end: clients, compilers, checks of a configuration.
+
+import { basename } from 'node:path';
+import { type Exit, type SpawnOptions, spawnGroup } from './process-group.ts';
+
+const TIMEOUT_MS = 30_000;
+
+export interface RunOptions extends Omit<SpawnOptions, 'command' | 'args'> {
+  readonly input?: string | Uint8Array;
+  /** Keeps its input open until what it has printed on stdout satisfies this. Default: closed after the input. */
+  readonly inputUntil?: (stdout: Buffer) => boolean;
+  readonly timeoutMs?: number;
+}
+
+export interface RunResult extends Exit {
+  readonly stdout: Buffer;
+  readonly stderr: string;
+}
+
+/** What a program printed and how it ended, whatever its code. Rejects when it cannot be started or takes too long. */
+export async function run(
+  command: string,
+  args: readonly string[],
+  options: RunOptions = {},
+): Promise<RunResult> {
+  const { input = '', inputUntil, timeoutMs = TIMEOUT_MS, cwd, env } = options;
+  const output: { stdout: Buffer[]; stderr: Buffer[] } = { stdout: [], stderr: [] };
+  const group = await spawnGroup({ command, args, cwd, env }, (chunk, from) => {
+    output[from].push(chunk);
+    if (from === 'stdout' && inputUntil?.(Buffer.concat(output.stdout)) === true) group.child.stdin.end();
+  });
+  group.child.stdin.write(input);
+  if (inputUntil === undefined) group.child.stdin.end();
+
+  let late = false;
+  const timer = setTimeout(() => {
+    late = true;
+    group.kill();
+  }, timeoutMs);
+  const exit = await group.ended;
+  clearTimeout(timer);
+  const stdout = Buffer.concat(output.stdout);
+  const stderr = Buffer.concat(output.stderr).toString();
+  if (late) {
+    throw new Error(
+      `${basename(command)} did not end within ${timeoutMs} ms. It printed:\n${stdout}\n${stderr}`,
+    );
+  }
+  return { ...exit, stdout, stderr };
+}

@@ -1,0 +1,116 @@
+// Starts our own program as a user would: `causeway run -c FILE` in a process of its own, with the log read back.
+// `await using gateway = await startCauseway({ config: \`listen: [":0"] …\` })`.
+
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { type Program, startProgram } from './program.ts';
+import { tempDir } from './temp-dir.ts';
+
+export const causewayBin = fileURLToPath(new URL('../bin/causeway', import.meta.url));
+
+/** A JSON line of the log. */
+export type LogLine = Record<string, unknown> & { readonly msg: string };
+
+export interface Causeway extends AsyncDisposable {
+  readonly program: Program;
+  /** The file it serves; write() replaces its content in place. */
+  readonly file: string;
+  /** Of the first listener, and of each. */
+  readonly port: number;
+  readonly ports: readonly number[];
+  readonly admin: string;
+  write(config: string): Promise<void>;
+  lines(): LogLine[];
+  /** The first line, past or to come, that fits. */
+  line(fits: (line: LogLine) => boolean, timeoutMs?: number): Promise<LogLine>;
+  /** The lines of connections that ended so far. */
+  connections(): LogLine[];
+  /** The sum of a metric's series that have these labels. */
+  metric(name: string, labels?: Record<string, string>): Promise<number>;
+  status(): Promise<Record<string, unknown>>;
+}
+
+export interface CausewayOptions {
+  /** causeway.yaml; `admin` on a free port is added where it says nothing about it. */
+  readonly config: string;
+  readonly args?: readonly string[];
+}
+
+export async function startCauseway({ config, args = [] }: CausewayOptions): Promise<Causeway> {
+  const dir = await tempDir();
+  const file = join(dir.path, 'causeway.yaml');
+  const withAdmin = (text: string) =>
+    /^admin:/m.test(text) ? text : `admin: { on: "127.0.0.1:0" }\n${text}`;
+  await writeFile(file, withAdmin(config));
+  let program: Program;
+  try {
+    program = await startProgram({
+      command: causewayBin,
+      args: ['run', '-c', file, ...args],
+      ready: { log: /"msg":"ready"/ },
+      stopSignal: 'SIGTERM',
+    });
+  } catch (error) {
+    await dir[Symbol.asyncDispose]();
+    throw error;
+  }
+  const lines = () =>
+    program
+      .log()
+      .split('\n')
+      .filter(line => line.startsWith('{') && line.endsWith('}'))
+      .map(line => JSON.parse(line) as LogLine);
+  const ready = lines().find(line => line.msg === 'ready');
+  const ports = (ready?.listen as string[]).map(address =>
+    Number(address.slice(address.lastIndexOf(':') + 1)),
+  );
+  const admin = String(ready?.admin);
+  return {
+    program,
+    file,
+    port: ports[0],
+    ports,
+    admin,
+    write: text => writeFile(file, withAdmin(text)),
+    lines,
+    async line(fits, timeoutMs = 10_000) {
+      const deadline = performance.now() + timeoutMs;
+      for (;;) {
+        const found = lines().find(fits);
+        if (found !== undefined) return found;
+        if (performance.now() > deadline)
+          throw new Error(`No such log line within ${timeoutMs} ms:\n${program.log()}`);
+        await delay(20);
+      }
+    },
+    connections: () => lines().filter(line => line.msg === 'connection'),
+    async metric(name, labels = {}) {
+      const text = await (await fetch(`${admin}/metrics`)).text();
+      return sumOf(text, name, labels);
+    },
+    async status() {
+      return (await (await fetch(`${admin}/api/v1/status`)).json()) as Record<string, unknown>;
+    },
+    async [Symbol.asyncDispose]() {
+      // The drain of open tunnels is not what most tests are about: the second signal ends them.
+      program.signal('SIGTERM');
+      await program.stop();
+      await dir[Symbol.asyncDispose]();
+    },
+  };
+}
+
+function sumOf(text: string, name: string, labels: Record<string, string>): number {
+  let sum = 0;
+  for (const line of text.split('\n')) {
+    const match = /^([a-z_:]+)(?:\{(.*)\})? (\S+)$/.exec(line);
+    if (match === null || match[1] !== name) continue;
+    const found = Object.fromEntries(
+      [...(match[2] ?? '').matchAll(/(\w+)="([^"]*)"/g)].map(pair => [pair[1], pair[2]]),
+    );
+    if (Object.entries(labels).every(([key, value]) => found[key] === value)) sum += Number(match[3]);
+  }
+  return sum;
+}

@@ -1,0 +1,58 @@
+// HAProxy in a test: `await using proxy = await startHaproxy({ config })`. The configuration is a test's own; only a
+// runtime socket is added, by which the starter knows that it serves and a test can ask it things.
+
+import { writeFile } from 'node:fs/promises';
+import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { findProgram } from './packages.ts';
+import { type Program, startProgram } from './program.ts';
+import { run } from './run.ts';
+import { tempDir } from './temp-dir.ts';
+
+export interface HaproxyOptions {
+  /** The whole file, with the ports it binds. A further `global` section is put before it. */
+  readonly config: string;
+  readonly command?: string;
+}
+
+export interface Haproxy extends Program {
+  /** The answer to a runtime command, e.g. `show stat` (HAProxy Management Guide, 9.3). */
+  runtime(command: string): Promise<string>;
+}
+
+/** Starts HAProxy, and settles when its loop runs, which is after it has bound everything. */
+export async function startHaproxy(options: HaproxyOptions): Promise<Haproxy> {
+  const { config, command = findProgram('haproxy') ?? 'haproxy' } = options;
+  await using stack = new AsyncDisposableStack();
+  const dir = stack.use(await tempDir());
+  const socket = dir.file('runtime.sock');
+  const file = dir.file('haproxy.cfg');
+  await writeFile(file, `global\n  stats socket ${socket} mode 600 level admin\n\n${config}\n`);
+
+  const check = await run(command, ['-c', '-f', file]);
+  if (check.code !== 0)
+    throw new Error(`HAProxy does not accept its configuration:\n${check.stdout}${check.stderr}`);
+
+  const program = stack.use(
+    await startProgram({
+      command,
+      args: ['-db', '-f', file],
+      cwd: dir.path,
+      ready: { probe: async () => (await ask(socket, 'show info').catch(() => '')).includes('Uptime') },
+      // SIGTERM is its hard stop; SIGUSR1 would wait for connections.
+      stopSignal: 'SIGTERM',
+    }),
+  );
+  const owned = stack.move();
+  return {
+    ...program,
+    runtime: command => ask(socket, command),
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
+
+function ask(path: string, command: string): Promise<string> {
+  const socket = connect({ path });
+  socket.write(`${command}\n`);
+  return text(socket);
+}
