@@ -62,11 +62,11 @@ export async function startCauseway({ config, args = [] }: CausewayOptions): Pro
       .split('\n')
       .filter(line => line.startsWith('{') && line.endsWith('}'))
       .map(line => JSON.parse(line) as LogLine);
-  const ready = lines().find(line => line.msg === 'ready');
-  const ports = (ready?.listen as string[]).map(address =>
+  const ready = lines().find(line => line.msg === 'ready') as LogLine;
+  const ports = (ready.listen as string[]).map(address =>
     Number(address.slice(address.lastIndexOf(':') + 1)),
   );
-  const admin = String(ready?.admin);
+  const admin = String(ready.admin);
   return {
     program,
     file,

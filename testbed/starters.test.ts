@@ -30,12 +30,8 @@ const PROGRAMS = { openssl: ['openssl'], gnutls: ['gnutls-cli'], go: ['go'], jav
 const skipAll = missingPrograms('openssl');
 /** Starters and clients put their files here, so that what they leave can be seen. */
 const base = await tempDir();
-const tmpdirBefore = process.env.TMPDIR;
 process.env.TMPDIR = base.path;
-after(async () => {
-  await base[Symbol.asyncDispose]();
-  process.env.TMPDIR = tmpdirBefore;
-});
+after(() => base[Symbol.asyncDispose]());
 
 /** After its scope nothing of a program may be left: process, port, files. */
 async function assertGone({ pid }: Program, port: number): Promise<void> {

@@ -6,7 +6,7 @@ import { notThereYet } from '../config/not-there-yet.ts';
 import { readConfigFile } from '../config/read-config-file.ts';
 import { plan } from '../plan/plan.ts';
 import { type Command, parse, requireFile, UsageError } from './command.ts';
-import { coloured } from './terminal.ts';
+import { painter } from './terminal.ts';
 
 const MISTAKES = 1;
 
@@ -67,8 +67,7 @@ function writeJson({ mistakes, warnings, missing, counts }: Report, ok: boolean)
 }
 
 function writeText(file: string, { mistakes, warnings, missing, counts }: Report, ok: boolean): void {
-  const paint = (code: string, text: string) =>
-    coloured(process.stderr) ? `\x1b[${code}m${text}\x1b[0m` : text;
+  const paint = painter(process.stderr);
   const say = (text: string) => process.stderr.write(`${text}\n`);
   for (const mistake of mistakes) say(formatMistake(file, mistake));
   for (const warning of warnings) say(`${paint('33', 'warning:')} ${formatMistake(file, warning)}`);

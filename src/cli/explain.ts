@@ -5,7 +5,7 @@ import { readConfigFile } from '../config/read-config-file.ts';
 import { Explainer, type Explanation, type Question, QuestionError } from '../gateway/explain.ts';
 import { plan } from '../plan/plan.ts';
 import { type Command, parse, requireFile, UsageError } from './command.ts';
-import { coloured } from './terminal.ts';
+import { painter } from './terminal.ts';
 
 const REFUSED = 1;
 const BAD_CONFIG = 2;
@@ -75,7 +75,7 @@ async function run(args: readonly string[]): Promise<number> {
     question,
   );
   if (values.json === true) process.stdout.write(`${JSON.stringify(explanation, null, 2)}\n`);
-  else process.stdout.write(explanationText(explanation, coloured(process.stdout)));
+  else process.stdout.write(explanationText(explanation, painter(process.stdout)));
   return explanation.served ? 0 : REFUSED;
 }
 
@@ -90,9 +90,8 @@ function answer(explainer: Explainer, question: Question): Explanation {
 
 function explanationText(
   { served, reason, cluster, route, backend, stages }: Explanation,
-  colour: boolean,
+  paint: ReturnType<typeof painter>,
 ): string {
-  const paint = (code: string, text: string) => (colour ? `\x1b[${code}m${text}\x1b[0m` : text);
   const lines = stages.map(({ stage, ok, text }) => {
     const mark = ok ? paint('32', '✓') : paint('31', '✗');
     return `${mark} ${stage.padEnd(8)} ${text}`;

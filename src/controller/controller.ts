@@ -53,7 +53,7 @@ export class Controller implements AdminView, AsyncDisposable {
   #restartNeeded: readonly string[] = [];
   #draining = false;
   #reloading: Promise<void> = Promise.resolve();
-  readonly #apply = { counts: new Array<number>(secondsBuckets.length + 1).fill(0), sum: 0 };
+  readonly #apply = { counts: [...secondsBuckets, Infinity].map(() => 0), sum: 0 };
 
   private constructor(options: ControllerOptions) {
     this.#options = options;

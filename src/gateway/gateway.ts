@@ -468,7 +468,7 @@ async function probe(listener: Listener): Promise<number> {
     });
   try {
     try {
-      await listening({ host, port: listener.port });
+      await listening({ host, port: listener.port, ipv6Only: listener.host !== '' });
     } catch (error) {
       if (listener.host !== '' || (error as NodeJS.ErrnoException).code !== 'EAFNOSUPPORT') throw error;
       await listening({ host: '0.0.0.0', port: listener.port });

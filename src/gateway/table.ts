@@ -103,7 +103,7 @@ export class Table {
       for (const name of route.connect) this.#connect.set(name, route);
       for (const host of route.hosts) {
         if (route.kind === 'apps-http') this.#http.set(host, route);
-        else this.#tls.set(host, [...(this.#tls.get(host) ?? []), route].sort(alpnFirst));
+        else this.#tls.set(host, [...(this.#tls.get(host) ?? []), route].toSorted(alpnFirst));
       }
     }
   }

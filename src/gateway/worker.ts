@@ -43,7 +43,10 @@ class Worker {
       message => this.#message(message as ToWorker),
       slot => this.#dialFailed(slot),
     );
-    this.#io.run(this.#path, control);
+  }
+
+  run(): void {
+    this.#io.run(this.#path, this.#control);
   }
 
   #tell(message: FromWorker): void {
@@ -65,7 +68,7 @@ class Worker {
         for (const [slot, addresses] of message.backends) this.#path.table.setAddresses(slot, addresses);
         break;
       case 'drain':
-        for (const index of [...this.#handles.keys()]) this.#close(index);
+        for (const index of this.#handles.keys()) this.#close(index);
         break;
       case 'cut':
         this.#path.cut(message.reason);
@@ -124,4 +127,4 @@ class Worker {
   }
 }
 
-if (parentPort !== null) new Worker(workerData as WorkerStart, parentPort);
+if (parentPort !== null) new Worker(workerData as WorkerStart, parentPort).run();

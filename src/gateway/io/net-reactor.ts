@@ -330,9 +330,9 @@ export class NetReactor implements Reactor {
 }
 
 /** `highWaterMark` is passed on to the stream, though the types of net.Socket do not know it. */
-const socketOptions: net.SocketConstructorOpts = {
+const socketOptions: net.SocketConstructorOpts & { readonly highWaterMark: number } = {
   allowHalfOpen: true,
-  ...{ highWaterMark: HIGH_WATER_MARK },
+  highWaterMark: HIGH_WATER_MARK,
 };
 
 const ANY_IPV4 = new Uint8Array([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 0, 0, 0, 0]);

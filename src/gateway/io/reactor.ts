@@ -9,7 +9,10 @@
 // - Readiness is edge-triggered: READABLE comes when something new can be read, WRITABLE when writing can go on.
 //   Whoever stops before AGAIN comes back by itself (see `soon`); after AGAIN an event follows. A read that
 //   filled less than its space has taken everything, as if AGAIN had followed; only after HUNG_UP read on to 0.
-// - Bytes that write() took are delivered, unless the peer resets or reset() is called: close() does not lose them.
+//   A write that took less than it was given has filled everything in the same way. READABLE and WRITABLE may
+//   come without cause, but WRITABLE never before a connect has succeeded.
+// - Bytes that write() took are delivered: close() does not lose them. Except when the peer resets, when reset()
+//   is called, or when bytes of the peer are unread at close() or come after it: the kernel resets then.
 
 import type { MessagePort } from 'node:worker_threads';
 
@@ -46,7 +49,10 @@ export function errorWord(code: number): string {
 export const READABLE = 1;
 /** Also: a connect succeeded. */
 export const WRITABLE = 2;
-/** A connect failed (`failure` says why), or the peer reset: reads still give what came before. */
+/**
+ * A connect failed (`failure` says why), or the peer reset. Reads still give what came before, as long as no write
+ * has failed; then they answer RESET, or 0 where the error was told already. Where nothing is read, it may not come.
+ */
 export const FAILED = 4;
 /** The peer has sent FIN; bytes before it may still be unread. An adapter that cannot know it early omits it. */
 export const HUNG_UP = 8;
@@ -63,7 +69,7 @@ export interface SocketAddress {
 export interface ReactorHandlers {
   /** `events` is a set of READABLE, WRITABLE, FAILED, HUNG_UP. */
   event(handle: number, events: number): void;
-  /** After soon(), and when the time given to wakeAt() has come. */
+  /** After soon(), and when the time given to wakeAt() has come; for nothing else. */
   turn(): void;
   /** A message from the control thread. */
   message(message: unknown): void;
@@ -74,9 +80,10 @@ export interface Reactor {
 
   /** Serves events until stop(). An adapter may return at once and go on by callbacks. */
   run(handlers: ReactorHandlers, control: MessagePort): void;
+  /** Closes every handle as close() does. No handler is called any more, and the thread may end. */
   stop(): void;
 
-  /** Milliseconds on a clock that all threads of the process share; steady within an event. */
+  /** Milliseconds on a clock that all threads of the process share. It never goes back. */
   now(): number;
   /** Asks for turn() at that time; Infinity asks for none. The last call counts. */
   wakeAt(time: number): void;
@@ -87,12 +94,16 @@ export interface Reactor {
   listen(address: SocketAddress, opened: (result: number) => void): void;
   /** The port a listener really has. */
   listeningPort(listener: number): number;
+  /**
+   * AGAIN when nobody waits. On EXHAUSTED the one that waited is turned away or goes on waiting, as the adapter can;
+   * if it waits, READABLE comes again when there is room.
+   */
   accept(listener: number): number;
   /** WRITABLE tells success, FAILED failure. May fail at once with an error word. */
   connect(address: SocketAddress): number;
   /** Why a connect failed. */
   failure(handle: number): number;
-  /** Writes the 16 address bytes and answers the port, or -1 when the connection is gone already. */
+  /** Writes the 16 address bytes and answers the port; -1 for a unix socket, or when the connection is gone already. */
   peerAddress(handle: number, into: Uint8Array, at: number): number;
   localAddress(handle: number, into: Uint8Array, at: number): number;
   /** TCP keepalive for connections made from now on; 0 turns it off. */
@@ -102,9 +113,10 @@ export interface Reactor {
   read(handle: number, into: Uint8Array, from: number, to: number): number;
   /** How many of the bytes in [from, to) were taken; the caller may reuse them at once. */
   write(handle: number, bytes: Uint8Array, from: number, to: number): number;
-  /** Sends FIN after what was written. Reading goes on. */
+  /** Sends FIN after what was written. Reading goes on, writing answers an error. */
   shutdown(handle: number): void;
-  /** RST. */
+  /** RST, at once; what is not sent yet is dropped. A unix socket knows no RST: its peer sees the end. */
   reset(handle: number): void;
+  /** Of a listener: those that still wait are turned away, so accept() until AGAIN before. */
   close(handle: number): void;
 }

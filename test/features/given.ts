@@ -1,0 +1,280 @@
+// What the feature tests are made of: clients and backends of plain sockets that keep everything they hear, FIN and
+// RST told apart; hellos and PROXY headers as bytes; and waiting for a condition instead of for a while.
+
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect, createServer, type ListenOptions, type Socket } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+import { Worker } from 'node:worker_threads';
+import { alpnExtension, helloMessage, inRecords, serverNameExtension } from '../../src/wire/hello.samples.ts';
+import { parseIp } from '../../src/wire/ip-address.ts';
+import { buildProxyV2, type Endpoint } from '../../src/wire/proxy-protocol.ts';
+import type { Causeway, LogLine } from '../../testbed/start-causeway.ts';
+
+/** Far more than anything here takes; a test that waits in vain says for what. */
+const PATIENCE_MS = 10_000;
+const POLL_MS = 10;
+
+/** How the other side ended what it sends: with FIN, or by a reset of the connection. */
+export type End = 'FIN' | 'RST';
+
+/** One side of a TCP connection that keeps all it hears. It never closes by itself. */
+export class Peer implements Disposable {
+  readonly socket: Socket;
+  /** Its own `host:port`, as the gateway's log has it. */
+  readonly address: string;
+  readonly ended: Promise<End>;
+  #end: End | undefined;
+  #chunks: Buffer[] = [];
+  #length = 0;
+
+  constructor(socket: Socket) {
+    this.socket = socket;
+    this.address = place(socket.localAddress, socket.localPort);
+    socket.on('data', (chunk: Buffer) => {
+      this.#chunks.push(chunk);
+      this.#length += chunk.length;
+    });
+    this.ended = new Promise(resolve => {
+      const as = (end: End) => () => {
+        this.#end ??= end;
+        resolve(this.#end);
+      };
+      socket.on('end', as('FIN'));
+      socket.on('error', as('RST'));
+    });
+  }
+
+  received(): Buffer {
+    if (this.#chunks.length !== 1) this.#chunks = [Buffer.concat(this.#chunks)];
+    return this.#chunks[0];
+  }
+
+  /** undefined while the other side may still send. */
+  end(): End | undefined {
+    return this.#end;
+  }
+
+  send(...parts: readonly (string | Uint8Array)[]): void {
+    this.socket.write(bytes(...parts));
+  }
+
+  /** Byte by byte, each in a segment of its own. */
+  async drip(sent: Uint8Array): Promise<void> {
+    this.socket.setNoDelay(true);
+    for (const byte of sent) {
+      this.socket.write(Uint8Array.of(byte));
+      await delay(1);
+    }
+  }
+
+  /** FIN: it may still hear. */
+  finish(): void {
+    this.socket.end();
+  }
+
+  reset(): void {
+    this.socket.resetAndDestroy();
+  }
+
+  /** Waits until it has heard that, or as much. */
+  async hears(what: string | Uint8Array | number): Promise<Buffer> {
+    const fits = () => (typeof what === 'number' ? this.#length >= what : this.received().includes(bytes(what)));
+    const told = typeof what === 'number' ? `${what} bytes` : bytes(what).toString('latin1');
+    await until(() => `${this.address} to hear ${told}: ${this.#length} bytes came, ${this.#end ?? 'no end'}`, fits);
+    return this.received();
+  }
+
+  /** Waits for the other side's end. */
+  async untilEnd(): Promise<End> {
+    await until(() => `${this.address} to hear the end: ${this.#length} bytes came`, () => this.#end !== undefined);
+    return this.ended;
+  }
+
+  [Symbol.dispose](): void {
+    this.socket.destroy();
+  }
+}
+
+export interface ClientOptions {
+  /** The loopback address to come from: 127.0.0.1 to 127.255.255.254 are all this machine. */
+  readonly from?: string;
+  readonly to?: string;
+}
+
+export async function connectClient(port: number, { from, to = '127.0.0.1' }: ClientOptions = {}): Promise<Peer> {
+  const socket = connect({ port, host: to, allowHalfOpen: true, ...(from !== undefined && { localAddress: from }) });
+  await once(socket, 'connect');
+  return new Peer(socket);
+}
+
+/** Connects, says that, and waits until the other side has ended. */
+export async function visit(
+  port: number,
+  said: string | Uint8Array,
+  options?: ClientOptions,
+): Promise<{ readonly received: Buffer; readonly end: End; readonly address: string }> {
+  using client = await connectClient(port, options);
+  client.send(said);
+  const end = await client.untilEnd();
+  return { received: client.received(), end, address: client.address };
+}
+
+/** Which backend answers to that: its name. The connection is `done` afterwards. */
+export async function servedBy(port: number, said: string | Uint8Array, options?: ClientOptions): Promise<string> {
+  using client = await connectClient(port, options);
+  client.send(said);
+  const heard = await client.hears('\n');
+  client.finish();
+  assert.equal(await client.untilEnd(), 'FIN');
+  return heard.toString('latin1').trimEnd();
+}
+
+export interface BackendOptions {
+  /** What it greets with, a line, as soon as a connection is there; default nothing. */
+  readonly name?: string;
+  readonly on?: ListenOptions;
+  /** Neither greets nor answers FIN with FIN. */
+  readonly silent?: boolean;
+}
+
+/** A backend that keeps what each connection brings. */
+export class Backend implements AsyncDisposable {
+  readonly port: number;
+  readonly text: string;
+  readonly connections: Peer[] = [];
+  readonly #server = createServer({ allowHalfOpen: true });
+
+  private constructor(port: number, host: string, server: ReturnType<typeof createServer>) {
+    this.port = port;
+    this.text = place(host, port);
+    this.#server = server;
+  }
+
+  static async start({ name = '', on = {}, silent = false }: BackendOptions = {}): Promise<Backend> {
+    const server = createServer({ allowHalfOpen: true });
+    const { host = '127.0.0.1', port = 0 } = on;
+    server.listen({ host, port });
+    await once(server, 'listening');
+    const backend = new Backend((server.address() as { port: number }).port, host, server);
+    server.on('connection', socket => {
+      const peer = new Peer(socket);
+      backend.connections.push(peer);
+      if (silent) return;
+      if (name !== '') peer.send(`${name}\n`);
+      socket.on('end', () => socket.end());
+    });
+    return backend;
+  }
+
+  /** The connection number `index`, as soon as it is there. */
+  async accepted(index = 0): Promise<Peer> {
+    await until(`connection ${index} of ${this.text}`, () => this.connections.length > index);
+    return this.connections[index];
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const peer of this.connections) peer.socket.destroy();
+    this.#server.close();
+    await once(this.#server, 'close');
+  }
+}
+
+/**
+ * An address that swallows attempts to connect: a listener that accepts nothing, its queue full. Node accepts by
+ * itself, so it is one in a thread that has stopped.
+ */
+export async function startBlackHole(): Promise<AsyncDisposable & { readonly port: number }> {
+  const worker = new Worker(
+    `const { parentPort } = require('node:worker_threads');
+     const server = require('node:net').createServer();
+     server.listen({ port: 0, host: '127.0.0.1', backlog: 1 }, () => {
+       parentPort.postMessage(server.address().port);
+       setImmediate(() => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0));
+     });`,
+    { eval: true },
+  );
+  const [port] = (await once(worker, 'message')) as [number];
+  const queue: Socket[] = [];
+  for (let full = false; !full; ) {
+    const socket = connect({ port, host: '127.0.0.1' });
+    socket.on('error', () => {});
+    queue.push(socket);
+    full = await Promise.race([once(socket, 'connect').then(() => false), delay(200, true)]);
+  }
+  return {
+    port,
+    async [Symbol.asyncDispose]() {
+      for (const socket of queue) socket.destroy();
+      await worker.terminate();
+    },
+  };
+}
+
+/** A ClientHello for that host; '' for none. */
+export function hello(host: string, ...alpn: readonly string[]): Uint8Array {
+  const extensions = [
+    ...(host === '' ? [] : [serverNameExtension(host)]),
+    ...(alpn.length === 0 ? [] : [alpnExtension(...alpn)]),
+  ];
+  return inRecords(helloMessage({ extensions }));
+}
+
+export interface HeaderOptions {
+  readonly source?: string;
+  /** Cluster ids, each in a TLV 0x20. */
+  readonly id?: string | readonly string[];
+  readonly tlvs?: readonly (readonly [type: number, value: string])[];
+  readonly crc32c?: boolean;
+}
+
+/** A PROXY v2 header; LOCAL without a source. */
+export function proxyV2({ source, id = [], tlvs = [], crc32c = false }: HeaderOptions): Uint8Array {
+  const all = [...[id].flat().map(text => [0x20, text] as const), ...tlvs];
+  return buildProxyV2({
+    ...(source !== undefined && { source: endpoint(source, 40_000), destination: endpoint('172.20.0.1', 6443) }),
+    tlvs: all.map(([type, text]) => ({ type, value: bytes(text) })),
+    crc32c,
+  });
+}
+
+export function endpoint(address: string, port: number): Endpoint {
+  const ip = parseIp(address);
+  assert.ok(ip !== undefined, `not an address: ${address}`);
+  return { address: ip, port };
+}
+
+export function bytes(...parts: readonly (string | Uint8Array)[]): Buffer {
+  return Buffer.concat(parts.map(part => (typeof part === 'string' ? Buffer.from(part, 'latin1') : part)));
+}
+
+/** The whole record of a fatal TLS alert. */
+export function alert(code: number): Buffer {
+  return Buffer.from([0x15, 0x03, 0x01, 0x00, 0x02, 0x02, code]);
+}
+
+/** The log line of the connection that came from that address, and that there is only one. */
+export async function lineOf(gateway: Causeway, { address }: { readonly address: string }): Promise<LogLine> {
+  const fits = (line: LogLine) => line.msg === 'connection' && line.peer === address;
+  const line = await gateway.line(fits);
+  assert.equal(gateway.lines().filter(fits).length, 1, `one line for ${address}`);
+  return line;
+}
+
+/** Waits until the answer is neither false nor nothing. */
+export async function until<T>(
+  what: string | (() => string),
+  ask: () => T | Promise<T>,
+): Promise<NonNullable<T>> {
+  const deadline = performance.now() + PATIENCE_MS;
+  for (;;) {
+    const answer = await ask();
+    if (answer) return answer;
+    if (performance.now() > deadline) throw new Error(`Waited in vain for ${typeof what === 'string' ? what : what()}`);
+    await delay(POLL_MS);
+  }
+}
+
+function place(host: string | undefined, port: number | undefined): string {
+  return host?.includes(':') === true ? `[${host}]:${port}` : `${host}:${port}`;
+}
