@@ -9,11 +9,13 @@ import { TOTAL_CONNECTIONS, TOTAL_PENDING } from './shared-memory.ts';
 
 /** Connections taken in one go before others get their turn. */
 const BATCH = 64;
+/** Out of descriptors: those that wait are looked at again after this, by when others may have closed. */
+const EXHAUSTED_MS = 100;
 
 export function acceptAll(path: DataPath, listener: number): void {
   for (let count = 0; count < BATCH; count++) {
     const handle = path.io.accept(listener);
-    if (handle === EXHAUSTED) continue;
+    if (handle === EXHAUSTED) return path.wheel.set(listener, path.io.now() + EXHAUSTED_MS);
     if (handle < 0) return;
     begin(path, listener, handle);
   }

@@ -11,18 +11,7 @@ import { HUNG_UP, type Reactor, type ReactorHandlers } from './io/reactor.ts';
 import { lingerEvent, lingerTimer } from './linger.ts';
 import type { TableListener } from './listener-table.ts';
 import type { RecordWriter } from './record-ring.ts';
-import {
-  CONNECTING,
-  DIALING,
-  FREE,
-  HUNG,
-  IDENTIFYING,
-  LINGERING,
-  LISTENER,
-  QUEUED,
-  Rows,
-  TUNNEL,
-} from './rows.ts';
+import { CONNECTING, DIALING, HUNG, IDENTIFYING, LINGERING, LISTENER, QUEUED, Rows, TUNNEL } from './rows.ts';
 import { type BucketPages, BYTES_IN_AT, type RouteCounters, type SharedSlots } from './shared-memory.ts';
 import type { SourceCounts } from './source-counts.ts';
 import { Table, type TableRoute } from './table.ts';
@@ -45,7 +34,8 @@ export interface Settings {
 
 /** Memory that all workers and the control thread see. */
 export interface Shared {
-  /** This worker's own. */
+  /** This worker's own, as are the counters. */
+  readonly rows: Rows;
   readonly counters: RouteCounters;
   readonly clusters: SharedSlots;
   readonly backends: SharedSlots;
@@ -91,7 +81,7 @@ export class DataPath implements ReactorHandlers {
     this.io = io;
     this.shared = shared;
     this.settings = settings;
-    this.rows = new Rows(io.capacity);
+    this.rows = shared.rows;
     this.wheel = new TimingWheel(io.capacity, io.now());
     this.#onMessage = onMessage;
     this.#onDialFailed = onDialFailed;
@@ -194,7 +184,8 @@ export class DataPath implements ReactorHandlers {
       case LINGERING:
         lingerTimer(this, handle);
         break;
-      case FREE:
+      case LISTENER:
+        acceptAll(this, handle);
         break;
       default:
     }

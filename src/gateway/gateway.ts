@@ -13,6 +13,7 @@ import { errorWord, IN_USE, type SocketAddress } from './io/reactor.ts';
 import type { ListenerEntry } from './listener-table.ts';
 import type { NameResolver } from './name-resolver.ts';
 import { type ConnectionRecord, newRecordRing, RecordReader } from './record-ring.ts';
+import { Rows } from './rows.ts';
 import {
   ACTIVE_AT,
   BACKEND_ACTIVE,
@@ -233,6 +234,7 @@ export class Gateway implements AsyncDisposable {
         capacity,
         share: share && workers > 1,
         settings,
+        rows: Rows.memory(capacity),
         totals: this.#totals,
         sources,
         seed,

@@ -7,7 +7,7 @@ import { type ConnectionRecord, newRecordRing, RecordReader, RecordWriter } from
 import { CLIENT, HAS_ORIGIN, ORIGIN, PEER, Rows, TLS } from './rows.ts';
 
 function rowWith(host: string, clusterId = ''): Rows {
-  const rows = new Rows(4);
+  const rows = new Rows(Rows.memory(4));
   rows.clear(2);
   rows.host[2] = host;
   rows.clusterId[2] = clusterId;

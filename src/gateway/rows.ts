@@ -1,6 +1,7 @@
 // A connection is a row, not an object: typed arrays indexed by the reactor's handle. A served connection uses
 // two rows, one per side; what concerns the connection as a whole stands in the client's row.
-// Only the worker that owns the handles writes here.
+// Only the worker that owns the handles writes here. The memory is shared so that the control thread can list
+// what is open, and put things right when a worker dies.
 
 /** What a handle is in the middle of. */
 export const FREE = 0;
@@ -65,6 +66,9 @@ export const ORIGIN = 2;
 export const DESTINATION = 3;
 const PLACES = 4;
 
+/** Six doubles, ten int32, three uint16 and the ports, two bytes and the addresses. */
+const ROW_BYTES = 6 * 8 + 10 * 4 + (3 + PLACES) * 2 + 2 + PLACES * ADDRESS;
+
 export class Rows {
   readonly capacity: number;
   readonly state: Uint8Array;
@@ -106,31 +110,47 @@ export class Rows {
   readonly host: (string | undefined)[] = [];
   readonly clusterId: (string | undefined)[] = [];
 
-  constructor(capacity: number) {
+  constructor(memory: SharedArrayBuffer) {
+    const capacity = memory.byteLength / ROW_BYTES;
     this.capacity = capacity;
-    this.state = new Uint8Array(capacity);
-    this.flags = new Uint16Array(capacity);
-    this.peer = new Int32Array(capacity).fill(-1);
-    this.listener = new Int32Array(capacity);
-    this.protocol = new Uint8Array(capacity);
-    this.slot = new Int32Array(capacity);
-    this.cluster = new Int32Array(capacity);
-    this.backend = new Int32Array(capacity);
-    this.backendSlot = new Int32Array(capacity);
-    this.attempt = new Uint16Array(capacity);
-    this.addressIndex = new Uint16Array(capacity);
-    this.startedAt = new Float64Array(capacity);
-    this.dialAt = new Float64Array(capacity);
-    this.dialMs = new Float64Array(capacity);
-    this.activeAt = new Float64Array(capacity);
-    this.bytesIn = new Float64Array(capacity);
-    this.bytesOut = new Float64Array(capacity);
-    this.understood = new Int32Array(capacity);
-    this.needed = new Int32Array(capacity);
-    this.ports = new Uint16Array(capacity * PLACES);
-    this.addresses = new Uint8Array(capacity * PLACES * ADDRESS);
-    this.keptFrom = new Int32Array(capacity);
-    this.keptTo = new Int32Array(capacity);
+    let used = 0;
+    // The widest first, so that each array is aligned.
+    const carve = <View>(
+      view: { new (memory: SharedArrayBuffer, at: number, length: number): View; BYTES_PER_ELEMENT: number },
+      each = 1,
+    ): View => {
+      const at = used;
+      used += capacity * each * view.BYTES_PER_ELEMENT;
+      return new view(memory, at, capacity * each);
+    };
+    this.startedAt = carve(Float64Array);
+    this.dialAt = carve(Float64Array);
+    this.dialMs = carve(Float64Array);
+    this.activeAt = carve(Float64Array);
+    this.bytesIn = carve(Float64Array);
+    this.bytesOut = carve(Float64Array);
+    this.peer = carve(Int32Array);
+    this.listener = carve(Int32Array);
+    this.slot = carve(Int32Array);
+    this.cluster = carve(Int32Array);
+    this.backend = carve(Int32Array);
+    this.backendSlot = carve(Int32Array);
+    this.understood = carve(Int32Array);
+    this.needed = carve(Int32Array);
+    this.keptFrom = carve(Int32Array);
+    this.keptTo = carve(Int32Array);
+    this.flags = carve(Uint16Array);
+    this.attempt = carve(Uint16Array);
+    this.addressIndex = carve(Uint16Array);
+    this.ports = carve(Uint16Array, PLACES);
+    this.state = carve(Uint8Array);
+    this.protocol = carve(Uint8Array);
+    this.addresses = carve(Uint8Array, PLACES * ADDRESS);
+  }
+
+  /** Zeroed memory for that many rows; pages that are never touched cost nothing. */
+  static memory(capacity: number): SharedArrayBuffer {
+    return new SharedArrayBuffer(Math.ceil(capacity / 8) * 8 * ROW_BYTES);
   }
 
   /** Where in `addresses` the address of that row and place begins. */

@@ -12,6 +12,7 @@ export interface WorkerStart {
   /** Other workers open the same listeners. */
   readonly share: boolean;
   readonly settings: Settings;
+  readonly rows: SharedArrayBuffer;
   readonly totals: SharedArrayBuffer;
   readonly sources: SharedArrayBuffer;
   readonly seed: number;

@@ -7,7 +7,7 @@ import { NetReactor } from './io/net-reactor.ts';
 import { compileListener } from './listener-table.ts';
 import { RecordWriter } from './record-ring.ts';
 import { revoke } from './revoke.ts';
-import { LISTENER } from './rows.ts';
+import { LISTENER, Rows } from './rows.ts';
 import { BACKEND_FIELDS, BucketPages, CLUSTER_FIELDS, RouteCounters, SharedSlots } from './shared-memory.ts';
 import { SourceCounts } from './source-counts.ts';
 import type { FromWorker, TableMessage, ToWorker, WorkerStart } from './worker-messages.ts';
@@ -28,6 +28,7 @@ class Worker {
     this.#control = control;
     this.#io = new NetReactor({ capacity: start.capacity, share: start.share });
     this.#shared = {
+      rows: new Rows(start.rows),
       counters: new RouteCounters(),
       clusters: new SharedSlots(CLUSTER_FIELDS),
       backends: new SharedSlots(BACKEND_FIELDS),

@@ -1,0 +1,33 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { CLIENT, DESTINATION, ORIGIN, PEER, Rows } from './rows.ts';
+
+test('Rows have room for every field of every row, and none overlaps another', () => {
+  const rows = new Rows(Rows.memory(100));
+  assert.ok(rows.capacity >= 100);
+  const arrays = Object.values(rows).filter(value => ArrayBuffer.isView(value)) as Uint8Array[];
+  const ranges = arrays
+    .map(array => [array.byteOffset, array.byteOffset + array.byteLength])
+    .sort((a, b) => a[0] - b[0]);
+  for (let i = 1; i < ranges.length; i++) assert.equal(ranges[i][0], ranges[i - 1][1]);
+  assert.equal(ranges.at(-1)?.[1], rows.state.buffer.byteLength);
+});
+
+test('Rows keep four addresses and ports apart', () => {
+  const rows = new Rows(Rows.memory(8));
+  for (const handle of [0, 7]) {
+    for (const place of [PEER, CLIENT, ORIGIN, DESTINATION]) {
+      rows.addresses.fill(
+        handle * 4 + place,
+        rows.addressAt(handle, place),
+        rows.addressAt(handle, place) + 16,
+      );
+      rows.setPort(handle, place, handle * 4 + place);
+    }
+  }
+  rows.copyAddress(7, PEER, CLIENT);
+  assert.equal(rows.portOf(7, CLIENT), 28);
+  assert.equal(rows.addresses[rows.addressAt(7, CLIENT) + 15], 28);
+  assert.equal(rows.addresses[rows.addressAt(7, ORIGIN)], 30);
+  assert.equal(rows.portOf(0, DESTINATION), 3);
+});
