@@ -7,11 +7,16 @@ import { inspect } from 'node:util';
 
 const EVENTS_FD = 3;
 /** The runner takes a process for blocked that has said nothing for much longer than this. */
-const ALIVE_MS = 5_000;
+const ALIVE_MS = 1_000;
 
 export type TestFileEvent =
   | { readonly type: 'alive' }
-  | { readonly type: 'begin'; readonly id: number; readonly parent: number; readonly name: string }
+  | {
+      readonly type: 'begin';
+      readonly id: number;
+      readonly parent: number | undefined;
+      readonly name: string;
+    }
   | {
       readonly type: 'end';
       readonly id: number;
@@ -20,6 +25,7 @@ export type TestFileEvent =
       /** The reason, where there is one. */
       readonly skipped: string | boolean;
       readonly line: number;
+      /** Empty where only a subtest has failed. */
       readonly error: string;
     };
 
@@ -27,11 +33,12 @@ function tell(event: TestFileEvent): void {
   writeSync(EVENTS_FD, `${JSON.stringify(event)}\n`);
 }
 
-// oxlint-disable-next-line import/no-default-export -- a reporter is one by Node's definition
+// oxlint-disable-next-line import/no-default-export, require-yield -- Node wants a generator, and as the default
 export default async function* testEvents(source: AsyncIterable<TestEvent>): AsyncGenerator<never> {
   setInterval(() => tell({ type: 'alive' }), ALIVE_MS).unref();
   for await (const { type, data } of source) {
-    if (type === 'test:dequeue') tell({ type: 'begin', id: data.testId, parent: data.parentId, name: data.name });
+    if (type === 'test:dequeue')
+      tell({ type: 'begin', id: data.testId, parent: data.parentId, name: data.name });
     if (type !== 'test:complete') continue;
     const { error } = data.details;
     tell({
@@ -46,7 +53,8 @@ export default async function* testEvents(source: AsyncIterable<TestEvent>): Asy
   }
 }
 
-/** Node wraps what a test threw. A time-out or a failed subtest has only a text as cause. */
-function describe(error: Error): string {
+/** Node wraps what a test threw. A time-out has only a text as cause. */
+function describe(error: Error & { failureType?: string }): string {
+  if (error.failureType === 'subtestsFailed') return '';
   return error.cause instanceof Error ? inspect(error.cause) : error.message;
 }

@@ -48,7 +48,7 @@ export async function startCauseway({ config, args = [] }: CausewayOptions): Pro
   try {
     program = await startProgram({
       command: causewayBin,
-      args: ['run', '-c', file, ...args],
+      args: ['run', '-c', file, ...engineArgs(), ...args],
       ready: { log: /"msg":"ready"/ },
       stopSignal: 'SIGTERM',
     });
@@ -100,6 +100,12 @@ export async function startCauseway({ config, args = [] }: CausewayOptions): Pro
       await dir[Symbol.asyncDispose]();
     },
   };
+}
+
+/** The same tests run on every engine: `CAUSEWAY_TEST_ENGINE` says which, else the program decides. */
+function engineArgs(): string[] {
+  const engine = process.env.CAUSEWAY_TEST_ENGINE;
+  return engine === undefined ? [] : ['--engine', engine];
 }
 
 function sumOf(text: string, name: string, labels: Record<string, string>): number {

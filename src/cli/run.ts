@@ -73,6 +73,7 @@ async function serve(file: string, config: Config, overrides: Overrides, { logge
       cores: availableParallelism(),
       openFiles: openFileLimit(),
       platform: process.platform,
+      arch: process.arch,
       node: process.version,
     },
   });

@@ -19,7 +19,7 @@ export function notThereYet(config: Config): NotThereYet {
       [tunnel !== undefined, 'the tunnel for agents (tunnel)'],
       [sources.length > 0, 'clusters from Kubernetes or a directory (sources)'],
       [outputs.length > 0, 'objects in Kubernetes and DNS (outputs)'],
-      [engine === 'epoll' || engine === 'haproxy', `engine: ${engine}`],
+      [engine === 'haproxy', `engine: ${engine}`],
       [admin.tls !== undefined, 'TLS for the admin side (admin.tls)'],
     ]),
     ignored: phrases([

@@ -12,6 +12,7 @@ import { FileWatch } from '../config/watch-file.ts';
 import type { Settings } from '../gateway/data-path.ts';
 import { Gateway, type GatewayConfig, ListenError } from '../gateway/gateway.ts';
 import { canShareListeners, errnoWord } from '../gateway/io/net-reactor.ts';
+import { type EngineName, whyNoEpoll } from '../gateway/io/open-reactor.ts';
 import { NameResolver } from '../gateway/name-resolver.ts';
 import { secondsBuckets } from '../gateway/shared-memory.ts';
 import { type Plan, plan } from '../plan/plan.ts';
@@ -30,6 +31,7 @@ export interface ControllerOptions {
     readonly cores: number;
     readonly openFiles: number;
     readonly platform: NodeJS.Platform;
+    readonly arch: string;
     readonly node: string;
   };
 }
@@ -51,6 +53,7 @@ export class Controller implements AdminView, AsyncDisposable {
   #watch: FileWatch | undefined;
   #error: string | null = null;
   #restartNeeded: readonly string[] = [];
+  #engine: EngineName = 'net';
   #draining = false;
   #reloading: Promise<void> = Promise.resolve();
   readonly #apply = { counts: [...secondsBuckets, Infinity].map(() => 0), sum: 0 };
@@ -96,7 +99,7 @@ export class Controller implements AdminView, AsyncDisposable {
     const { version, host } = this.#options;
     return {
       version,
-      engine: 'net',
+      engine: this.#engine,
       workers: this.workers,
       node: host.node,
       uptimeSeconds: Math.round(performance.now() - this.#startedAt) / 1000,
@@ -150,6 +153,7 @@ export class Controller implements AdminView, AsyncDisposable {
 
   async #start(): Promise<void> {
     const { file, log, config } = this.#options;
+    await this.#chooseEngine();
     await this.#startAdmin();
     const resolver = new NameResolver((name, error) => {
       if (error === undefined) log.info({ name }, 'backend name resolves again');
@@ -158,7 +162,8 @@ export class Controller implements AdminView, AsyncDisposable {
     this.#gateway = await this.#timed(() =>
       Gateway.start(
         {
-          engine: 'net',
+          engine: this.#engine,
+          arch: this.#options.host.arch,
           workers: this.workers,
           share: canShareListeners(this.#options.host.platform),
           capacity: Math.min(this.#options.host.openFiles, MAX_CAPACITY),
@@ -172,6 +177,15 @@ export class Controller implements AdminView, AsyncDisposable {
     );
     this.#logFindings();
     this.#watch = await FileWatch.start(file, () => void this.reload());
+  }
+
+  /** `auto` takes epoll where it works. */
+  async #chooseEngine(): Promise<void> {
+    const { config, host, log } = this.#options;
+    if (config.engine === 'net') return;
+    const why = await whyNoEpoll(host.platform, host.arch);
+    if (why === undefined) this.#engine = 'epoll';
+    else log.warn({ why }, 'engine epoll cannot be used; net serves instead');
   }
 
   async #startAdmin(): Promise<void> {

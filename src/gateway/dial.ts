@@ -7,7 +7,7 @@ import { buildProxyV1, buildProxyV2, type Endpoint } from '../wire/proxy-protoco
 import { firstBackend, orderBackends } from './balance.ts';
 import type { DataPath } from './data-path.ts';
 import { end, refuse } from './end.ts';
-import { AGAIN, FAILED, WRITABLE } from './io/reactor.ts';
+import { AGAIN, FAILED, READABLE, WRITABLE } from './io/reactor.ts';
 import { CLIENT, CONNECT, CONNECTING, DESTINATION, DIALING, HUNG, MORE, TIMED } from './rows.ts';
 import { BACKEND_ACTIVE } from './shared-memory.ts';
 import type { TableRoute } from './table.ts';
@@ -37,6 +37,8 @@ export function dial(path: DataPath, client: number, route: TableRoute): void {
 export function dialEvent(path: DataPath, backend: number, events: number): void {
   const client = path.rows.peer[backend];
   if ((events & FAILED) !== 0) return failed(path, client, backend, false);
+  // A backend that speaks first may have done so already: that edge does not come again.
+  if ((events & READABLE) !== 0) path.rows.flags[backend] |= MORE;
   if ((events & WRITABLE) !== 0) connected(path, client, backend);
 }
 

@@ -3,12 +3,14 @@
 // refuses the whole change, and what was served before goes on.
 
 import { randomInt } from 'node:crypto';
+import { closeSync, writeSync } from 'node:fs';
 import * as net from 'node:net';
 import { Worker } from 'node:worker_threads';
 import type { Backend, Cluster } from '../cluster/cluster.ts';
 import { formatIpPort, parseIp } from '../wire/ip-address.ts';
 import type { Settings } from './data-path.ts';
 import { errnoWord } from './io/net-reactor.ts';
+import type { EngineName } from './io/open-reactor.ts';
 import { errorWord, IN_USE, type SocketAddress } from './io/reactor.ts';
 import type { ListenerEntry } from './listener-table.ts';
 import type { NameResolver } from './name-resolver.ts';
@@ -52,7 +54,8 @@ export interface GatewayConfig {
 }
 
 export interface GatewayOptions {
-  readonly engine: 'net';
+  readonly engine: EngineName;
+  readonly arch: string;
   readonly workers: number;
   /** Whether several threads can listen on one port on this platform. */
   readonly share: boolean;
@@ -98,6 +101,9 @@ interface Opened {
 
 interface Thread {
   readonly worker: Worker;
+  /** Descriptors of an epoll reactor, closed when its thread has ended. */
+  fds: readonly number[];
+  wakeFd: number | undefined;
   readonly counters: RouteCounters;
   readonly records: RecordReader;
 }
@@ -129,7 +135,7 @@ export class Gateway implements AsyncDisposable {
   static async start(options: GatewayOptions, config: GatewayConfig): Promise<Gateway> {
     const gateway = new Gateway(options);
     try {
-      gateway.#startWorkers(config.settings);
+      await gateway.#startWorkers(config.settings);
       await gateway.apply(config);
       return gateway;
     } catch (error) {
@@ -195,7 +201,7 @@ export class Gateway implements AsyncDisposable {
     clearTimeout(this.#recordsTimer);
     this.takeRecords();
     this.#options.resolver.stop();
-    await Promise.all(this.#threads.map(thread => thread.worker.terminate()));
+    await Promise.all(this.#threads.map(endThread));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -223,14 +229,16 @@ export class Gateway implements AsyncDisposable {
     while (this.connections > 0 && performance.now() < until) await sleep(10);
   }
 
-  #startWorkers(settings: Settings): void {
-    const { engine, capacity, share, workers } = this.#options;
+  async #startWorkers(settings: Settings): Promise<void> {
+    const { engine, arch, capacity, share, workers } = this.#options;
+    const started = this.#answers('started', 0);
     const sources = new SharedArrayBuffer(sourceCountsBytes(2 * settings.connections));
     const seed = randomInt(2 ** 32);
     for (let number = 0; number < workers; number++) {
       const records = newRecordRing();
       const start: WorkerStart = {
         engine,
+        arch,
         capacity,
         share: share && workers > 1,
         settings,
@@ -243,8 +251,15 @@ export class Gateway implements AsyncDisposable {
       const worker = new Worker(workerEntry(), { workerData: start, name: `causeway-${number}` });
       worker.on('message', (message: FromWorker) => this.#message(number, message));
       worker.on('error', error => this.#options.onWorkerDeath(number, error as Error));
-      this.#threads.push({ worker, counters: new RouteCounters(), records: new RecordReader(records) });
+      this.#threads.push({
+        worker,
+        fds: [],
+        wakeFd: undefined,
+        counters: new RouteCounters(),
+        records: new RecordReader(records),
+      });
     }
+    await started;
   }
 
   async #apply(config: GatewayConfig): Promise<void> {
@@ -266,8 +281,8 @@ export class Gateway implements AsyncDisposable {
     const generation = this.#generation + 1;
     const pages = this.#newPages();
     const applied = this.#answers('applied', generation);
-    this.#threads.forEach(({ worker }, number) => {
-      const message: ToWorker = {
+    this.#threads.forEach((thread, number) => {
+      send(thread, {
         kind: 'table',
         generation,
         pages: pages[number],
@@ -275,8 +290,7 @@ export class Gateway implements AsyncDisposable {
         put: change.put,
         listeners: this.#open.map(open => [open.index, entryOf(open.listener)] as const),
         settings: config.settings,
-      };
-      worker.postMessage(message);
+      });
     });
     if (closed.length > 0) this.#post({ kind: 'close', indexes: closed.map(open => open.index) });
     await applied;
@@ -321,9 +335,10 @@ export class Gateway implements AsyncDisposable {
   }
 
   /** What every worker answers to the message that goes out next. */
-  #answers(kind: 'opened' | 'applied', key: number): Promise<FromWorker[]> {
+  #answers(kind: 'started' | 'opened' | 'applied', key: number): Promise<FromWorker[]> {
     return Promise.all(
-      this.#threads.map(
+      Array.from(
+        { length: this.#options.workers },
         (_, number) =>
           new Promise<FromWorker>(resolve => {
             this.#waiting.set(`${number} ${kind} ${key}`, resolve);
@@ -334,13 +349,19 @@ export class Gateway implements AsyncDisposable {
 
   #message(number: number, message: FromWorker): void {
     switch (message.kind) {
-      case 'opened':
-      case 'applied': {
-        const key = `${number} ${message.kind} ${message.kind === 'opened' ? message.index : message.generation}`;
-        this.#waiting.get(key)?.(message);
-        this.#waiting.delete(key);
+      case 'started': {
+        const thread = this.#threads[number];
+        thread.wakeFd = message.wakeFd;
+        thread.fds = [message.wakeFd, message.epollFd].filter(fd => fd !== undefined);
+        this.#answer(`${number} started 0`, message);
         break;
       }
+      case 'opened':
+        this.#answer(`${number} opened ${message.index}`, message);
+        break;
+      case 'applied':
+        this.#answer(`${number} applied ${message.generation}`, message);
+        break;
       case 'records':
         this.#recordsTimer ??= setTimeout(() => {
           this.#recordsTimer = undefined;
@@ -356,8 +377,13 @@ export class Gateway implements AsyncDisposable {
     }
   }
 
+  #answer(key: string, message: FromWorker): void {
+    this.#waiting.get(key)?.(message);
+    this.#waiting.delete(key);
+  }
+
   #post(message: ToWorker): void {
-    for (const { worker } of this.#threads) worker.postMessage(message);
+    for (const thread of this.#threads) send(thread, message);
   }
 
   #addressesOf(backend: Backend): readonly string[] {
@@ -418,6 +444,20 @@ export class Gateway implements AsyncDisposable {
     for (const thread of this.#threads) sum += thread.counters.get(slot, offset);
     return sum;
   }
+}
+
+const wakeUp = new Uint8Array(new BigUint64Array([1n]).buffer);
+
+function send(thread: Thread, message: ToWorker): void {
+  thread.worker.postMessage(message);
+  if (thread.wakeFd !== undefined) writeSync(thread.wakeFd, wakeUp);
+}
+
+/** After `stop`: a thread in epoll_wait() comes back by that, and only then can be ended. */
+async function endThread(thread: Thread): Promise<void> {
+  thread.wakeFd = undefined;
+  await thread.worker.terminate();
+  for (const fd of thread.fds) closeSync(fd);
 }
 
 function placeOf(listener: Listener): string {

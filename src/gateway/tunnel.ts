@@ -34,7 +34,8 @@ export function beginTunnel(
     countOut(path, client, answer.length);
   }
   if (!flush(path, backend) || !flush(path, client)) return;
-  if ((rows.flags[client] & MORE) !== 0) pump(path, client);
+  if ((rows.flags[client] & MORE) !== 0 && !pump(path, client)) return;
+  if ((rows.flags[backend] & MORE) !== 0) pump(path, backend);
 }
 
 export function tunnelEvent(path: DataPath, handle: number, events: number): void {

@@ -1,13 +1,15 @@
 // What the control thread and a worker say to each other.
 
 import type { Settings } from './data-path.ts';
+import type { EngineName } from './io/open-reactor.ts';
 import type { SocketAddress } from './io/reactor.ts';
 import type { ListenerEntry } from './listener-table.ts';
 import type { ClusterEntry } from './table.ts';
 
 /** Given to a worker thread when it starts. */
 export interface WorkerStart {
-  readonly engine: 'net';
+  readonly engine: EngineName;
+  readonly arch: string;
   readonly capacity: number;
   /** Other workers open the same listeners. */
   readonly share: boolean;
@@ -54,6 +56,12 @@ export interface TableMessage {
 }
 
 export type FromWorker =
+  /** Before anything else. The descriptors of a reactor that keeps its thread busy. */
+  | {
+      readonly kind: 'started';
+      readonly wakeFd: number | undefined;
+      readonly epollFd: number | undefined;
+    }
   /** A port, or one of the reactor's error words. */
   | { readonly kind: 'opened'; readonly index: number; readonly result: number }
   | { readonly kind: 'applied'; readonly generation: number }

@@ -3,7 +3,8 @@
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import { acceptAll } from './accept.ts';
 import { DataPath, type Shared } from './data-path.ts';
-import { NetReactor } from './io/net-reactor.ts';
+import { type OpenedReactor, openReactor } from './io/open-reactor.ts';
+import type { Reactor } from './io/reactor.ts';
 import { compileListener } from './listener-table.ts';
 import { RecordWriter } from './record-ring.ts';
 import { revoke } from './revoke.ts';
@@ -17,16 +18,16 @@ const DIAL_FAILED_EVERY_MS = 500;
 
 class Worker {
   readonly #control: MessagePort;
-  readonly #io: NetReactor;
+  readonly #io: Reactor;
   readonly #shared: Shared;
   readonly #path: DataPath;
   /** Listener index → handle. */
   readonly #handles = new Map<number, number>();
   #dialFailedAt = 0;
 
-  constructor(start: WorkerStart, control: MessagePort) {
+  constructor(start: WorkerStart, { io }: OpenedReactor, control: MessagePort) {
     this.#control = control;
-    this.#io = new NetReactor({ capacity: start.capacity, share: start.share });
+    this.#io = io;
     this.#shared = {
       rows: new Rows(start.rows),
       counters: new RouteCounters(),
@@ -128,4 +129,10 @@ class Worker {
   }
 }
 
-if (parentPort !== null) new Worker(workerData as WorkerStart, parentPort).run();
+if (parentPort !== null) {
+  const start = workerData as WorkerStart;
+  const opened = await openReactor(start.engine, start);
+  const started: FromWorker = { kind: 'started', wakeFd: opened.wakeFd, epollFd: opened.epollFd };
+  parentPort.postMessage(started);
+  new Worker(start, opened, parentPort).run();
+}

@@ -89,8 +89,18 @@ interface Refusal {
 
 const refusals: readonly Refusal[] = [
   { reason: 'not-recognized', when: 'it speaks nothing known', says: '\0\x01\x02', hears: nothing },
-  { reason: 'not-recognized', when: 'it speaks HTTP/2', says: 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', hears: nothing },
-  { reason: 'hello-timeout', when: 'its hello stops', says: hello('plain.test').subarray(0, 20), hears: nothing },
+  {
+    reason: 'not-recognized',
+    when: 'it speaks HTTP/2',
+    says: 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n',
+    hears: nothing,
+  },
+  {
+    reason: 'hello-timeout',
+    when: 'its hello stops',
+    says: hello('plain.test').subarray(0, 20),
+    hears: nothing,
+  },
   { reason: 'hello-timeout', when: 'it says nothing', says: '', hears: nothing },
   { reason: 'hello-timeout', when: 'its HTTP head stops', says: 'GET / HTTP/1.1\r\nHost', hears: 408 },
   { reason: 'hello-timeout', when: 'its CONNECT stops', says: 'CONNECT plain HTTP/1.1\r\n', hears: 408 },
@@ -99,25 +109,63 @@ const refusals: readonly Refusal[] = [
   { reason: 'unknown-host', when: 'nobody has the host', says: hello('nobody.test'), hears: alert(112) },
   { reason: 'unknown-host', when: 'nobody has the name', says: connectTo('nobody.test'), hears: 404 },
   { reason: 'bad-proxy-header', when: 'it is malformed', says: 'PROXY TCP4 nonsense\r\n', hears: nothing },
-  { reason: 'untrusted-agent', when: 'a stranger sends a header', says: proxyV2({ id: 'id-1' }), from: STRANGER, hears: nothing },
-  { reason: 'untrusted-agent', when: 'a stranger sends CONNECT', says: connectTo('plain'), from: STRANGER, hears: 403 },
-  { reason: 'unknown-cluster', when: 'nobody has the id', says: bytes(proxyV2({ id: 'id-2' }), hello('plain.test')), hears: alert(49) },
-  { reason: 'unknown-cluster', when: 'no hello follows the id', says: bytes(proxyV2({ id: 'id-2' }), 'GET / '), hears: nothing },
+  {
+    reason: 'untrusted-agent',
+    when: 'a stranger sends a header',
+    says: proxyV2({ id: 'id-1' }),
+    from: STRANGER,
+    hears: nothing,
+  },
+  {
+    reason: 'untrusted-agent',
+    when: 'a stranger sends CONNECT',
+    says: connectTo('plain'),
+    from: STRANGER,
+    hears: 403,
+  },
+  {
+    reason: 'unknown-cluster',
+    when: 'nobody has the id',
+    says: bytes(proxyV2({ id: 'id-2' }), hello('plain.test')),
+    hears: alert(49),
+  },
+  {
+    reason: 'unknown-cluster',
+    when: 'no hello follows the id',
+    says: bytes(proxyV2({ id: 'id-2' }), 'GET / '),
+    hears: nothing,
+  },
   { reason: 'not-allowed', when: 'it is not in the list', says: hello('denied.test'), hears: alert(49) },
   { reason: 'not-allowed', when: 'it is not in the list', says: connectTo('denied'), hears: 403 },
   { reason: 'no-backend', when: 'the pool is empty', says: hello('empty.test'), hears: alert(80) },
   { reason: 'no-backend', when: 'the pool is empty', says: connectTo('empty'), hears: 503 },
   { reason: 'connect-failed', when: 'the backend refuses', says: hello('refusing.test'), hears: alert(80) },
   { reason: 'connect-failed', when: 'the backend refuses', says: connectTo('refusing'), hears: 502 },
-  { reason: 'connect-timeout', when: 'the backend does not answer', says: hello('swallowing.test'), hears: alert(80) },
-  { reason: 'connect-timeout', when: 'the backend does not answer', says: connectTo('swallowing'), hears: 504 },
-  { reason: 'bad-request', when: 'its CONNECT is malformed', says: 'CONNECT a b HTTP/1.1\r\n\r\n', hears: 400 },
+  {
+    reason: 'connect-timeout',
+    when: 'the backend does not answer',
+    says: hello('swallowing.test'),
+    hears: alert(80),
+  },
+  {
+    reason: 'connect-timeout',
+    when: 'the backend does not answer',
+    says: connectTo('swallowing'),
+    hears: 504,
+  },
+  {
+    reason: 'bad-request',
+    when: 'its CONNECT is malformed',
+    says: 'CONNECT a b HTTP/1.1\r\n\r\n',
+    hears: 400,
+  },
   { reason: 'bad-request', when: 'its HTTP head is malformed', says: 'GET / HTTP/1.1\n\n', hears: 400 },
 ];
 
 describe('a refused connection', { concurrency: true }, () => {
   for (const { reason, when, says, hears, from } of refusals) {
-    const told = typeof hears === 'number' ? `HTTP ${hears}` : hears.length === 0 ? 'nothing' : `alert ${hears[6]}`;
+    const told =
+      typeof hears === 'number' ? `HTTP ${hears}` : hears.length === 0 ? 'nothing' : `alert ${hears[6]}`;
     test(`${reason} when ${when}: ${told}, then FIN`, async () => {
       using peer = await client(from === undefined ? {} : { from });
       if (says.length > 0) peer.send(says);

@@ -23,10 +23,10 @@ export class Peer implements Disposable {
   readonly socket: Socket;
   /** Its own `host:port`, as the gateway's log has it. */
   readonly address: string;
-  readonly ended: Promise<End>;
   #end: End | undefined;
   #chunks: Buffer[] = [];
   #length = 0;
+  readonly #waiting: (() => void)[] = [];
 
   constructor(socket: Socket) {
     this.socket = socket;
@@ -34,15 +34,14 @@ export class Peer implements Disposable {
     socket.on('data', (chunk: Buffer) => {
       this.#chunks.push(chunk);
       this.#length += chunk.length;
+      this.#tell();
     });
-    this.ended = new Promise(resolve => {
-      const as = (end: End) => () => {
-        this.#end ??= end;
-        resolve(this.#end);
-      };
-      socket.on('end', as('FIN'));
-      socket.on('error', as('RST'));
-    });
+    const endAs = (end: End) => () => {
+      this.#end ??= end;
+      this.#tell();
+    };
+    socket.on('end', endAs('FIN'));
+    socket.on('error', endAs('RST'));
   }
 
   received(): Buffer {
@@ -79,16 +78,37 @@ export class Peer implements Disposable {
 
   /** Waits until it has heard that, or as much. */
   async hears(what: string | Uint8Array | number): Promise<Buffer> {
-    const fits = () => (typeof what === 'number' ? this.#length >= what : this.received().includes(bytes(what)));
     const told = typeof what === 'number' ? `${what} bytes` : bytes(what).toString('latin1');
-    await until(() => `${this.address} to hear ${told}: ${this.#length} bytes came, ${this.#end ?? 'no end'}`, fits);
+    await this.#until(told, () =>
+      typeof what === 'number' ? this.#length >= what : this.received().includes(bytes(what)),
+    );
     return this.received();
   }
 
   /** Waits for the other side's end. */
   async untilEnd(): Promise<End> {
-    await until(() => `${this.address} to hear the end: ${this.#length} bytes came`, () => this.#end !== undefined);
-    return this.ended;
+    await this.#until('the end', () => this.#end !== undefined);
+    return this.#end as End;
+  }
+
+  async #until(what: string, fits: () => boolean): Promise<void> {
+    let late = false;
+    const timer = setTimeout(() => {
+      late = true;
+      this.#tell();
+    }, PATIENCE_MS);
+    while (!fits()) {
+      if (late) {
+        const heard = `${this.#length} bytes and ${this.#end ?? 'no end'}`;
+        throw new Error(`${this.address} waited in vain to hear ${what}. It heard ${heard}`);
+      }
+      await new Promise<void>(resolve => this.#waiting.push(resolve));
+    }
+    clearTimeout(timer);
+  }
+
+  #tell(): void {
+    for (const resolve of this.#waiting.splice(0)) resolve();
   }
 
   [Symbol.dispose](): void {
@@ -102,8 +122,16 @@ export interface ClientOptions {
   readonly to?: string;
 }
 
-export async function connectClient(port: number, { from, to = '127.0.0.1' }: ClientOptions = {}): Promise<Peer> {
-  const socket = connect({ port, host: to, allowHalfOpen: true, ...(from !== undefined && { localAddress: from }) });
+export async function connectClient(
+  port: number,
+  { from, to = '127.0.0.1' }: ClientOptions = {},
+): Promise<Peer> {
+  const socket = connect({
+    port,
+    host: to,
+    allowHalfOpen: true,
+    ...(from !== undefined && { localAddress: from }),
+  });
   await once(socket, 'connect');
   return new Peer(socket);
 }
@@ -121,7 +149,11 @@ export async function visit(
 }
 
 /** Which backend answers to that: its name. The connection is `done` afterwards. */
-export async function servedBy(port: number, said: string | Uint8Array, options?: ClientOptions): Promise<string> {
+export async function servedBy(
+  port: number,
+  said: string | Uint8Array,
+  options?: ClientOptions,
+): Promise<string> {
   using client = await connectClient(port, options);
   client.send(said);
   const heard = await client.hears('\n');
@@ -232,7 +264,10 @@ export interface HeaderOptions {
 export function proxyV2({ source, id = [], tlvs = [], crc32c = false }: HeaderOptions): Uint8Array {
   const all = [...[id].flat().map(text => [0x20, text] as const), ...tlvs];
   return buildProxyV2({
-    ...(source !== undefined && { source: endpoint(source, 40_000), destination: endpoint('172.20.0.1', 6443) }),
+    ...(source !== undefined && {
+      source: endpoint(source, 40_000),
+      destination: endpoint('172.20.0.1', 6443),
+    }),
     tlvs: all.map(([type, text]) => ({ type, value: bytes(text) })),
     crc32c,
   });
@@ -262,15 +297,12 @@ export async function lineOf(gateway: Causeway, { address }: { readonly address:
 }
 
 /** Waits until the answer is neither false nor nothing. */
-export async function until<T>(
-  what: string | (() => string),
-  ask: () => T | Promise<T>,
-): Promise<NonNullable<T>> {
+export async function until<T>(what: string, ask: () => T | Promise<T>): Promise<NonNullable<T>> {
   const deadline = performance.now() + PATIENCE_MS;
   for (;;) {
     const answer = await ask();
     if (answer) return answer;
-    if (performance.now() > deadline) throw new Error(`Waited in vain for ${typeof what === 'string' ? what : what()}`);
+    if (performance.now() > deadline) throw new Error(`Waited in vain for ${what}`);
     await delay(POLL_MS);
   }
 }

@@ -11,6 +11,7 @@ import {
   DENIED,
   EXHAUSTED,
   FAILED,
+  HUNG_UP,
   IN_USE,
   NOT_AVAILABLE,
   READABLE,
@@ -345,7 +346,8 @@ function onReadable(this: net.Socket): void {
 function onEnd(this: net.Socket): void {
   const socket = this as OwnedSocket;
   socket.owner.ended(socket.handle);
-  socket.owner.emit(socket.handle, READABLE);
+  // HUNG_UP, for a rest may be unread: the read that takes it is short, and no event would follow that.
+  socket.owner.emit(socket.handle, READABLE | HUNG_UP);
 }
 
 function onConnect(this: net.Socket): void {

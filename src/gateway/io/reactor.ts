@@ -83,7 +83,7 @@ export interface Reactor {
   /** Closes every handle as close() does. No handler is called any more, and the thread may end. */
   stop(): void;
 
-  /** Milliseconds on a clock that all threads of the process share. It never goes back. */
+  /** Milliseconds on a clock that all threads of the process share. It never goes back, and may stand still within an event. */
   now(): number;
   /** Asks for turn() at that time; Infinity asks for none. The last call counts. */
   wakeAt(time: number): void;

@@ -1,0 +1,3 @@
+module causeway.dev/bench/tls
+
+go 1.25

@@ -1,0 +1,141 @@
+// Every check there is (`npm test`), or those that need nothing but `npm ci` (`--quick`), on the Node of node_modules:
+// Debian packages, programs of the test bed, linters, test files. Ends with a line `N passed, N failed`.
+
+import { globSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { availableParallelism, tmpdir } from 'node:os';
+import { delimiter, join, resolve } from 'node:path';
+import { parseArgs } from 'node:util';
+import { installPackages, missingPackages } from '../testbed/packages.ts';
+import { prepare } from '../testbed/prepare.ts';
+import { run } from '../testbed/run.ts';
+import { describeFailure } from './describe-failure.ts';
+import { runTestFile, type TestFileResult } from './run-test-file.ts';
+
+const ROOT = resolve(import.meta.dirname, '..');
+const QUICK_TESTS = ['test/architecture*.test.ts', 'test/features/**/*.test.ts', 'src/**/*.test.ts'];
+/** The long ones first. */
+const ALL_TESTS = ['test/**/*.test.ts', 'testbed/**/*.test.ts', 'src/**/*.test.ts'];
+/** Tests wait for real programs more than they compute. */
+const PARALLEL = Math.max(2, availableParallelism());
+
+const LINT_TIMEOUT_MS = 300_000;
+const LINTERS = {
+  'tsc --noEmit': ['typescript/bin/tsc', '--noEmit'],
+  oxlint: ['oxlint/bin/oxlint'],
+  'biome ci': ['@biomejs/biome/bin/biome', 'ci', '--colors=off'],
+  knip: ['knip/bin/knip.js', '--no-progress'],
+};
+
+const { values, positionals: filters } = parseArgs({
+  options: { quick: { type: 'boolean' } },
+  allowPositionals: true,
+});
+const counts = { passed: 0, failed: 0, skipped: 0 };
+/** In CI nothing may be missing. */
+const skipIsFailure = Boolean(process.env.CI) && process.env.CI !== 'false';
+const stop = new AbortController();
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort());
+
+process.chdir(ROOT);
+// What starts `node` by name gets this one.
+process.env.PATH = `${join(ROOT, 'node_modules/.bin')}${delimiter}${process.env.PATH}`;
+
+const patterns = values.quick ? QUICK_TESTS : ALL_TESTS;
+const files = patterns
+  .flatMap(pattern => globSync(pattern).toSorted())
+  .filter(file => filters.length === 0 || filters.some(filter => file.includes(filter.replace(/^\.\//, ''))));
+if (files.length === 0) {
+  say(`No test file matches: ${filters.join(' ')}`);
+  process.exit(1);
+}
+if (!values.quick && files.some(file => !file.startsWith('src/'))) await setUp();
+if (filters.length === 0) await lint();
+await test();
+say(
+  `${counts.passed} passed, ${counts.failed} failed${counts.skipped > 0 ? `, ${counts.skipped} skipped` : ''}`,
+);
+process.exitCode = counts.failed > 0 || stop.signal.aborted ? 1 : 0;
+
+async function setUp(): Promise<void> {
+  const packages = missingPackages();
+  if (packages.length > 0) say(`Debian packages: installing ${packages.join(' ')}`);
+  try {
+    await timed('Debian packages', async () => installPackages(packages));
+    await timed('Test programs', prepare);
+  } catch (error) {
+    say((error as Error).message);
+    process.exit(1);
+  }
+}
+
+async function lint(): Promise<void> {
+  await Promise.all(
+    Object.entries(LINTERS).map(async ([name, [tool, ...args]]) => {
+      const started = performance.now();
+      const options = { timeoutMs: LINT_TIMEOUT_MS, env: { NO_COLOR: '1' } };
+      const { code, stdout, stderr } = await run(
+        process.execPath,
+        [`node_modules/${tool}`, ...args],
+        options,
+      );
+      counts[code === 0 ? 'passed' : 'failed']++;
+      say(`${code === 0 ? '✓' : '✗'} ${name} (${since(started)})`);
+      if (code !== 0) say(`${stdout}${stderr}`.trimEnd());
+    }),
+  );
+}
+
+async function test(): Promise<void> {
+  const scratch = await mkdtemp(join(tmpdir(), 'causeway-test-'));
+  const results: TestFileResult[] = [];
+  const waiting = files.entries();
+  async function work(): Promise<void> {
+    for (const [number, file] of waiting) {
+      if (stop.signal.aborted) return;
+      const own = join(scratch, String(number));
+      const result = await runTestFile(file, own, stop.signal);
+      results.push(result);
+      report(result);
+      if (result.failures.length === 0) await rm(own, { recursive: true, force: true });
+    }
+  }
+  await Promise.all(Array.from({ length: PARALLEL }, work));
+
+  const skipped = results.flatMap(({ file, skipped }) => skipped.map(skip => ({ file, ...skip })));
+  if (skipped.length > 0) say(`\nSkipped${skipIsFailure ? ', which in CI is a failure' : ''}:`);
+  for (const { file, test, reason } of skipped) say(`  ${file}: ${test}: ${reason}`);
+  const failed = results.filter(({ failures }) => failures.length > 0);
+  if (failed.length > 0) say('\nFailed:');
+  for (const { file, failures } of failed) {
+    for (const { test, line, text } of failures) say(`  ${file}:${line}: ${test || text.split('\n')[0]}`);
+  }
+  if (failed.length === 0) await rm(scratch, { recursive: true, force: true });
+  else say(`\nLogs of the programs in failed test files: ${scratch}`);
+}
+
+function report(result: TestFileResult): void {
+  const { file, seconds, passed, skipped, failures } = result;
+  counts.passed += passed;
+  counts.failed += failures.length;
+  counts[skipIsFailure ? 'failed' : 'skipped'] += skipped.length;
+  const notes = [`${passed} passed`];
+  if (failures.length > 0) notes.push(`${failures.length} failed`);
+  if (skipped.length > 0) notes.push(`${skipped.length} skipped`);
+  say(`${failures.length > 0 ? '✗' : '✓'} ${file}: ${notes.join(', ')} (${seconds.toFixed(1)} s)`);
+  if (failures.length > 0) say(describeFailure(result));
+}
+
+async function timed(name: string, work: () => Promise<void>): Promise<void> {
+  const started = performance.now();
+  await work();
+  say(`✓ ${name} (${since(started)})`);
+}
+
+function since(started: number): string {
+  return `${((performance.now() - started) / 1000).toFixed(1)} s`;
+}
+
+function say(line: string): void {
+  process.stdout.write(`${line}\n`);
+}

@@ -1,0 +1,159 @@
+// Runs one test file in a process of its own and gives what became of its tests. Nothing may be left of it: a test
+// that hangs has its time limit, a file that does not end is killed, and what it leaves running or in its temporary
+// directory is a failure.
+
+import { spawn } from 'node:child_process';
+import { mkdir, readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import type { Readable } from 'node:stream';
+import { fileURLToPath } from 'node:url';
+import { endLeftovers } from './leftovers.ts';
+import type { TestFileEvent } from './test-events.ts';
+
+const LIMITS = {
+  /** For a test that sets none. */
+  testMs: 120_000,
+  /** Without a sign of life, sent every second: the event loop is blocked. */
+  blockedMs: 60_000,
+  /** After the last test: something is left open that keeps the process. */
+  lingeringMs: 30_000,
+};
+/** Between two looks at those limits. */
+const WATCH_MS = 200;
+/** What of a file's output is kept, from the end. */
+const MAX_OUTPUT = 64 * 1024;
+
+const REPORTER = fileURLToPath(new URL('./test-events.ts', import.meta.url));
+
+interface Failure {
+  /** Full name, as `suite > test`; empty for the file itself. */
+  readonly test: string;
+  readonly line: number;
+  readonly text: string;
+}
+
+export interface TestFileResult {
+  readonly file: string;
+  readonly seconds: number;
+  readonly passed: number;
+  readonly skipped: readonly { readonly test: string; readonly reason: string }[];
+  readonly failures: readonly Failure[];
+  readonly output: string;
+  /** What the programs that it started have printed, one file each (testbed/kept-log.ts). */
+  readonly logs: string;
+}
+
+/** Runs `file` with `scratch`, a directory that does not exist yet, for all it writes. */
+export async function runTestFile(
+  file: string,
+  scratch: string,
+  signal: AbortSignal,
+  { testMs, blockedMs, lingeringMs }: typeof LIMITS = LIMITS,
+): Promise<TestFileResult> {
+  const started = performance.now();
+  const [tmp, logs] = [join(scratch, 'tmp'), join(scratch, 'logs')];
+  await mkdir(tmp, { recursive: true });
+  await mkdir(logs);
+  // The scratch directory is new, so its name also marks the processes that inherit this environment.
+  // NODE_TEST_CONTEXT: under `node --test` it would report to that instead.
+  const env = { ...process.env, TMPDIR: tmp, CAUSEWAY_TEST_LOGS: logs, NODE_TEST_CONTEXT: undefined };
+  const flags = [`--test-timeout=${testMs}`, `--test-reporter=${REPORTER}`];
+  const child = spawn(process.execPath, [...flags, file], { env, stdio: ['ignore', 'pipe', 'pipe', 'pipe'] });
+  const abort = () => child.kill('SIGKILL');
+  signal.addEventListener('abort', abort);
+
+  let output = '';
+  const keep = (chunk: Buffer) => (output = (output + chunk).slice(-MAX_OUTPUT));
+  const [, stdout, stderr, events] = child.stdio as unknown as [null, Readable, Readable, Readable];
+  stdout.on('data', keep);
+  stderr.on('data', keep);
+
+  const tests = new TestTally();
+  let lastSign = performance.now();
+  let lastEvent = lastSign;
+  let killed: string | undefined;
+  createInterface({ input: events }).on('line', line => {
+    const event = JSON.parse(line) as TestFileEvent;
+    lastSign = performance.now();
+    if (event.type === 'alive') return;
+    lastEvent = lastSign;
+    tests.add(event);
+  });
+  const watch = setInterval(() => {
+    const now = performance.now();
+    if (now - lastSign > blockedMs) killed = `its event loop was blocked for ${blockedMs / 1000} s`;
+    else if (tests.running().length === 0 && now - lastEvent > lingeringMs)
+      killed = `no test was running, but it did not end for ${lingeringMs / 1000} s: something is left open`;
+    if (killed !== undefined) child.kill('SIGKILL');
+  }, WATCH_MS);
+
+  const { promise: closed, resolve } = Promise.withResolvers<[number | null, NodeJS.Signals | null]>();
+  child.once('exit', (...exit) => resolve(exit));
+  const [code, exitSignal] = await closed;
+  clearInterval(watch);
+  signal.removeEventListener('abort', abort);
+  const leftovers = await endLeftovers(scratch);
+  // After the leftovers, which may hold its pipes.
+  await Promise.all([stdout, stderr, events].map(drained));
+
+  const failures = [...tests.failures];
+  const fail = (text: string) => failures.push({ test: '', line: 0, text });
+  if (killed !== undefined) fail(`Killed, as ${killed}${tests.runningNote()}`);
+  else if (exitSignal !== null) fail(`Ended by ${exitSignal}${tests.runningNote()}`);
+  else if (tests.running().length > 0) fail(`Ended with code ${code}${tests.runningNote()}`);
+  else if (code !== 0 && failures.length === 0) fail(`Ended with code ${code}`);
+  else if (tests.ended === 0) fail('Has no tests');
+  if (killed === undefined && exitSignal === null) {
+    for (const process of leftovers) fail(`Left a process running: ${process}`);
+    for (const entry of await readdir(tmp)) fail(`Left a temporary file or directory: ${entry}`);
+  }
+  const seconds = (performance.now() - started) / 1000;
+  return { file, seconds, passed: tests.passed, skipped: tests.skipped, failures, output, logs };
+}
+
+/** What is known of a file's tests so far. */
+class TestTally {
+  passed = 0;
+  ended = 0;
+  readonly skipped: { test: string; reason: string }[] = [];
+  readonly failures: Failure[] = [];
+  readonly #names = new Map<number, string>();
+  readonly #running = new Set<number>();
+
+  add(event: Exclude<TestFileEvent, { type: 'alive' }>): void {
+    if (event.type === 'begin') {
+      const parent = this.#names.get(event.parent ?? 0);
+      this.#names.set(event.id, parent === undefined ? event.name : `${parent} > ${event.name}`);
+      this.#running.add(event.id);
+      return;
+    }
+    const { id, suite, passed, skipped, line, error } = event;
+    const test = this.#names.get(id) ?? '';
+    this.#running.delete(id);
+    this.ended++;
+    if (!passed) {
+      // A suite fails with its tests, which say more.
+      if (error !== '' || !suite) this.failures.push({ test, line, text: error });
+    } else if (skipped !== false)
+      this.skipped.push({ test, reason: skipped === true ? 'no reason given' : skipped });
+    else if (!suite) this.passed++;
+  }
+
+  running(): string[] {
+    return [...this.#running].map(id => this.#names.get(id) ?? '');
+  }
+
+  runningNote(): string {
+    return this.#running.size === 0 ? '' : `, while this ran: ${this.running().join(', ')}`;
+  }
+}
+
+async function drained(stream: Readable): Promise<void> {
+  if (stream.closed) return;
+  const { promise, resolve } = Promise.withResolvers<void>();
+  stream.once('close', resolve);
+  const timer = setTimeout(resolve, 1_000);
+  await promise;
+  clearTimeout(timer);
+}

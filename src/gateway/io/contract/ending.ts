@@ -1,0 +1,216 @@
+// Contract of the I/O port: shutdown, reset and close, from either side, and handles that are used anew.
+
+import assert from 'node:assert/strict';
+import { AGAIN, FAILED, HUNG_UP, RESET, WRITABLE } from '../reactor.ts';
+import { pair } from './flowing.ts';
+import { pattern } from './messages.ts';
+import { dial, digestOf, ip, type Peer, serveOutside, socketDirectory, unix } from './outside.ts';
+import { type Adapter, contractTest, type ReactorThread } from './reactor-thread.ts';
+
+const MIB = 1024 * 1024;
+const sink = { kind: 'sink', spaces: [64 * 1024] } as const;
+
+export function endingContract(adapter: Adapter): void {
+  contractTest(adapter, 'shutdown() sends FIN behind all bytes, and reading goes on', async start => {
+    const { thread, handle, peer } = await pair(start());
+    const source = { kind: 'source', size: 8 * MIB, piece: 100_000, last: 'shutdown' } as const;
+    await thread.ask({ op: 'serve', handle, behaviour: source });
+    assert.deepEqual(await peer.takeAll(), { count: 8 * MIB, digest: digestOf(8 * MIB), end: 'end' });
+    assert.equal((await thread.outcome(handle)).end, 0);
+    await thread.ask({ op: 'serve', handle, behaviour: sink });
+    await peer.sendPattern(2 * MIB);
+    const { count, digest, end } = await thread.outcome(handle);
+    assert.deepEqual({ count, digest, end }, { count: 2 * MIB, digest: digestOf(2 * MIB), end: 0 });
+  });
+
+  contractTest(adapter, 'writing goes on after the FIN of the peer', async start => {
+    const { thread, handle, peer } = await pair(start());
+    await thread.ask({ op: 'serve', handle, behaviour: sink });
+    await peer.sendPattern(2 * MIB);
+    const { count, digest, end } = await thread.outcome(handle);
+    assert.deepEqual({ count, digest, end }, { count: 2 * MIB, digest: digestOf(2 * MIB), end: 0 });
+    const source = { kind: 'source', size: 8 * MIB, piece: 100_000, last: 'close' } as const;
+    await thread.ask({ op: 'serve', handle, behaviour: source });
+    assert.deepEqual(await peer.takeAll(), { count: 8 * MIB, digest: digestOf(8 * MIB), end: 'end' });
+  });
+
+  contractTest(adapter, 'write() after shutdown() answers an error', async start => {
+    const { thread, handle, peer } = await pair(start());
+    const [, written] = await thread.ask(
+      { op: 'shutdown', handle },
+      { op: 'write', handle, bytes: Buffer.from('too late') },
+    );
+    assert.ok(written.value < AGAIN, `${written.value}`);
+    assert.equal((await peer.takeAll()).count, 0);
+  });
+
+  for (const kind of ['TCP', 'unix'] as const) {
+    contractTest(adapter, `close() on ${kind} delivers all that write() took from it`, async start => {
+      await using directory = await socketDirectory();
+      const { thread, handle, peer } = await pair(
+        start(),
+        kind === 'unix' ? directory.path('listener') : undefined,
+      );
+      const taken = await fill(thread, handle);
+      await thread.ask({ op: 'close', handle });
+      assert.deepEqual(await peer.takeAll(), { count: taken, digest: digestOf(taken), end: 'end' });
+    });
+  }
+
+  contractTest(adapter, 'reset() reaches the peer as a reset', async start => {
+    const { thread, handle, peer } = await pair(start());
+    await thread.ask({ op: 'reset', handle });
+    assert.equal((await peer.takeAll()).end, 'ECONNRESET');
+  });
+
+  contractTest(adapter, 'reset() does not wait for a peer that does not read', async start => {
+    const { thread, handle, peer } = await pair(start());
+    const taken = await fill(thread, handle);
+    await thread.ask({ op: 'reset', handle });
+    const { count, end } = await peer.takeAll();
+    assert.equal(end, 'ECONNRESET');
+    assert.ok(count < taken, `${count} of ${taken} bytes came`);
+  });
+
+  contractTest(adapter, 'reset() after the FIN of the peer reaches it', async start => {
+    const { thread, handle, peer } = await pair(start());
+    peer.socket.end();
+    assert.equal((await thread.read(handle, 10)).value, 0);
+    await thread.ask({ op: 'reset', handle });
+    assert.equal((await peer.takeAll()).end, 'ECONNRESET');
+  });
+
+  contractTest(adapter, 'reset() right after shutdown() leaves nothing open', async start => {
+    const { thread, handle, peer } = await pair(start());
+    await thread.ask({ op: 'shutdown', handle }, { op: 'reset', handle });
+    // The FIN may arrive before it; the connection is gone all the same.
+    await peer.takeAll();
+    await assert.rejects(async () => {
+      for (;;) await peer.send('anybody?');
+    });
+  });
+
+  contractTest(adapter, 'reset() of a unix socket ends it', async start => {
+    await using directory = await socketDirectory();
+    const { thread, handle, peer } = await pair(start(), directory.path('listener'));
+    await thread.ask({ op: 'reset', handle });
+    assert.equal((await peer.takeAll()).count, 0);
+  });
+
+  contractTest(
+    adapter,
+    'a reset by the peer is told by FAILED, and writing answers an error',
+    async start => {
+      const { thread, handle, peer } = await pair(start());
+      await peer.reset();
+      await thread.event(handle, FAILED);
+      const { value } = await thread.bytes({ op: 'write', handle, bytes: Buffer.from('hello?') });
+      assert.ok(value < AGAIN, `${value}`);
+    },
+  );
+
+  for (const size of [1, 20_000]) {
+    contractTest(
+      adapter,
+      `a reset by the peer right behind ${size} bytes leaves them to read`,
+      async start => {
+        const { thread, handle, peer } = await pair(start());
+        await thread.ask({ op: 'serve', handle, behaviour: sink });
+        await thread.whileBlocked(async () => {
+          await peer.send(pattern(0, size));
+          await peer.reset();
+        });
+        const { count, digest, end } = await thread.outcome(handle);
+        assert.deepEqual({ count, digest, end }, { count: size, digest: digestOf(size), end: RESET });
+      },
+    );
+  }
+
+  contractTest(adapter, 'a reset by the peer ends a write that waits', async start => {
+    const { thread, handle, peer } = await pair(start());
+    const source = { kind: 'source', size: 64 * MIB, piece: 64 * 1024, last: 'close' } as const;
+    await thread.ask({ op: 'serve', handle, behaviour: source });
+    for (let i = 0; i < 50; i++) await thread.ask();
+    await peer.reset();
+    const { count, end } = await thread.outcome(handle);
+    assert.ok(end < AGAIN && count < 64 * MIB, `${end} after ${count} bytes`);
+  });
+
+  for (const how of ['reset', 'close'] as const) {
+    contractTest(
+      adapter,
+      `events of handles closed and used anew are dropped, after ${how} by the peers`,
+      async start => {
+        await using server = await serveOutside();
+        const thread = start();
+        const listener = await thread.listen(ip('127.0.0.1'));
+        const clients: Peer[] = [];
+        const group: number[] = [];
+        for (let i = 0; i < 20; i++) {
+          clients.push(await dial({ host: '127.0.0.1', port: listener.port }));
+          const handle = await thread.accept(listener.handle);
+          assert.equal(await thread.value({ op: 'read', handle, space: 1 }), AGAIN);
+          group.push(handle);
+        }
+        const to = ip('127.0.0.1', server.port);
+        await thread.ask({ op: 'serve', handle: group[0], behaviour: { kind: 'replace', group, to } });
+        // All events are there at once; the first one closes all handles and opens as many.
+        await thread.whileBlocked(async () => {
+          for (const client of clients) {
+            await client.send('x');
+            await client[how]();
+          }
+        });
+        await thread.until(() => thread.replaced !== undefined);
+        const replaced = thread.replaced ?? [];
+        assert.ok(replaced.every(handle => handle >= 0));
+        assert.ok(
+          replaced.some(handle => group.includes(handle)),
+          'no number was used anew',
+        );
+        for (const handle of replaced) {
+          await thread.event(handle, WRITABLE);
+          assert.equal(await thread.value({ op: 'read', handle, space: 1 }), AGAIN);
+          await thread.write(handle, Buffer.from('fine'));
+          assert.equal((await (await server.next()).take(4)).toString(), 'fine');
+        }
+        for (const handle of replaced) assert.equal(thread.eventsOf(handle) & (FAILED | HUNG_UP), 0);
+      },
+    );
+  }
+
+  contractTest(adapter, 'opening and closing again and again uses no handle up', async start => {
+    await using directory = await socketDirectory();
+    const path = directory.path('server');
+    await using server = await serveOutside({ path });
+    const capacity = 256;
+    const thread = start({ capacity });
+    const address = unix(path);
+    for (let round = 0; round < 2 * capacity; round++) {
+      // One is given up at once, the other once it stands.
+      const [first, , second] = await thread.ask(
+        { op: 'connect', address },
+        { op: 'close', handle: 'last' },
+        { op: 'connect', address },
+      );
+      assert.ok(first.value >= 0 && second.value >= 0, `${first.value}, ${second.value} in round ${round}`);
+      await thread.write(second.value, Buffer.from('!'));
+      await thread.ask({ op: 'close', handle: second.value });
+      for (let heard = 0; heard === 0; ) {
+        const peer = await server.next();
+        heard = (await peer.take(1)).length;
+        await peer.close();
+      }
+    }
+  });
+}
+
+/** Writes until nothing more is taken; how much that was. */
+async function fill(thread: ReactorThread, handle: number): Promise<number> {
+  for (let taken = 0; ; ) {
+    const value = await thread.value({ op: 'write', handle, bytes: pattern(taken, 64 * 1024) });
+    if (value === AGAIN) return taken;
+    assert.ok(value > 0, `${value}`);
+    taken += value;
+  }
+}

@@ -1,0 +1,309 @@
+// Contract of the I/O port: listen, accept, connect, addresses, and what happens when handles run out.
+
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { formatIp, formatIpPort } from '../../../wire/ip-address.ts';
+import {
+  AGAIN,
+  EXHAUSTED,
+  FAILED,
+  IN_USE,
+  NOT_AVAILABLE,
+  READABLE,
+  REFUSED,
+  type SocketAddress,
+  UNREACHABLE,
+  WRITABLE,
+} from '../reactor.ts';
+import { dial, dialRefused, ip, type Peer, serveOutside, socketDirectory, unix } from './outside.ts';
+import { type Adapter, contractTest, type ReactorThread } from './reactor-thread.ts';
+
+export function openingContract(adapter: Adapter): void {
+  for (const [family, host, listenOn] of [
+    ['IPv4', '127.0.0.1', ip('127.0.0.1')],
+    ['IPv6', '::1', ip('::1')],
+    ['both families, for IPv4', '127.0.0.1', ip('::', 0, true)],
+    ['both families, for IPv6', '::1', ip('::', 0, true)],
+  ] as const) {
+    contractTest(adapter, `listen() and accept() on ${family}`, async start => {
+      const thread = start();
+      const listener = await thread.listen(listenOn);
+      assert.ok(listener.handle >= 0 && listener.port > 0, `${listener.handle}, port ${listener.port}`);
+      using client = await dial({ host, port: listener.port });
+      const handle = await thread.accept(listener.handle);
+      assert.notEqual(handle, listener.handle);
+      assert.equal(await addressOf(thread, 'peer', handle), endpoint(host, client.socket.localPort));
+      assert.equal(await addressOf(thread, 'local', handle), endpoint(host, listener.port));
+      await exchange(thread, handle, client);
+    });
+  }
+
+  contractTest(adapter, 'listen() on an IPv6 address takes no IPv4 unless asked to', async start => {
+    const { port } = await start().listen(ip('::'));
+    (await dial({ host: '::1', port }))[Symbol.dispose]();
+    assert.equal(await dialRefused({ host: '127.0.0.1', port }), 'ECONNREFUSED');
+  });
+
+  contractTest(adapter, 'listen() and accept() on a unix socket, which has no address', async start => {
+    await using directory = await socketDirectory();
+    const path = directory.path('listener');
+    const thread = start();
+    const listener = await thread.listen(unix(path));
+    using client = await dial({ path });
+    const handle = await thread.accept(listener.handle);
+    assert.equal(await thread.value({ op: 'peer', handle }), -1);
+    assert.equal(await thread.value({ op: 'local', handle }), -1);
+    await exchange(thread, handle, client);
+  });
+
+  for (const share of [false, true]) {
+    contractTest(
+      adapter,
+      `listen() answers IN_USE on a foreign port, ${share ? 'sharing' : 'alone'}`,
+      async start => {
+        await using foreign = await serveOutside();
+        const thread = start({ share });
+        assert.equal((await thread.listen(ip('127.0.0.1', foreign.port))).handle, IN_USE);
+        assert.ok((await thread.listen(ip('127.0.0.1'))).handle >= 0);
+      },
+    );
+  }
+
+  contractTest(adapter, 'listen() answers an error word for an address that is not ours', async start => {
+    await using directory = await socketDirectory();
+    const thread = start();
+    assert.equal((await thread.listen(ip('203.0.113.7'))).handle, NOT_AVAILABLE);
+    assert.equal((await thread.listen(ip('2001:db8::7'))).handle, NOT_AVAILABLE);
+    for (const path of [directory.path('missing/socket'), directory.path('x'.repeat(200))]) {
+      const { handle } = await thread.listen(unix(path));
+      assert.ok(handle < AGAIN, `${handle} for ${path}`);
+    }
+  });
+
+  contractTest(adapter, 'accept() answers AGAIN when nobody waits', async start => {
+    const thread = start();
+    const listener = await thread.listen(ip('127.0.0.1'));
+    assert.equal(await thread.value({ op: 'accept', handle: listener.handle }), AGAIN);
+    using client = await dial({ host: '127.0.0.1', port: listener.port });
+    const handle = await thread.accept(listener.handle);
+    assert.equal(await thread.value({ op: 'accept', handle: listener.handle }), AGAIN);
+    assert.ok((thread.eventsOf(listener.handle) & READABLE) !== 0);
+    await exchange(thread, handle, client);
+  });
+
+  contractTest(adapter, 'accept() gives all that queued up meanwhile, each once', async start => {
+    const thread = start();
+    const listener = await thread.listen(ip('127.0.0.1'));
+    await using stack = new AsyncDisposableStack();
+    const ports = new Set<string>();
+    await thread.whileBlocked(async () => {
+      for (let i = 0; i < 100; i++) {
+        const client = stack.use(await dial({ host: '127.0.0.1', port: listener.port }));
+        ports.add(endpoint('127.0.0.1', client.socket.localPort));
+      }
+    });
+    for (let i = 0; i < 100; i++) {
+      ports.delete(await addressOf(thread, 'peer', await thread.accept(listener.handle)));
+    }
+    assert.deepEqual([...ports], []);
+  });
+
+  contractTest(adapter, 'close() of a listener frees its port and leaves what was accepted', async start => {
+    const thread = start();
+    const listener = await thread.listen(ip('127.0.0.1'));
+    using accepted = await dial({ host: '127.0.0.1', port: listener.port });
+    const handle = await thread.accept(listener.handle);
+    using waiting = await dial({ host: '127.0.0.1', port: listener.port });
+    await thread.event(listener.handle, READABLE);
+    await thread.ask({ op: 'close', handle: listener.handle });
+    assert.notEqual((await waiting.takeAll()).end, undefined);
+    assert.equal(await dialRefused({ host: '127.0.0.1', port: listener.port }), 'ECONNREFUSED');
+    await exchange(thread, handle, accepted);
+    const again = await thread.listen(ip('127.0.0.1', listener.port));
+    assert.ok(again.handle >= 0, `${again.handle}`);
+    assert.equal(again.port, listener.port);
+    using next = await dial({ host: '127.0.0.1', port: listener.port });
+    await exchange(thread, await thread.accept(again.handle), next);
+  });
+
+  for (const host of ['127.0.0.1', '::1']) {
+    contractTest(adapter, `connect() to ${host} tells its success by WRITABLE`, async start => {
+      await using server = await serveOutside({ host });
+      const thread = start();
+      const handle = await thread.value({ op: 'connect', address: ip(host, server.port) });
+      await thread.event(handle, WRITABLE);
+      const peer = await server.next();
+      assert.equal(await addressOf(thread, 'peer', handle), endpoint(host, server.port));
+      assert.equal(await addressOf(thread, 'local', handle), endpoint(host, peer.socket.remotePort));
+      await exchange(thread, handle, peer);
+      assert.equal(thread.eventsOf(handle) & FAILED, 0);
+    });
+  }
+
+  contractTest(adapter, 'connect() to a unix socket tells its success by WRITABLE', async start => {
+    await using directory = await socketDirectory();
+    await using server = await serveOutside({ path: directory.path('server') });
+    const thread = start();
+    const handle = await thread.value({ op: 'connect', address: unix(directory.path('server')) });
+    await thread.event(handle, WRITABLE);
+    await exchange(thread, handle, await server.next());
+  });
+
+  contractTest(
+    adapter,
+    'write() right after connect() takes nothing before there is a connection',
+    async start => {
+      await using server = await serveOutside();
+      const thread = start();
+      const address = ip('127.0.0.1', server.port);
+      const [connected, written] = await thread.ask(
+        { op: 'connect', address },
+        { op: 'write', handle: 'last', bytes: Buffer.from('early ') },
+      );
+      assert.ok(written.value === AGAIN || written.value > 0, `${written.value}`);
+      const early = written.value === AGAIN ? 0 : written.value;
+      await thread.write(connected.value, Buffer.from('early bird').subarray(early));
+      assert.equal((await (await server.next()).take(10)).toString(), 'early bird');
+    },
+  );
+
+  contractTest(adapter, 'connect() that fails tells why, by FAILED or at once', async start => {
+    await using directory = await socketDirectory();
+    await using server = await serveOutside();
+    const thread = start();
+    // Nobody listens on the local port of a client, and nobody else gets it.
+    using client = await dial({ host: '127.0.0.1', port: server.port });
+    const closed = ip('127.0.0.1', client.socket.localPort);
+    assert.equal(await whyFailed(thread, closed), REFUSED);
+    assert.equal(await whyFailed(thread, unix(directory.path('missing'))), REFUSED);
+    assert.equal(await whyFailed(thread, ip('255.255.255.255', 9)), UNREACHABLE);
+  });
+
+  contractTest(adapter, 'connect() given up at once is never heard of again', async start => {
+    await using server = await serveOutside();
+    await using directory = await socketDirectory();
+    await using local = await serveOutside({ path: directory.path('server') });
+    const thread = start();
+    using client = await dial({ host: '127.0.0.1', port: server.port });
+    await server.next();
+    const closed = ip('127.0.0.1', client.socket.localPort);
+    for (const address of [ip('127.0.0.1', server.port), unix(directory.path('server')), closed]) {
+      for (const op of ['reset', 'close'] as const) {
+        await thread.ask({ op: 'connect', address }, { op, handle: 'last' });
+      }
+    }
+    // Disposing of the thread fails if an event came; this gives it the time to come.
+    for (const [address, { next }] of [
+      [ip('127.0.0.1', server.port), server],
+      [unix(directory.path('server')), local],
+    ] as const) {
+      const handle = await thread.value({ op: 'connect', address });
+      await thread.event(handle, WRITABLE);
+      await thread.write(handle, Buffer.from('!'));
+      while ((await (await next()).take(1)).length === 0);
+    }
+  });
+
+  contractTest(
+    adapter,
+    'EXHAUSTED when all handles are taken, and serving goes on when some are free',
+    async start => {
+      await using directory = await socketDirectory();
+      const path = directory.path('listener');
+      // Where handles are descriptors, this process has many already; so room is used up here, not counted.
+      const capacity = 256;
+      const thread = start({ capacity });
+      const listener = await thread.listen(unix(path));
+      await using stack = new AsyncDisposableStack();
+      const served: { handle: number; client: Peer }[] = [];
+      for (;;) {
+        const client = stack.use(await dial({ path }));
+        const handle = await thread.accept(listener.handle);
+        if (handle === EXHAUSTED) {
+          await client.close();
+          break;
+        }
+        assert.ok(handle >= 0 && handle < capacity, `${handle}`);
+        served.push({ handle, client });
+      }
+      assert.ok(served.length < capacity);
+      assert.equal(await thread.value({ op: 'connect', address: unix(path) }), EXHAUSTED);
+      assert.equal((await thread.listen(ip('127.0.0.1'))).handle, EXHAUSTED);
+      for (const { handle, client } of served.splice(0, 8)) {
+        await client.close();
+        await thread.ask({ op: 'close', handle });
+      }
+      const client = stack.use(await dial({ path }));
+      await client.send('at last');
+      let heard = '';
+      while (heard === '') {
+        // The one that was not turned away before comes first; it has left without a word.
+        const handle = await thread.accept(listener.handle);
+        assert.ok(handle >= 0, `${handle}`);
+        heard = (await thread.readExactly(handle, 7)).toString();
+      }
+      assert.equal(heard, 'at last');
+      await exchange(thread, served[0].handle, served[0].client);
+    },
+  );
+
+  contractTest(adapter, 'keepalive() holds for connections made from then on', async start => {
+    const thread = start();
+    const listener = await thread.listen(ip('127.0.0.1'));
+    await using server = await serveOutside();
+    for (const ms of [0, 60_000, 0]) {
+      await thread.ask({ op: 'keepalive', ms });
+      using client = await dial({ host: '127.0.0.1', port: listener.port });
+      await thread.accept(listener.handle);
+      const handle = await thread.value({ op: 'connect', address: ip('127.0.0.1', server.port) });
+      await thread.event(handle, WRITABLE);
+      const local = await thread.value({ op: 'local', handle });
+      for (const [from, to] of [
+        [listener.port, client.socket.localPort ?? 0],
+        [local, server.port],
+      ]) {
+        const left = keepaliveTimer(from, to);
+        if (ms === 0) assert.equal(left, undefined);
+        else assert.ok(left !== undefined && left > 0 && left <= ms, `${left}`);
+      }
+    }
+  });
+}
+
+/** A word each way. */
+async function exchange(thread: ReactorThread, handle: number, peer: Peer): Promise<void> {
+  await peer.send('there');
+  assert.equal((await thread.readExactly(handle, 5)).toString(), 'there');
+  await thread.write(handle, Buffer.from('and back'));
+  assert.equal((await peer.take(8)).toString(), 'and back');
+}
+
+async function addressOf(thread: ReactorThread, op: 'peer' | 'local', handle: number): Promise<string> {
+  const { value, bytes } = await thread.bytes({ op, handle });
+  return formatIpPort(bytes, 0, value);
+}
+
+function endpoint(host: string, port: number | undefined): string {
+  return formatIpPort(ip(host).address, 0, port ?? 0);
+}
+
+async function whyFailed(thread: ReactorThread, address: SocketAddress): Promise<number> {
+  const handle = await thread.value({ op: 'connect', address });
+  if (handle < 0) return handle;
+  await thread.event(handle, FAILED);
+  assert.equal(thread.eventsOf(handle) & WRITABLE, 0, formatIp(address.address, 0));
+  const [why] = await thread.ask({ op: 'failure', handle }, { op: 'close', handle });
+  return why.value;
+}
+
+/** Milliseconds until the kernel's keepalive timer of a loopback connection fires, if it runs. */
+function keepaliveTimer(local: number, remote: number): number | undefined {
+  const hex = (port: number) => `0100007F:${port.toString(16).toUpperCase().padStart(4, '0')}`;
+  const row = readFileSync('/proc/net/tcp', 'latin1')
+    .split('\n')
+    .find(line => line.includes(` ${hex(local)} ${hex(remote)} `));
+  assert.ok(row !== undefined, `${local} to ${remote}`);
+  // proc(5): `tr:tm->when`; 02 is the keepalive timer, and the time is in hundredths of a second.
+  const [timer, when] = row.trim().split(/\s+/)[5].split(':');
+  return timer === '02' ? Number.parseInt(when, 16) * 10 : undefined;
+}

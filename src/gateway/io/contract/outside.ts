@@ -1,0 +1,195 @@
+// Those who talk to the reactor under test from outside: plain node:net sockets that read only when asked to.
+
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import * as net from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setImmediate as turn } from 'node:timers/promises';
+import { parseIp } from '../../../wire/ip-address.ts';
+import type { SocketAddress } from '../reactor.ts';
+import { pattern } from './messages.ts';
+
+const PIECE = 64 * 1024;
+
+const open = new Set<{ destroy(): void }>();
+
+/** When a test ends, or has run out of time and cannot clean up: nothing may keep the process from ending. */
+export function closeOutside(): void {
+  for (const each of open) each.destroy();
+}
+
+export function ip(text: string, port = 0, dualStack = false): SocketAddress {
+  const address = parseIp(text);
+  assert.ok(address !== undefined, text);
+  return { address, port, dualStack };
+}
+
+export function unix(path: string): SocketAddress {
+  return { address: new Uint8Array(16), port: 0, path };
+}
+
+/** A directory for unix sockets. */
+export async function socketDirectory(): Promise<{ path(name: string): string } & AsyncDisposable> {
+  const directory = await mkdtemp(join(tmpdir(), 'reactor-'));
+  return {
+    path: name => join(directory, name),
+    [Symbol.asyncDispose]: () => rm(directory, { recursive: true }),
+  };
+}
+
+export class Peer implements Disposable {
+  readonly socket: net.Socket;
+  /** `end`, or the code of the error, once that was read. */
+  over: string | undefined;
+
+  constructor(socket: net.Socket) {
+    this.socket = socket;
+    open.add(socket);
+    socket.on('end', () => this.#ended('end'));
+    socket.on('error', (error: NodeJS.ErrnoException) => this.#ended(error.code ?? 'error'));
+    socket.on('close', () => {
+      this.#ended('closed');
+      open.delete(socket);
+    });
+  }
+
+  async send(bytes: Uint8Array | string): Promise<void> {
+    await new Promise<void>((resolve, reject) => {
+      this.socket.write(bytes, error => (error ? reject(error) : resolve()));
+    });
+  }
+
+  /** Sends `size` bytes of the pattern, then FIN unless told otherwise. */
+  async sendPattern(size: number, fin = true): Promise<void> {
+    for (let at = 0; at < size; at += PIECE) {
+      if (!this.socket.write(pattern(at, Math.min(PIECE, size - at)))) await once(this.socket, 'drain');
+    }
+    if (fin) this.socket.end();
+  }
+
+  /** Exactly so many bytes, or fewer if the stream is over before. */
+  async take(count: number): Promise<Buffer> {
+    const parts: Buffer[] = [];
+    for (let left = count; left > 0; ) {
+      const part: Buffer | null = this.socket.read(Math.min(left, Math.max(1, this.socket.readableLength)));
+      if (part !== null) {
+        parts.push(part);
+        left -= part.length;
+      } else if (this.over === undefined) {
+        await this.#news();
+      } else {
+        break;
+      }
+    }
+    return Buffer.concat(parts);
+  }
+
+  /** Reads until it is over; slowly means with turns of the loop between any two chunks. */
+  async takeAll(slowness = 0): Promise<{ count: number; digest: string; end: string }> {
+    const hash = createHash('sha256');
+    let count = 0;
+    for (;;) {
+      const part: Buffer | null = this.socket.read();
+      if (part !== null) {
+        hash.update(part);
+        count += part.length;
+        for (let i = 0; i < slowness; i++) await turn();
+      } else if (this.over !== undefined) {
+        return { count, digest: hash.digest('hex'), end: this.over };
+      } else {
+        await this.#news();
+      }
+    }
+  }
+
+  /** RST, and what it still has to read is dropped. */
+  async reset(): Promise<void> {
+    const closed = once(this.socket, 'close');
+    this.socket.resetAndDestroy();
+    await closed;
+  }
+
+  async close(): Promise<void> {
+    if (this.socket.closed) return;
+    const closed = once(this.socket, 'close');
+    this.socket.destroy();
+    await closed;
+  }
+
+  [Symbol.dispose](): void {
+    this.socket.destroy();
+  }
+
+  #ended(how: string): void {
+    this.over ??= how;
+  }
+
+  async #news(): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const events = ['readable', 'end', 'error', 'close'] as const;
+    for (const event of events) this.socket.once(event, resolve);
+    await promise;
+    for (const event of events) this.socket.off(event, resolve);
+  }
+}
+
+/** Connected, or the code of the error. */
+export async function dial(place: net.NetConnectOpts): Promise<Peer> {
+  const socket = net.connect({ ...place, allowHalfOpen: true });
+  const peer = new Peer(socket);
+  await once(socket, 'connect');
+  return peer;
+}
+
+/** The code of the error with which a connection fails. */
+export async function dialRefused(place: net.NetConnectOpts): Promise<string> {
+  const peer = new Peer(net.connect(place));
+  const { promise, resolve } = Promise.withResolvers<void>();
+  peer.socket.once('connect', resolve).once('close', resolve);
+  await promise;
+  peer.socket.destroy();
+  return peer.over ?? 'connected';
+}
+
+export interface OutsideServer extends AsyncDisposable {
+  readonly port: number;
+  /** The next connection, as soon as there is one. */
+  next(): Promise<Peer>;
+}
+
+export async function serveOutside(place: net.ListenOptions = { host: '127.0.0.1' }): Promise<OutsideServer> {
+  const queue: Peer[] = [];
+  const all: Peer[] = [];
+  const server = net.createServer({ allowHalfOpen: true, pauseOnConnect: true }, socket => {
+    const peer = new Peer(socket);
+    all.push(peer);
+    queue.push(peer);
+    server.emit('queued');
+  });
+  server.listen(place.path === undefined ? { port: 0, ...place } : place);
+  await once(server, 'listening');
+  const closing = { destroy: () => server.close() };
+  open.add(closing);
+  const address = server.address();
+  return {
+    port: typeof address === 'object' && address !== null ? address.port : 0,
+    async next() {
+      while (queue.length === 0) await once(server, 'queued');
+      return queue.shift() as Peer;
+    },
+    async [Symbol.asyncDispose]() {
+      open.delete(closing);
+      for (const peer of all) peer.socket.destroy();
+      await new Promise(resolve => server.close(resolve));
+    },
+  };
+}
+
+export function digestOf(size: number): string {
+  const hash = createHash('sha256');
+  for (let at = 0; at < size; at += PIECE) hash.update(pattern(at, Math.min(PIECE, size - at)));
+  return hash.digest('hex');
+}

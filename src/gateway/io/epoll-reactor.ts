@@ -1,0 +1,425 @@
+// The fast adapter of the I/O port: an edge-triggered epoll loop over libc. A handle is a file descriptor, a call
+// is a system call. run() keeps its thread until stop(): the control thread's messages come with an eventfd.
+//
+// - A descriptor is registered once, for everything, when waiting for it first makes sense: after the first read that
+//   left nothing, or right after connect(). What arrives before that needs no event.
+// - An event carries the descriptor's generation, so that one for a descriptor that was closed and given out
+//   again is dropped.
+
+import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
+import { wordOfErrno } from './errno-word.ts';
+import {
+  AF_INET6,
+  AF_UNIX,
+  EAFNOSUPPORT,
+  EAGAIN,
+  EFD_CLOEXEC,
+  EFD_NONBLOCK,
+  EINPROGRESS,
+  EINTR,
+  EPOLL_CTL_ADD,
+  EPOLLERR,
+  EPOLLET,
+  EPOLLHUP,
+  EPOLLIN,
+  EPOLLOUT,
+  EPOLLRDHUP,
+  IPPROTO_IPV6,
+  IPPROTO_TCP,
+  IPV6_V6ONLY,
+  type Libc,
+  MSG_NOSIGNAL,
+  SHUT_WR,
+  SO_ERROR,
+  SO_KEEPALIVE,
+  SO_LINGER,
+  SO_REUSEADDR,
+  SO_REUSEPORT,
+  SOCK_CLOEXEC,
+  SOCK_NONBLOCK,
+  SOCK_STREAM,
+  SOL_SOCKET,
+  TCP_KEEPIDLE,
+  TCP_KEEPINTVL,
+  TCP_NODELAY,
+} from './libc.ts';
+import {
+  AGAIN,
+  BROKEN,
+  EXHAUSTED,
+  FAILED,
+  HUNG_UP,
+  READABLE,
+  type Reactor,
+  type ReactorHandlers,
+  type SocketAddress,
+  WRITABLE,
+} from './reactor.ts';
+import { readSockaddr, SOCKADDR_BYTES, type Sockaddr, sockaddrOf } from './sockaddr.ts';
+
+/** The kernel cuts it to net.core.somaxconn. */
+const BACKLOG = 4096;
+/** Events taken from the kernel at a time. */
+const EVENTS = 512;
+/** struct epoll_event is packed on x86-64 only: 12 bytes there, 16 elsewhere. */
+const PACKED_WORDS = 3;
+const ALIGNED_WORDS = 4;
+const EVERYTHING = (EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET) >>> 0;
+/** epoll_wait() takes an int; a day is as good as forever. */
+const FOREVER_MS = 86_400_000;
+
+/** What a descriptor is to this reactor. */
+const NOT_OURS = 0;
+/** Open, and no event is waited for yet. */
+const OPEN = 1;
+const REGISTERED = 2;
+const LISTENING = 3;
+
+export interface EpollOptions {
+  readonly capacity: number;
+  /** Other threads open the same listeners. */
+  readonly share: boolean;
+  readonly libc: Libc;
+  /** `process.arch`: the layout of struct epoll_event depends on it. */
+  readonly arch: string;
+}
+
+export class EpollReactor implements Reactor {
+  readonly capacity: number;
+  /** The descriptor to write eight bytes to after a message was posted: run() wakes up by it. */
+  readonly wakeFd: number;
+  readonly epollFd: number;
+  readonly #libc: Libc;
+  readonly #share: boolean;
+  readonly #generations: Uint32Array;
+  readonly #kinds: Uint8Array;
+  readonly #words: number;
+  readonly #eventBytes: Uint8Array;
+  readonly #events: Uint32Array;
+  readonly #controlBytes: Uint8Array;
+  readonly #control: Uint32Array;
+  readonly #address = Buffer.alloc(SOCKADDR_BYTES);
+  // Arguments that are passed by address, each with a view for libc and one for us.
+  readonly #length = new Int32Array(1);
+  readonly #lengthBytes = new Uint8Array(this.#length.buffer);
+  readonly #error = new Int32Array(1);
+  readonly #errorBytes = new Uint8Array(this.#error.buffer);
+  readonly #option = new Int32Array(1);
+  readonly #optionBytes = new Uint8Array(this.#option.buffer);
+  readonly #keepidle = new Int32Array(1);
+  readonly #wakeBytes = Buffer.alloc(8);
+  readonly #sockaddrs = new WeakMap<SocketAddress, Sockaddr>();
+  /** The descriptor whose peer's address still stands in #address. */
+  #lastAccepted = -1;
+  #handlers: ReactorHandlers | undefined;
+  #port: MessagePort | undefined;
+  #now = 0;
+  #alarmAt = Number.POSITIVE_INFINITY;
+  #turnAsked = false;
+
+  constructor({ capacity, share, libc, arch }: EpollOptions) {
+    this.capacity = capacity;
+    this.#share = share;
+    this.#libc = libc;
+    this.#generations = new Uint32Array(capacity);
+    this.#kinds = new Uint8Array(capacity);
+    this.#words = arch === 'x64' ? PACKED_WORDS : ALIGNED_WORDS;
+    this.#events = new Uint32Array(EVENTS * this.#words);
+    this.#eventBytes = new Uint8Array(this.#events.buffer);
+    this.#control = new Uint32Array(this.#words);
+    this.#controlBytes = new Uint8Array(this.#control.buffer);
+    this.epollFd = must(libc, libc.epoll_create1(EFD_CLOEXEC), 'epoll_create1');
+    this.wakeFd = must(libc, libc.eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), 'eventfd');
+    // Level-triggered: a wake-up that comes while the last one is served is not lost.
+    must(libc, this.#add(this.wakeFd, EPOLLIN), 'epoll_ctl');
+    this.#tick();
+  }
+
+  run(handlers: ReactorHandlers, control: MessagePort): void {
+    this.#handlers = handlers;
+    this.#port = control;
+    this.#receive();
+    while (this.#handlers !== undefined) this.#turn();
+  }
+
+  /** Leaves `wakeFd` and `epollFd` to whoever may still write to the one: a number closed here could be reused. */
+  stop(): void {
+    this.#handlers = undefined;
+    for (let fd = 0; fd < this.capacity; fd++) if (this.#kinds[fd] !== NOT_OURS) this.close(fd);
+    this.#port?.close();
+  }
+
+  now(): number {
+    return this.#now;
+  }
+
+  wakeAt(time: number): void {
+    this.#alarmAt = time;
+  }
+
+  soon(): void {
+    this.#turnAsked = true;
+  }
+
+  listen(address: SocketAddress, opened: (result: number) => void): void {
+    opened(this.#listen(address));
+  }
+
+  listeningPort(listener: number): number {
+    this.#length[0] = SOCKADDR_BYTES;
+    this.#lastAccepted = -1;
+    if (this.#libc.getsockname(listener, this.#address, this.#lengthBytes) < 0) return 0;
+    return readSockaddr(this.#address, scratch, 0);
+  }
+
+  accept(listener: number): number {
+    for (;;) {
+      this.#length[0] = SOCKADDR_BYTES;
+      const fd = this.#libc.accept4(listener, this.#address, this.#lengthBytes, SOCK_NONBLOCK | SOCK_CLOEXEC);
+      if (fd >= 0) {
+        if (fd >= this.capacity) {
+          this.#libc.close(fd);
+          return EXHAUSTED;
+        }
+        this.#lastAccepted = fd;
+        this.#open(fd);
+        return fd;
+      }
+      const errno = this.#libc.errno();
+      if (errno === EAGAIN) return AGAIN;
+      const word = wordOfErrno(errno);
+      if (word === EXHAUSTED) return EXHAUSTED;
+      // accept(2): errors of a connection that is gone already are reported here; the next one may be fine.
+      if (word === BROKEN && errno !== EINTR) return AGAIN;
+    }
+  }
+
+  connect(address: SocketAddress): number {
+    const target = this.#sockaddr(address);
+    if (target === undefined) return BROKEN;
+    const fd = this.#libc.socket(target.family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0) return wordOfErrno(this.#libc.errno());
+    if (fd >= this.capacity) {
+      this.#libc.close(fd);
+      return EXHAUSTED;
+    }
+    if (target.family !== AF_UNIX) this.#tune(fd);
+    if (this.#libc.connect(fd, target.bytes, target.bytes.length) < 0) {
+      const errno = this.#libc.errno();
+      if (errno !== EINPROGRESS && errno !== EINTR) {
+        this.#libc.close(fd);
+        return errno === EAGAIN ? EXHAUSTED : wordOfErrno(errno);
+      }
+    }
+    this.#open(fd);
+    if (this.#register(fd)) return fd;
+    this.close(fd);
+    return EXHAUSTED;
+  }
+
+  failure(handle: number): number {
+    this.#length[0] = 4;
+    const failed =
+      this.#libc.getsockopt(handle, SOL_SOCKET, SO_ERROR, this.#errorBytes, this.#lengthBytes) < 0;
+    return failed ? BROKEN : wordOfErrno(this.#error[0]);
+  }
+
+  peerAddress(handle: number, into: Uint8Array, at: number): number {
+    if (handle !== this.#lastAccepted) {
+      this.#length[0] = SOCKADDR_BYTES;
+      this.#lastAccepted = -1;
+      if (this.#libc.getpeername(handle, this.#address, this.#lengthBytes) < 0) return -1;
+    }
+    return readSockaddr(this.#address, into, at);
+  }
+
+  localAddress(handle: number, into: Uint8Array, at: number): number {
+    this.#length[0] = SOCKADDR_BYTES;
+    this.#lastAccepted = -1;
+    if (this.#libc.getsockname(handle, this.#address, this.#lengthBytes) < 0) return -1;
+    return readSockaddr(this.#address, into, at);
+  }
+
+  keepalive(ms: number): void {
+    this.#keepidle[0] = Math.ceil(ms / 1000);
+    // Accepted connections inherit from their listener.
+    for (let fd = 0; fd < this.capacity; fd++) if (this.#kinds[fd] === LISTENING) this.#setKeepalive(fd);
+  }
+
+  read(handle: number, into: Uint8Array, from: number, to: number): number {
+    const count = this.#libc.recv(handle, from === 0 ? into : into.subarray(from), to - from, 0);
+    if (count === to - from || count === 0) return count;
+    if (count < 0) {
+      const errno = this.#libc.errno();
+      if (errno === EINTR) return this.read(handle, into, from, to);
+      if (errno !== EAGAIN) return wordOfErrno(errno);
+    }
+    // From here on an event is waited for. Registering reports what arrived in between.
+    if (this.#kinds[handle] === OPEN && !this.#register(handle)) return EXHAUSTED;
+    return count < 0 ? AGAIN : count;
+  }
+
+  write(handle: number, bytes: Uint8Array, from: number, to: number): number {
+    const count = this.#libc.send(handle, from === 0 ? bytes : bytes.subarray(from), to - from, MSG_NOSIGNAL);
+    if (count === to - from) return count;
+    if (count < 0) {
+      const errno = this.#libc.errno();
+      if (errno === EINTR) return this.write(handle, bytes, from, to);
+      if (errno !== EAGAIN) return wordOfErrno(errno);
+    }
+    if (this.#kinds[handle] === OPEN && !this.#register(handle)) return EXHAUSTED;
+    return count < 0 ? AGAIN : count;
+  }
+
+  shutdown(handle: number): void {
+    this.#libc.shutdown(handle, SHUT_WR);
+  }
+
+  reset(handle: number): void {
+    this.#libc.setsockopt(handle, SOL_SOCKET, SO_LINGER, noLinger, noLinger.length);
+    this.close(handle);
+  }
+
+  /** Closing takes the descriptor out of the epoll set; events that were already fetched find another generation. */
+  close(handle: number): void {
+    if (this.#kinds[handle] === NOT_OURS) return;
+    this.#kinds[handle] = NOT_OURS;
+    this.#generations[handle]++;
+    if (handle === this.#lastAccepted) this.#lastAccepted = -1;
+    this.#libc.close(handle);
+  }
+
+  #turn(): void {
+    const count = this.#libc.epoll_wait(this.epollFd, this.#eventBytes, EVENTS, this.#timeout());
+    this.#tick();
+    const events = this.#events;
+    const words = this.#words;
+    for (let at = 0; at < count * words; at += words) {
+      const fd = events[at + words - 2];
+      if (fd === this.wakeFd) {
+        this.#receive();
+      } else if (this.#generations[fd] === events[at + words - 1]) {
+        this.#handlers?.event(fd, readinessOf(events[at]));
+      }
+    }
+    if (!this.#turnAsked && this.#now < this.#alarmAt) return;
+    this.#turnAsked = false;
+    this.#alarmAt = Number.POSITIVE_INFINITY;
+    this.#handlers?.turn();
+  }
+
+  #timeout(): number {
+    if (this.#turnAsked) return 0;
+    const wait = this.#alarmAt - this.#now;
+    return wait > FOREVER_MS ? -1 : Math.max(0, Math.ceil(wait));
+  }
+
+  #tick(): void {
+    this.#now = performance.timeOrigin + performance.now();
+  }
+
+  #receive(): void {
+    this.#libc.read(this.wakeFd, this.#wakeBytes, this.#wakeBytes.length);
+    const port = this.#port;
+    while (port !== undefined && this.#handlers !== undefined) {
+      const received = receiveMessageOnPort(port);
+      if (received === undefined) return;
+      this.#handlers.message(received.message);
+    }
+  }
+
+  #listen(address: SocketAddress): number {
+    const place = this.#sockaddr(address);
+    if (place === undefined) return BROKEN;
+    const libc = this.#libc;
+    const fd = libc.socket(place.family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0 || fd >= this.capacity) {
+      const errno = libc.errno();
+      if (fd >= 0) libc.close(fd);
+      // A machine without IPv6: dual-stack is IPv4 there.
+      if (fd < 0 && errno === EAFNOSUPPORT && address.dualStack) {
+        return this.#listen({ address: ANY_IPV4, port: address.port });
+      }
+      return fd < 0 ? wordOfErrno(errno) : EXHAUSTED;
+    }
+    if (place.family !== AF_UNIX) {
+      this.#set(fd, SOL_SOCKET, SO_REUSEADDR, 1);
+      if (this.#share) this.#set(fd, SOL_SOCKET, SO_REUSEPORT, 1);
+      if (place.family === AF_INET6) this.#set(fd, IPPROTO_IPV6, IPV6_V6ONLY, address.dualStack ? 0 : 1);
+      this.#tune(fd);
+    }
+    const failed = libc.bind(fd, place.bytes, place.bytes.length) < 0 || libc.listen(fd, BACKLOG) < 0;
+    const word = failed ? wordOfErrno(libc.errno()) : 0;
+    this.#open(fd);
+    if (failed || !this.#register(fd)) {
+      this.close(fd);
+      return failed ? word : EXHAUSTED;
+    }
+    this.#kinds[fd] = LISTENING;
+    return fd;
+  }
+
+  #sockaddr(address: SocketAddress): Sockaddr | undefined {
+    let known = this.#sockaddrs.get(address);
+    if (known === undefined) {
+      known = sockaddrOf(address);
+      if (known !== undefined) this.#sockaddrs.set(address, known);
+    }
+    return known;
+  }
+
+  #open(fd: number): void {
+    this.#kinds[fd] = OPEN;
+  }
+
+  #register(fd: number): boolean {
+    if (this.#add(fd, EVERYTHING) < 0) return false;
+    this.#kinds[fd] = REGISTERED;
+    return true;
+  }
+
+  #add(fd: number, events: number): number {
+    this.#control[0] = events;
+    this.#control[this.#words - 2] = fd;
+    this.#control[this.#words - 1] = this.#generations[fd];
+    return this.#libc.epoll_ctl(this.epollFd, EPOLL_CTL_ADD, fd, this.#controlBytes);
+  }
+
+  #tune(fd: number): void {
+    this.#set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+    if (this.#keepidle[0] > 0) this.#setKeepalive(fd);
+  }
+
+  #setKeepalive(fd: number): void {
+    const seconds = this.#keepidle[0];
+    this.#set(fd, SOL_SOCKET, SO_KEEPALIVE, seconds > 0 ? 1 : 0);
+    if (seconds === 0) return;
+    this.#set(fd, IPPROTO_TCP, TCP_KEEPIDLE, seconds);
+    this.#set(fd, IPPROTO_TCP, TCP_KEEPINTVL, seconds);
+  }
+
+  #set(fd: number, level: number, name: number, value: number): void {
+    this.#option[0] = value;
+    this.#libc.setsockopt(fd, level, name, this.#optionBytes, 4);
+  }
+}
+
+const ANY_IPV4 = new Uint8Array([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 0, 0, 0, 0]);
+const scratch = new Uint8Array(16);
+/** struct linger { on, 0 seconds }: close() sends RST. */
+const noLinger = Buffer.from(new Int32Array([1, 0]).buffer);
+
+function readinessOf(events: number): number {
+  let readiness = 0;
+  if ((events & EPOLLIN) !== 0) readiness |= READABLE;
+  if ((events & EPOLLOUT) !== 0) readiness |= WRITABLE;
+  if ((events & EPOLLRDHUP) !== 0) readiness |= READABLE | HUNG_UP;
+  if ((events & EPOLLHUP) !== 0) readiness |= READABLE | HUNG_UP;
+  if ((events & EPOLLERR) !== 0) readiness |= READABLE | FAILED;
+  return readiness;
+}
+
+function must(libc: Libc, result: number, name: string): number {
+  if (result < 0) throw new Error(`${name} failed with errno ${libc.errno()}`);
+  return result;
+}

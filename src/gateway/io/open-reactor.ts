@@ -1,0 +1,44 @@
+// Which adapter of the I/O port a worker uses, and whether the fast one can be had here.
+
+import type { NetReactor } from './net-reactor.ts';
+import type { Reactor } from './reactor.ts';
+
+export type EngineName = 'epoll' | 'net';
+
+export interface ReactorOptions {
+  readonly capacity: number;
+  readonly share: boolean;
+  readonly arch: string;
+}
+
+/** The adapters are imported only where they are used: the epoll one needs libc and koffi. */
+export async function openReactor(engine: EngineName, options: ReactorOptions): Promise<OpenedReactor> {
+  if (engine === 'net') {
+    const adapter = await import('./net-reactor.ts');
+    const io: NetReactor = new adapter.NetReactor(options);
+    return { io };
+  }
+  const [adapter, { loadLibc }] = await Promise.all([import('./epoll-reactor.ts'), import('./libc.ts')]);
+  const io = new adapter.EpollReactor({ ...options, libc: loadLibc() });
+  return { io, wakeFd: io.wakeFd, epollFd: io.epollFd };
+}
+
+export interface OpenedReactor {
+  readonly io: Reactor;
+  /** Where a reactor keeps its thread busy: write eight bytes here after posting it a message. */
+  readonly wakeFd?: number;
+  readonly epollFd?: number;
+}
+
+/** Why the epoll adapter cannot be used here, or undefined. */
+export async function whyNoEpoll(platform: string, arch: string): Promise<string | undefined> {
+  if (platform !== 'linux') return `it needs Linux, and this is ${platform}`;
+  if (arch !== 'x64' && arch !== 'arm64') return `it knows x64 and arm64, and this is ${arch}`;
+  try {
+    const [{ loadLibc }, { selfTest }] = await Promise.all([import('./libc.ts'), import('./self-test.ts')]);
+    const fault = selfTest(loadLibc(), arch);
+    return fault === undefined ? undefined : `its self-test failed: ${fault}`;
+  } catch (error) {
+    return `libc cannot be called: ${error instanceof Error ? error.message : String(error)}`;
+  }
+}

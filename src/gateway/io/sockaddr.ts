@@ -1,0 +1,65 @@
+// struct sockaddr, as the kernel wants and gives it, from and to the 16-byte addresses used everywhere else.
+
+import { isIpv4 } from '../../wire/ip-address.ts';
+import { AF_INET, AF_INET6, AF_UNIX } from './libc.ts';
+import type { SocketAddress } from './reactor.ts';
+
+/** Enough for sockaddr_un, the largest of the three. */
+export const SOCKADDR_BYTES = 112;
+
+const IN_BYTES = 16;
+const IN6_BYTES = 28;
+/** sun_path has 108 bytes with the final NUL. */
+const MAX_PATH = 107;
+
+export interface Sockaddr {
+  readonly family: number;
+  readonly bytes: Uint8Array;
+}
+
+/** undefined for a path that is too long. An IPv4 address becomes sockaddr_in unless a dual-stack socket wants it. */
+export function sockaddrOf(address: SocketAddress): Sockaddr | undefined {
+  if (address.path !== undefined) return unixAddress(address.path);
+  const at = address.address;
+  if (isIpv4(at, 0)) {
+    const bytes = Buffer.alloc(IN_BYTES);
+    bytes.writeUInt16LE(AF_INET, 0);
+    bytes.writeUInt16BE(address.port, 2);
+    bytes.set(at.subarray(12), 4);
+    return { family: AF_INET, bytes };
+  }
+  const bytes = Buffer.alloc(IN6_BYTES);
+  bytes.writeUInt16LE(AF_INET6, 0);
+  bytes.writeUInt16BE(address.port, 2);
+  bytes.set(at, 8);
+  return { family: AF_INET6, bytes };
+}
+
+function unixAddress(path: string): Sockaddr | undefined {
+  const name = Buffer.from(path);
+  if (name.length > MAX_PATH) return undefined;
+  const bytes = Buffer.alloc(2 + name.length + 1);
+  bytes.writeUInt16LE(AF_UNIX, 0);
+  bytes.set(name, 2);
+  return { family: AF_UNIX, bytes };
+}
+
+/** Writes the 16 address bytes and answers the port; for a unix socket the unspecified address and port 0. */
+export function readSockaddr(bytes: Uint8Array, into: Uint8Array, at: number): number {
+  const family = bytes[0] | (bytes[1] << 8);
+  if (family === AF_INET) {
+    into.fill(0, at, at + 10);
+    into[at + 10] = 255;
+    into[at + 11] = 255;
+    into[at + 12] = bytes[4];
+    into[at + 13] = bytes[5];
+    into[at + 14] = bytes[6];
+    into[at + 15] = bytes[7];
+  } else if (family === AF_INET6) {
+    for (let i = 0; i < 16; i++) into[at + i] = bytes[8 + i];
+  } else {
+    into.fill(0, at, at + 16);
+    return 0;
+  }
+  return (bytes[2] << 8) | bytes[3];
+}

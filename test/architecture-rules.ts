@@ -1,0 +1,128 @@
+// The rules of the tree as a function of its sources: who may import whom, who touches the process, how files are
+// named (ARCHITECTURE.md). architecture.test.ts holds the repository to them.
+
+import { posix } from 'node:path';
+import { blankLiterals } from './blank-literals.ts';
+
+/** What a folder of src may import of ours, itself aside. Folders that are not named may import any. */
+const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
+  wire: [],
+  cluster: [],
+  plan: ['cluster'],
+};
+/** What a folder must not reach, not even through others. */
+const NEVER_REACHES: Readonly<Record<string, readonly string[]>> = { gateway: ['kube'] };
+/** Who talks to the process: arguments, environment, signals, exit codes. Everyone else is told. */
+const PROCESS_FOLDERS = ['cli', 'main.ts'];
+
+const IMPORT =
+  /\b(?:from|import)\s*\(?\s*(['"])([^'"\n]+)\1|\bnew\s+URL\(\s*(['"])(\.[^'"\n]+)\3\s*,\s*import\.meta\.url/g;
+const PROCESS = /(?<![\w$.#])process\s*(?:\.(?!\.)|\?\.|\[)|\bglobalThis\.process\b/;
+const DEFAULT_EXPORT = /\bexport\s+default\b|\bas\s+default\b/;
+
+const KEBAB_CASE = /^[a-z0-9]+(?:-[a-z0-9]+)*(?:\.[a-z0-9-]+)*\.(?:ts|mjs)$/;
+const VAGUE = new Set(['util', 'utils', 'helper', 'helpers', 'misc', 'manager', 'common']);
+/** The one place where Node wants a default export: a test reporter. */
+const DEFAULT_EXPORT_ALLOWED = new Set(['scripts/test-events.ts']);
+
+/** What breaks a rule, as `path: sentence`. Takes sources by their path from the root. */
+export function architectureOffences(sources: ReadonlyMap<string, string>): string[] {
+  const offences: string[] = [];
+  const imports = new Map<string, string[]>();
+  for (const [path, source] of sources) {
+    const { code, withStrings } = blankLiterals(source);
+    const own = importsOf(path, withStrings);
+    imports.set(path, own);
+    const told = [
+      ...nameOffences(path),
+      ...importOffences(path, own),
+      ...codeOffences(path, code, withStrings),
+    ];
+    offences.push(...told.map(sentence => `${path}: ${sentence}`));
+  }
+  offences.push(...reachOffences(imports));
+  return offences;
+}
+
+function nameOffences(path: string): string[] {
+  const offences: string[] = [];
+  if (!KEBAB_CASE.test(posix.basename(path))) offences.push('its name is not in kebab case');
+  const vague = path.split(/[/.-]/).find(word => VAGUE.has(word));
+  if (vague !== undefined) offences.push(`'${vague}' says nothing: name it for what it does`);
+  return offences;
+}
+
+function importOffences(path: string, imports: readonly string[]): string[] {
+  if (!path.startsWith('src/')) return [];
+  const folder = folderOf(path);
+  const outside = isTest(path)
+    ? []
+    : imports
+        .filter(target => !target.startsWith('src/'))
+        .map(target => `imports '${target}', which is not of the program`);
+  const allowed = MAY_IMPORT[folder];
+  if (allowed === undefined) return outside;
+  const foreign = imports.filter(
+    target => target.startsWith('src/') && folderOf(target) !== folder && !allowed.includes(folderOf(target)),
+  );
+  const rule = allowed.length === 0 ? 'nothing of ours' : `only ${allowed.join(', ')}`;
+  return [...outside, ...foreign.map(target => `imports '${target}', but ${folder} imports ${rule}`)];
+}
+
+function codeOffences(path: string, code: string, withStrings: string): string[] {
+  const offences: string[] = [];
+  if (DEFAULT_EXPORT.test(code) && !DEFAULT_EXPORT_ALLOWED.has(path)) offences.push('has a default export');
+  if (!path.startsWith('src/') || isTest(path) || PROCESS_FOLDERS.includes(folderOf(path))) return offences;
+  const specifiers = [...withStrings.matchAll(IMPORT)].map(match => match[2]);
+  if (PROCESS.test(code) || specifiers.includes('node:process') || specifiers.includes('process')) {
+    offences.push('touches process, which is for cli and main.ts');
+  }
+  return offences;
+}
+
+function reachOffences(imports: ReadonlyMap<string, readonly string[]>): string[] {
+  return [...imports.keys()].flatMap(path => {
+    const forbidden = path.startsWith('src/') ? (NEVER_REACHES[folderOf(path)] ?? []) : [];
+    const way = forbidden.length === 0 ? undefined : wayTo(path, forbidden, imports);
+    return way === undefined
+      ? []
+      : [`${path}: reaches ${folderOf(way.at(-1) as string)} by ${way.join(' > ')}`];
+  });
+}
+
+/** The shortest chain of imports from a file into one of the folders. */
+function wayTo(
+  from: string,
+  folders: readonly string[],
+  imports: ReadonlyMap<string, readonly string[]>,
+): string[] | undefined {
+  const seen = new Set([from]);
+  const ways = [[from]];
+  for (const way of ways) {
+    for (const target of imports.get(way.at(-1) as string) ?? []) {
+      if (seen.has(target)) continue;
+      seen.add(target);
+      ways.push([...way, target]);
+      if (target.startsWith('src/') && folders.includes(folderOf(target))) return ways.at(-1);
+    }
+  }
+  return undefined;
+}
+
+/** Our own files that a file imports, also for their types, or starts as a worker; by their paths from the root. */
+function importsOf(path: string, withStrings: string): string[] {
+  return [...withStrings.matchAll(IMPORT)]
+    .map(match => match[2] ?? match[4])
+    .filter(specifier => specifier?.startsWith('.') && /\.(?:ts|mjs)$/.test(specifier))
+    .map(specifier => posix.join(posix.dirname(path), specifier as string));
+}
+
+/** `src/gateway/io/x.ts` → `gateway`; `src/main.ts` → `main.ts`. */
+function folderOf(path: string): string {
+  return path.split('/')[1] as string;
+}
+
+/** Tests and what serves them alone: `x.test.ts`, `x.samples.ts`, `x.test-worker.ts`, contract suites. */
+function isTest(path: string): boolean {
+  return /\.(?:test|samples|test-worker|contract)\.ts$/.test(path) || path.includes('/contract/');
+}

@@ -1,0 +1,97 @@
+import assert from 'node:assert/strict';
+import { globSync, readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { test } from 'node:test';
+import { architectureOffences } from './architecture-rules.ts';
+import { blankLiterals } from './blank-literals.ts';
+
+const ROOT = resolve(import.meta.dirname, '..');
+
+test('the repository keeps to its architecture', () => {
+  const paths = globSync('{src,test,testbed,scripts,bench}/**/*.{ts,mjs}', { cwd: ROOT });
+  assert.ok(paths.length > 50, `only ${paths.length} files were looked at`);
+  const sources = new Map(paths.map(path => [path, readFileSync(resolve(ROOT, path), 'utf8')]));
+  assert.deepEqual(architectureOffences(sources), []);
+});
+
+const CLEAN = {
+  'src/main.ts': "import { run } from './cli/run.ts';\nrun(process.argv);",
+  'src/cli/run.ts': "import process from 'node:process';\nimport '../gateway/gateway.ts';\nprocess.exit(0);",
+  'src/gateway/gateway.ts':
+    "import type { Cluster } from '../cluster/cluster.ts';\nnew Worker(new URL('./worker.ts', import.meta.url));",
+  'src/gateway/worker.ts': "import { parse } from '../wire/hello.ts';",
+  'src/gateway/gateway.test.ts':
+    "import { startHaproxy } from '../../testbed/start-haproxy.ts';\nprocess.pid;",
+  'src/plan/plan.ts': "import { x } from '../cluster/cluster.ts';\nimport { y } from './claims.ts';",
+  'src/cluster/cluster.ts':
+    '// process.exit() stands in a comment\nexport const process1 = { process: 1 }.process;',
+  'src/wire/hello.ts': "import { isIP } from 'node:net';\nconst text = 'process.exit';",
+  'scripts/test-events.ts': 'export default 1;',
+};
+
+test('architectureOffences() finds nothing in a clean tree', () => {
+  assert.deepEqual(architectureOffences(new Map(Object.entries(CLEAN))), []);
+});
+
+const OFFENDING: readonly [path: string, source: string, offence: RegExp][] = [
+  [
+    'src/wire/a.ts',
+    "import { x } from '../cluster/x.ts';",
+    /^src\/wire\/a\.ts: imports 'src\/cluster\/x\.ts', but wire imports nothing of ours$/,
+  ],
+  ['src/wire/a.ts', "import type { X } from '../gateway/x.ts';", /imports nothing of ours$/],
+  ['src/wire/a.ts', "export * from '../gateway/x.ts';", /imports nothing of ours$/],
+  ['src/wire/a.ts', "const x = await import('../gateway/x.ts');", /imports nothing of ours$/],
+  ['src/wire/a.test.ts', "import { x } from '../gateway/x.ts';", /imports nothing of ours$/],
+  ['src/cluster/a.ts', "import '../wire/x.ts';", /but cluster imports nothing of ours$/],
+  ['src/plan/a.ts', "import {\n  x,\n  y,\n} from '../gateway/x.ts';", /but plan imports only cluster$/],
+  [
+    'src/gateway/a.ts',
+    "import { x } from '../kube/x.ts';",
+    /^src\/gateway\/a\.ts: reaches kube by src\/gateway\/a\.ts > src\/kube\/x\.ts$/,
+  ],
+  [
+    'src/gateway/a.ts',
+    "import { run } from '../admin/b.ts';",
+    /reaches kube by src\/gateway\/a\.ts > src\/admin\/b\.ts > src\/kube\/c\.ts$/,
+  ],
+  [
+    'src/gateway/a.ts',
+    "import { x } from '../../testbed/x.ts';",
+    /imports 'testbed\/x\.ts', which is not of the program$/,
+  ],
+  ['src/gateway/a.ts', 'const pid = process.pid;', /touches process/],
+  ['src/gateway/a.ts', "const path = process['env'].PATH;", /touches process/],
+  ['src/gateway/a.ts', 'globalThis.process.exit(1);', /touches process/],
+  ['src/gateway/a.ts', 'const text = `${process.pid}`;', /touches process/],
+  ['src/gateway/a.ts', 'const slash = /[/\'"`]/; process.exit(1); // `', /touches process/],
+  ['src/gateway/a.ts', "import { pid } from 'node:process';", /touches process/],
+  ['src/gateway/a.ts', 'export default function a() {}', /has a default export$/],
+  ['src/gateway/a.ts', 'export { a as default };', /has a default export$/],
+  ['src/gateway/rowTable.ts', '', /is not in kebab case$/],
+  ['src/gateway/RowTable.test.ts', '', /is not in kebab case$/],
+  ['src/gateway/socket-utils.ts', '', /'utils' says nothing/],
+  ['src/common/x.ts', '', /'common' says nothing/],
+];
+
+for (const [path, source, offence] of OFFENDING) {
+  test(`architectureOffences() sees ${path}: ${source || 'its name'}`, () => {
+    const through = { 'src/admin/b.ts': "import '../kube/c.ts';", 'src/kube/c.ts': '' };
+    const offences = architectureOffences(new Map(Object.entries({ ...CLEAN, ...through, [path]: source })));
+    assert.equal(offences.length, 1, offences.join('\n'));
+    assert.match(offences[0] as string, offence);
+  });
+}
+
+test('blankLiterals() blanks comments, strings, templates and regular expressions, and nothing else', () => {
+  const cases: [string, string][] = [
+    ['a // b', 'a     '],
+    ['a /* b\nc */ d', 'a     \n     d'],
+    ["'it\\'s' + x", '        + x'.padStart(11)],
+    ['`a ${b + `c ${d}` + {e: 1}.e} f` + g', '     b +      d   + {e: 1}.e     + g'],
+    ['x / y / z', 'x / y / z'],
+    ['x = /[/]"/.test(y)', 'x =       .test(y)'],
+    ['return /a/', 'return    '],
+  ];
+  for (const [source, code] of cases) assert.equal(blankLiterals(source).code, code);
+});

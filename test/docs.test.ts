@@ -1,0 +1,170 @@
+// The documents agree with the code and with each other: links lead somewhere, files to copy are sound, and what is a
+// closed set in the code is the same set on paper.
+
+import assert from 'node:assert/strict';
+import { existsSync, globSync, readFileSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import { test } from 'node:test';
+import { engines } from '../src/config/config.ts';
+import { notThereYet } from '../src/config/not-there-yet.ts';
+import { formatMistake, readConfig } from '../src/config/read-config.ts';
+import { closeReasons } from '../src/gateway/close-reason.ts';
+
+const ROOT = resolve(import.meta.dirname, '..');
+const documents = globSync(['*.md', 'docs/**/*.md'], { cwd: ROOT }).toSorted();
+
+test('README.md and docs/ are what is looked at', () => {
+  for (const path of ['README.md', 'docs/configuration.md', 'docs/close-reasons.md', 'docs/operations.md'])
+    assert.ok(documents.includes(path), path);
+});
+
+for (const path of documents) {
+  test(`${path}: its links lead somewhere`, () => {
+    const broken = linksOf(read(path)).filter(link => !leadsSomewhere(path, link));
+    assert.deepEqual(broken, []);
+  });
+
+  const files = configsOf(read(path));
+  if (files.length === 0) continue;
+  test(`${path}: its files for causeway are served`, () => {
+    for (const text of files) {
+      const result = readConfig(text, path);
+      const mistakes = result.ok ? notThereYet(result.config).refused : result.mistakes;
+      const told = mistakes.map(one => (typeof one === 'string' ? one : formatMistake(path, one)));
+      assert.deepEqual(told, [], text);
+    }
+  });
+}
+
+test('README.md and docs/configuration.md have files to copy', () => {
+  assert.ok(configsOf(read('README.md')).length >= 3);
+  assert.ok(configsOf(read('docs/configuration.md')).length >= 3);
+});
+
+test('docs/close-reasons.md has a row for each close reason, and no other', () => {
+  const rows = [...read('docs/close-reasons.md').matchAll(/^\| `([a-z-]+)` \|/gm)].map(match => match[1]);
+  assert.deepEqual(rows.toSorted(), closeReasons.toSorted());
+});
+
+test('the metrics in the documents are those that the admin side has', () => {
+  const source = read('src/admin/metrics.ts');
+  const known = [...source.matchAll(/\bfamily\(\s*'(causeway_\w+)'/g)].map(match => match[1]);
+  assert.ok(known.length > 10, `only ${known.length} metrics were found`);
+  const named = (path: string) =>
+    [...read(path).matchAll(/\bcauseway_[a-z_]*[a-z]/g)].map(([name]) =>
+      name.replace(/_seconds_(bucket|sum|count)$/, '_seconds'),
+    );
+  for (const path of documents)
+    assert.deepEqual(
+      named(path).filter(name => !known.includes(name)),
+      [],
+      path,
+    );
+  const table = new Set(named('docs/operations.md'));
+  assert.deepEqual(
+    known.filter(name => !table.has(name)),
+    [],
+  );
+});
+
+test('docs/configuration.md names what is accepted and not there yet', () => {
+  const { refused, ignored } = notThereYet(everything());
+  const [, section] = read('docs/configuration.md').split(/^### Accepted, not there yet$/m);
+  const [refuses, serves] = [...(section?.matchAll(/^- ([^:]*): (.*)$/gm) ?? [])].map(match =>
+    codesOf(match[2]),
+  );
+  assert.deepEqual(refuses?.toSorted(), [...keysOf(refused), ...refusedEngines()].toSorted());
+  assert.deepEqual(serves?.toSorted(), keysOf(ignored).toSorted());
+});
+
+test('docs/dependencies.md has a row for each dependency, and no other', () => {
+  const { dependencies, devDependencies } = JSON.parse(read('package.json')) as Record<
+    'dependencies' | 'devDependencies',
+    Record<string, string>
+  >;
+  const [tables] = read('docs/dependencies.md').split(/^## Versions$/m);
+  const rows = [...tables.matchAll(/^\| (`.*`) \|/gm)].flatMap(match => codesOf(match[1]));
+  assert.deepEqual(rows.toSorted(), Object.keys({ ...dependencies, ...devDependencies }).toSorted());
+});
+
+function read(path: string): string {
+  return readFileSync(resolve(ROOT, path), 'utf8');
+}
+
+/** Links and images, those in code left out. */
+function linksOf(markdown: string): string[] {
+  const text = markdown.replace(/^```.*?^```$/gms, '').replace(/`[^`\n]*`/g, '');
+  return [...text.matchAll(/\]\(([^)\s]+)\)/g)].map(match => match[1]).filter(link => !/^https?:/.test(link));
+}
+
+function leadsSomewhere(from: string, link: string): boolean {
+  const [path, fragment] = link.split('#', 2);
+  const target = path === '' ? resolve(ROOT, from) : resolve(ROOT, dirname(from), path);
+  if (!target.startsWith(`${ROOT}/`) || !existsSync(target)) return false;
+  return fragment === undefined || anchorsOf(readFileSync(target, 'utf8')).includes(fragment);
+}
+
+/** As GitHub makes them of headings. */
+function anchorsOf(markdown: string): string[] {
+  const text = markdown.replace(/^```.*?^```$/gms, '');
+  return [...text.matchAll(/^#+ (.*)$/gm)].map(([, heading]) =>
+    heading
+      .toLowerCase()
+      .replace(/[^\p{L}\p{N} _-]/gu, '')
+      .replaceAll(' ', '-'),
+  );
+}
+
+/** Whole files: yaml blocks that say where to listen, and what the shell blocks write to *.yaml, after each write. */
+function configsOf(markdown: string): string[] {
+  const configs: string[] = [];
+  const written = new Map<string, string>();
+  for (const [, language, block] of markdown.matchAll(/^```(\w+)\n(.*?)^```$/gms)) {
+    if (language === 'yaml' && /^listen:/m.test(block)) configs.push(block);
+    if (language !== 'sh') continue;
+    for (const [, how, path, text] of block.matchAll(/^cat (>>?) (\S+\.yaml) <<'EOF'\n(.*?)^EOF$/gms)) {
+      written.set(path, how === '>' ? text : `${written.get(path) ?? ''}${text}`);
+      configs.push(written.get(path) ?? '');
+    }
+  }
+  return configs;
+}
+
+/** A sound file that asks for everything that this version may not have. */
+function everything(): Parameters<typeof notThereYet>[0] {
+  const result = readConfig(
+    `listen: [":6443"]
+admin: { tls: { certFile: a, keyFile: b } }
+identity: { secretFile: a }
+tunnel: { hosts: [tunnel.example.com], certificates: [{ certFile: a, keyFile: b }] }
+clusters:
+  - name: a
+    api: { hosts: [a.example.com], backends: [], health: { check: tcp } }
+    apps: { hosts: [b.example.com], http: [] }
+stateDir: a
+sources: [{ directory: { path: a } }]
+outputs: [{ transportServer: {} }]
+lease: { name: a, namespace: b }
+statusAnnotation: true`,
+    'everything.yaml',
+  );
+  assert.ok(result.ok, JSON.stringify(result));
+  return result.config;
+}
+
+function refusedEngines(): string[] {
+  const config = everything();
+  const usual = notThereYet(config).refused.length;
+  return engines
+    .filter(engine => notThereYet({ ...config, engine }).refused.length > usual)
+    .map(engine => `engine: ${engine}`);
+}
+
+/** `TLS for the admin side (admin.tls)` → `admin.tls`. */
+function keysOf(phrases: readonly string[]): string[] {
+  return phrases.map(phrase => /\(([\w.]+)\)/.exec(phrase)?.[1] ?? phrase);
+}
+
+function codesOf(markdown: string): string[] {
+  return [...markdown.matchAll(/`([^`]+)`/g)].map(match => match[1]);
+}
