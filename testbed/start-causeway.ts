@@ -94,8 +94,9 @@ export async function startCauseway({ config, args = [] }: CausewayOptions): Pro
       return (await (await fetch(`${admin}/api/v1/status`)).json()) as Record<string, unknown>;
     },
     async [Symbol.asyncDispose]() {
-      // The drain of open tunnels is not what most tests are about: the second signal ends them.
-      program.signal('SIGTERM');
+      // The drain of open tunnels is not what most tests are about: the second signal ends them. It is another one,
+      // since the kernel makes one of two alike that are pending.
+      program.signal('SIGINT');
       await program.stop();
       await dir[Symbol.asyncDispose]();
     },

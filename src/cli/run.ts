@@ -5,7 +5,7 @@ import { type Config, engines } from '../config/config.ts';
 import { ConfigError } from '../controller/config-error.ts';
 import { Controller } from '../controller/controller.ts';
 import { loadConfig, type Overrides } from '../controller/load-config.ts';
-import { ListenError } from '../gateway/gateway.ts';
+import { ListenError } from '../gateway/listen-error.ts';
 import { type Command, parse, requireFile, UsageError } from './command.ts';
 import { type Log, openLog } from './log.ts';
 import { openFileLimit } from './open-file-limit.ts';

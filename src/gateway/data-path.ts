@@ -3,6 +3,7 @@
 // readiness, or ends the connection with a reason. This file hands events to the stage that a row is in.
 
 import { acceptAll } from './accept.ts';
+import type { Counts } from './account.ts';
 import { clientWhileDialing, dialEvent, dialTimer } from './dial.ts';
 import { cutAll } from './end.ts';
 import { HoldPool } from './hold-pool.ts';
@@ -12,8 +13,7 @@ import { lingerEvent, lingerTimer } from './linger.ts';
 import type { TableListener } from './listener-table.ts';
 import type { RecordWriter } from './record-ring.ts';
 import { CONNECTING, DIALING, HUNG, IDENTIFYING, LINGERING, LISTENER, QUEUED, Rows, TUNNEL } from './rows.ts';
-import { type BucketPages, BYTES_IN_AT, type RouteCounters, type SharedSlots } from './shared-memory.ts';
-import type { SourceCounts } from './source-counts.ts';
+import { type BucketPages, BYTES_IN_AT } from './shared-memory.ts';
 import { Table, type TableRoute } from './table.ts';
 import { TimingWheel } from './timing-wheel.ts';
 import { continueTunnel, tunnelEvent, tunnelTimer } from './tunnel.ts';
@@ -32,15 +32,9 @@ export interface Settings {
   readonly log: 'all' | 'refused' | 'none';
 }
 
-/** Memory that all workers and the control thread see. */
-export interface Shared {
-  /** This worker's own, as are the counters. */
+/** Memory that the control thread sees as well. */
+export interface Shared extends Counts {
   readonly rows: Rows;
-  readonly counters: RouteCounters;
-  readonly clusters: SharedSlots;
-  readonly backends: SharedSlots;
-  readonly totals: Int32Array;
-  readonly sources: SourceCounts;
   readonly buckets: BucketPages;
   readonly records: RecordWriter;
 }

@@ -1,9 +1,10 @@
 // After a table change: connections whose cluster or route is gone, or whose client is no longer allowed, end.
 // All others go on as they are, whatever else changed.
 
+import { isClient } from './account.ts';
 import { isAllowed } from './admit.ts';
 import type { DataPath } from './data-path.ts';
-import { endWithReset, isClient } from './end.ts';
+import { endWithReset } from './end.ts';
 import { CLIENT } from './rows.ts';
 
 /** `changed` holds the slots of clusters that were put anew. */
@@ -11,7 +12,7 @@ export function revoke(path: DataPath, anyRemoved: boolean, changed: ReadonlySet
   const { rows, table } = path;
   if (!anyRemoved && changed.size === 0) return;
   for (let handle = 0; handle < rows.capacity; handle++) {
-    if (rows.slot[handle] === 0 || !isClient(path, handle)) continue;
+    if (rows.slot[handle] === 0 || !isClient(rows, handle)) continue;
     const route = table.route(rows.slot[handle]);
     if (route === undefined) {
       endWithReset(path, handle, 'revoked');

@@ -6,6 +6,8 @@
 /** What a handle is in the middle of. */
 export const FREE = 0;
 export const LISTENER = 1;
+/** A listener that is open and not accepted on yet. */
+export const OPENED = 7;
 /** Client: not yet known where to. */
 export const IDENTIFYING = 2;
 /** Client: routed and admitted, no backend yet. */

@@ -105,13 +105,31 @@ export class TableAuthor {
     return this.#routes.owners.length;
   }
 
-  get clusters(): Cluster[] {
-    return [...this.#known.values()].map(known => known.cluster);
+  /** All clusters as they stand, for a worker that has none yet. */
+  get entries(): ClusterEntry[] {
+    return [...this.#known.values()].map(known => known.entry);
   }
 
-  /** Slots of all backends that are given by that name. */
-  backendSlots(host: string): readonly number[] {
-    return this.#backends.owners.flatMap((backend, slot) => (backend?.host === host ? [slot] : []));
+  /** A name has other addresses now: the backends that workers must be told of. */
+  rename(
+    host: string,
+    addresses: readonly string[],
+  ): (readonly [slot: number, addresses: readonly string[]])[] {
+    const renamed: (readonly [number, readonly string[]])[] = [];
+    for (const [name, known] of this.#known) {
+      if (!known.cluster.routes.some(route => route.pool.backends.some(backend => backend.host === host)))
+        continue;
+      const routes = known.entry.routes.map(route => ({
+        ...route,
+        backends: route.backends.map(backend => {
+          if (this.#backends.owners[backend.slot]?.host !== host) return backend;
+          renamed.push([backend.slot, addresses]);
+          return { ...backend, addresses };
+        }),
+      }));
+      this.#known.set(name, { ...known, entry: { ...known.entry, routes } });
+    }
+    return renamed;
   }
 
   #enter(

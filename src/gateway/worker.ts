@@ -8,7 +8,7 @@ import type { Reactor } from './io/reactor.ts';
 import { compileListener } from './listener-table.ts';
 import { RecordWriter } from './record-ring.ts';
 import { revoke } from './revoke.ts';
-import { LISTENER, Rows } from './rows.ts';
+import { LISTENER, OPENED, Rows } from './rows.ts';
 import { BACKEND_FIELDS, BucketPages, CLUSTER_FIELDS, RouteCounters, SharedSlots } from './shared-memory.ts';
 import { SourceCounts } from './source-counts.ts';
 import type { FromWorker, TableMessage, ToWorker, WorkerStart } from './worker-messages.ts';
@@ -86,6 +86,7 @@ class Worker {
     if (result >= 0) {
       this.#handles.set(index, result);
       this.#path.rows.clear(result);
+      this.#path.rows.state[result] = OPENED;
       this.#path.rows.listener[result] = index;
     }
     this.#tell({ kind: 'opened', index, result: result < 0 ? result : this.#io.listeningPort(result) });

@@ -291,6 +291,8 @@ export class EpollReactor implements Reactor {
 
   #turn(): void {
     const count = this.#libc.epoll_wait(this.epollFd, this.#eventBytes, EVENTS, this.#timeout());
+    // Anything but a signal means that the set itself is broken: the thread ends, and is started anew.
+    if (count < 0 && this.#libc.errno() !== EINTR) must(this.#libc, count, 'epoll_wait');
     this.#tick();
     const events = this.#events;
     const words = this.#words;

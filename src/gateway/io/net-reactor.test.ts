@@ -1,3 +1,30 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { digestOf } from './contract/outside.ts';
+import { fill, pair } from './contract/pair.ts';
+import { type Adapter, contractTest } from './contract/reactor-thread.ts';
+import { errnoWord } from './net-reactor.ts';
 import { reactorContract } from './reactor.contract.ts';
+import { BROKEN, DENIED, EXHAUSTED, errorWord, TIMED_OUT } from './reactor.ts';
 
-reactorContract({ name: 'net', module: new URL('./contract/net-adapter.ts', import.meta.url) });
+const adapter: Adapter = { name: 'net', module: new URL('./contract/net-adapter.ts', import.meta.url) };
+
+reactorContract(adapter);
+
+// More than the port promises: what close() has yet to write waits here, not in the kernel.
+contractTest(adapter, 'close() drops what still comes until all is written', async start => {
+  const { thread, handle, peer } = await pair(start());
+  const taken = await fill(thread, handle);
+  await thread.ask({ op: 'close', handle });
+  await peer.sendPattern(1_000_000, false);
+  for (let i = 0; i < 50; i++) await thread.ask();
+  assert.deepEqual(await peer.takeAll(), { count: taken, digest: digestOf(taken), end: 'end' });
+});
+
+test('errnoWord() has a word for errors that no test can bring about everywhere', () => {
+  const words = ['EACCES', 'EMFILE', 'ETIMEDOUT', 'EWHATEVER'].map(code =>
+    errnoWord({ name: '', message: '', code }),
+  );
+  assert.deepEqual(words, [DENIED, EXHAUSTED, TIMED_OUT, BROKEN]);
+  assert.equal(errorWord(words[0]), 'permission denied');
+});

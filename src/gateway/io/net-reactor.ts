@@ -95,7 +95,7 @@ export class NetReactor implements Reactor {
   }
 
   wakeAt(time: number): void {
-    if (time === this.#alarmAt) return;
+    if (time === this.#alarmAt || this.#stopped) return;
     clearTimeout(this.#alarm);
     this.#alarmAt = time;
     if (time === Number.POSITIVE_INFINITY) return;
@@ -104,7 +104,7 @@ export class NetReactor implements Reactor {
   }
 
   soon(): void {
-    if (this.#turnAsked) return;
+    if (this.#turnAsked || this.#stopped) return;
     this.#turnAsked = true;
     setImmediate(() => {
       this.#turnAsked = false;
@@ -208,15 +208,19 @@ export class NetReactor implements Reactor {
     this.#keepaliveMs = ms;
   }
 
+  /** Goes on until the space is full or nothing is left: a chunk or a rest alone would look like the latter. */
   read(handle: number, into: Uint8Array, from: number, to: number): number {
-    const rest = this.#rests[handle];
-    let count = rest === undefined ? 0 : this.#hand(handle, rest, into, from, to);
-    if (from + count < to) {
-      // Behind a rest too: less than asked for means that nothing is left.
-      const chunk: Buffer | null | undefined = this.#sockets[handle]?.read();
-      if (chunk) count += this.#hand(handle, chunk, into, from + count, to);
+    const socket = this.#sockets[handle];
+    let at = from;
+    while (at < to) {
+      const chunk: Buffer | null | undefined = this.#rests[handle] ?? socket?.read();
+      if (!chunk) break;
+      const count = Math.min(chunk.length, to - at);
+      chunk.copy(into, at, 0, count);
+      this.#rests[handle] = count < chunk.length ? chunk.subarray(count) : undefined;
+      at += count;
     }
-    if (count > 0) return count;
+    if (at > from) return at - from;
     if (this.#failures[handle] !== 0) return this.#failures[handle];
     return this.#ended[handle] === 1 ? 0 : AGAIN;
   }
@@ -272,14 +276,6 @@ export class NetReactor implements Reactor {
     this.#alarmAt = Number.POSITIVE_INFINITY;
     if (this.now() < time) this.wakeAt(time);
     else this.#handlers?.turn();
-  }
-
-  /** Copies what fits and keeps what does not. */
-  #hand(handle: number, chunk: Buffer, into: Uint8Array, from: number, to: number): number {
-    const count = Math.min(chunk.length, to - from);
-    chunk.copy(into, from, 0, count);
-    this.#rests[handle] = count < chunk.length ? chunk.subarray(count) : undefined;
-    return count;
   }
 
   #own(handle: number, plain: net.Socket): void {

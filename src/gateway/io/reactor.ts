@@ -80,7 +80,7 @@ export interface Reactor {
 
   /** Serves events until stop(). An adapter may return at once and go on by callbacks. */
   run(handlers: ReactorHandlers, control: MessagePort): void;
-  /** Closes every handle as close() does. No handler is called any more, and the thread may end. */
+  /** Closes every handle as close() does. No handler is called any more, and nothing keeps the thread from ending. */
   stop(): void;
 
   /** Milliseconds on a clock that all threads of the process share. It never goes back, and may stand still within an event. */

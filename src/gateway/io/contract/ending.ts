@@ -2,10 +2,10 @@
 
 import assert from 'node:assert/strict';
 import { AGAIN, FAILED, HUNG_UP, RESET, WRITABLE } from '../reactor.ts';
-import { pair } from './flowing.ts';
 import { pattern } from './messages.ts';
 import { dial, digestOf, ip, type Peer, serveOutside, socketDirectory, unix } from './outside.ts';
-import { type Adapter, contractTest, type ReactorThread } from './reactor-thread.ts';
+import { fill, pair } from './pair.ts';
+import { type Adapter, contractTest } from './reactor-thread.ts';
 
 const MIB = 1024 * 1024;
 const sink = { kind: 'sink', spaces: [64 * 1024] } as const;
@@ -203,14 +203,4 @@ export function endingContract(adapter: Adapter): void {
       }
     }
   });
-}
-
-/** Writes until nothing more is taken; how much that was. */
-async function fill(thread: ReactorThread, handle: number): Promise<number> {
-  for (let taken = 0; ; ) {
-    const value = await thread.value({ op: 'write', handle, bytes: pattern(taken, 64 * 1024) });
-    if (value === AGAIN) return taken;
-    assert.ok(value > 0, `${value}`);
-    taken += value;
-  }
 }

@@ -9,7 +9,6 @@ import type {
   Answer,
   BehaviourName,
   FromThread,
-  HandleName,
   Operation,
   Outcome,
   ReactorOptions,
@@ -20,6 +19,9 @@ import { closeOutside } from './outside.ts';
 
 /** Far above what any test needs: a lost event ends in this, never in a wrong answer. */
 const TIMEOUT_MS = 30_000;
+const DAY_MS = 86_400_000;
+/** The id of a message that must not be answered. */
+const BEHIND_STOP = -1;
 
 export interface Adapter {
   readonly name: string;
@@ -184,16 +186,20 @@ export class ReactorThread implements AsyncDisposable {
     await through;
   }
 
-  /** Stops the reactor and gives the thread's exit code, once it has ended by itself. */
-  stop(...behind: HandleName[]): Promise<number> {
-    if (!this.#over) this.#post({ id: ++this.#asked, operations: [{ op: 'stop' }] });
-    for (const handle of behind) this.#post({ id: -1, operations: [{ op: 'accept', handle }] });
+  /**
+   * Stops the reactor and gives the thread's exit code, once it has ended by itself. A turn that is asked for after
+   * the stop must not keep it, and a message behind it is not served.
+   */
+  stop(): Promise<number> {
+    if (!this.#over) {
+      const after = DAY_MS;
+      this.#post({
+        id: ++this.#asked,
+        operations: [{ op: 'stop' }, { op: 'wakeAt', after }, { op: 'soon', times: 1 }],
+      });
+      this.#post({ id: BEHIND_STOP, operations: [] });
+    }
     return this.#exited;
-  }
-
-  /** Whether the message that stop() posted behind the stop was served after all. */
-  get heardAfterStop(): boolean {
-    return this.#answers.has(-1);
   }
 
   async until(condition: () => boolean): Promise<void> {
@@ -209,6 +215,7 @@ export class ReactorThread implements AsyncDisposable {
     const code = await this.stop();
     if (this.#failure !== undefined) throw this.#failure;
     assert.equal(code, 0);
+    assert.ok(!this.#answers.has(BEHIND_STOP), 'a message was served after stop()');
     assert.deepEqual(this.#strays, [], 'events for closed handles');
   }
 

@@ -1,10 +1,9 @@
 // Contract of the I/O port: the clock and turn(), messages, stop(), and several threads on one port.
 
 import assert from 'node:assert/strict';
-import { AGAIN, WRITABLE } from '../reactor.ts';
-import { pair } from './flowing.ts';
-import { pattern } from './messages.ts';
+import { WRITABLE } from '../reactor.ts';
 import { dial, digestOf, ip, type Peer, serveOutside } from './outside.ts';
+import { fill, pair } from './pair.ts';
 import { type Adapter, contractTest, type ReactorThread } from './reactor-thread.ts';
 
 const DAY_MS = 86_400_000;
@@ -120,8 +119,7 @@ export function turningContract(adapter: Adapter): void {
       const opening = assert.rejects(
         thread.listen(ip('127.0.0.1')).then(() => Promise.reject(new Error('opened'))),
       );
-      assert.equal(await thread.stop(listener.handle), 0);
-      assert.equal(thread.heardAfterStop, false);
+      assert.equal(await thread.stop(), 0);
       await opening;
       assert.equal((await peer.takeAll()).end, 'end');
       assert.equal((await (await server.next()).takeAll()).end, 'end');
@@ -131,12 +129,7 @@ export function turningContract(adapter: Adapter): void {
 
   contractTest(adapter, 'stop() delivers what write() took', async start => {
     const { thread, handle, peer } = await pair(start());
-    let taken = 0;
-    for (;;) {
-      const value = await thread.value({ op: 'write', handle, bytes: pattern(taken, 64 * 1024) });
-      if (value === AGAIN) break;
-      taken += value;
-    }
+    const taken = await fill(thread, handle);
     const stopped = thread.stop();
     assert.deepEqual(await peer.takeAll(), { count: taken, digest: digestOf(taken), end: 'end' });
     assert.equal(await stopped, 0);

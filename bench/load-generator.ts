@@ -1,0 +1,179 @@
+// Builds and runs the load: load/*.c, which is clients and backends in one, and load/tls for real handshakes.
+
+import { createInterface } from 'node:readline';
+import { PassThrough } from 'node:stream';
+import { fileURLToPath } from 'node:url';
+import { built } from '../testbed/cache.ts';
+import { describeExit, spawnGroup } from '../testbed/process-group.ts';
+import { run } from '../testbed/run.ts';
+import type { Bed } from './bed.ts';
+import type { RunningPeer } from './peers/peer.ts';
+import { hostOf } from './routes.ts';
+
+const SOURCE = new URL('./load/', import.meta.url);
+/** A first build in Go compiles the standard library too. */
+const BUILD_TIMEOUT_MS = 10 * 60_000;
+/** To open and to close all tunnels, besides the time measured. */
+const MARGIN_MS = 60_000;
+
+export interface Times {
+  readonly p50: number;
+  readonly p99: number;
+  readonly p999: number;
+  readonly max: number;
+}
+
+export interface LoadResult {
+  readonly seconds: number;
+  /** Share of its cores that the load itself used: near 1 it was the limit, not the proxy. */
+  readonly busy: number;
+  readonly connections: number;
+  readonly pings: number;
+  readonly sent: number;
+  readonly received: number;
+  readonly connectionUs: Times;
+  readonly pingUs: Times;
+  /** All that went wrong, by what it was. */
+  readonly errors: Readonly<Record<string, number>>;
+}
+
+/** What the load does, all at once. */
+export interface LoadOptions {
+  /** Absent: until `end()`. */
+  readonly seconds?: number;
+  /** Connections at any time that come, get one byte and go. */
+  readonly flood?: number;
+  /** Of them a second; absent: as fast as it goes. */
+  readonly rate?: number;
+  /** Numbered hosts that they ask for. */
+  readonly hosts?: number;
+  /** Tunnels that ping. */
+  readonly pings?: number;
+  /** Seconds between a tunnel's pings; 0: when the last is back; -1: never. */
+  readonly every?: number;
+  /** Tunnels that carry bytes to and from the client. */
+  readonly down?: number;
+  readonly up?: number;
+}
+
+export interface Load {
+  /** All tunnels stand, and the time runs. */
+  readonly running: Promise<void>;
+  readonly result: Promise<LoadResult>;
+  /** Asks for a name until it is served, and tells when that was (CLOCK_MONOTONIC, ns). */
+  probe(name: string): Promise<bigint>;
+  end(): void;
+}
+
+export async function buildLoad(): Promise<string> {
+  const { stdout } = await run('cc', ['--version']);
+  const directory = await built('bench-load', {
+    pins: [SOURCE, stdout.toString()],
+    async build(directory) {
+      const names = ['main', 'loop', 'backend', 'flood', 'tunnel', 'histogram'];
+      const sources = names.map(name => fileURLToPath(new URL(`${name}.c`, SOURCE)));
+      const args = ['-O2', '-std=gnu17', '-Wall', '-Wextra', '-pthread', '-o', `${directory}/load`, ...sources];
+      const { code, stderr } = await run('cc', args, { timeoutMs: BUILD_TIMEOUT_MS });
+      if (code !== 0) throw new Error(`cc ended with code ${code}\n${stderr}`);
+    },
+  });
+  return `${directory}/load`;
+}
+
+export async function buildTlsLoad(): Promise<string> {
+  const source = new URL('tls/', SOURCE);
+  const { stdout } = await run('go', ['version']);
+  const directory = await built('bench-tls', {
+    pins: [source, stdout.toString()],
+    async build(directory) {
+      const args = ['build', '-trimpath', '-buildvcs=false', '-o', `${directory}/tls`, '.'];
+      const env = { CGO_ENABLED: '0', GOWORK: 'off' };
+      const options = { cwd: fileURLToPath(source), env, timeoutMs: BUILD_TIMEOUT_MS };
+      const { code, stderr } = await run('go', args, options);
+      if (code !== 0) throw new Error(`go build ended with code ${code}\n${stderr}`);
+    },
+  });
+  return `${directory}/tls`;
+}
+
+/** Load for a time, to its end. */
+export async function runLoad(bed: Bed, peer: RunningPeer, options: LoadOptions): Promise<LoadResult> {
+  return (await startLoad(bed, peer, options)).result;
+}
+
+export async function startLoad(bed: Bed, peer: RunningPeer, options: LoadOptions): Promise<Load> {
+  const { ports } = bed;
+  const listen = [ports.answer, ports.echo, ports.sink, ports.source];
+  const dial = (['answer', 'echo', 'sink', 'source'] as const).map(kind => peer.port(kind));
+  const { cores, threads, program } = bed.load;
+  const args = ['-c', cores.join(','), program];
+  const flags = { ...options, listen, dial, hello: bed.hello.file, nameAt: bed.hello.nameAt };
+  const values = { seconds: 0, threads, ...flags };
+  for (const [flag, value] of Object.entries(values))
+    args.push(`--${flag.replace(/[A-Z]/g, letter => `-${letter.toLowerCase()}`)}`, String(value));
+
+  const output = new PassThrough();
+  let complaints = '';
+  const group = await spawnGroup({ command: 'taskset', args }, (chunk, from) => {
+    if (from === 'stdout') output.write(chunk);
+    else complaints += chunk;
+  });
+  const timer = setTimeout(group.kill, (options.seconds ?? 600) * 1000 + MARGIN_MS);
+  const running = Promise.withResolvers<void>();
+  const served = Promise.withResolvers<bigint>();
+  const result = Promise.withResolvers<LoadResult>();
+  createInterface(output).on('line', line => {
+    const { event, at, ...rest } = JSON.parse(line) as { event: string; at?: number };
+    if (event === 'running') running.resolve();
+    if (event === 'served') served.resolve(BigInt(/"at":(\d+)/.exec(line)?.[1] ?? 0));
+    if (event === 'result') result.resolve(rest as unknown as LoadResult);
+  });
+  void group.ended.then(exit => {
+    clearTimeout(timer);
+    output.end();
+    const error = new Error(`The load ended (${describeExit(exit)}) before its time\n${complaints}`);
+    for (const promise of [running, served, result]) promise.reject(error);
+  });
+  // Whoever does not wait for one of them is not asked to care.
+  for (const { promise } of [running, served, result]) promise.catch(() => {});
+  return {
+    running: running.promise,
+    // Its backends' ports are free again when it has ended.
+    result: result.promise.then(async value => {
+      await group.ended;
+      return value;
+    }),
+    probe(name) {
+      group.child.stdin.write(`probe ${name}\n`);
+      return served.promise;
+    },
+    end: () => void group.child.stdin.write('end\n'),
+  };
+}
+
+export interface TlsResult {
+  readonly seconds: number;
+  readonly busy: number;
+  readonly connections: number;
+  readonly failed: number;
+  readonly firstFailure: string;
+  readonly connectionUs: Times;
+}
+
+/** New connections with a real handshake, so many at any time. */
+export async function runTlsLoad(
+  bed: Bed,
+  peer: RunningPeer,
+  { seconds, clients }: { readonly seconds: number; readonly clients: number },
+): Promise<TlsResult> {
+  const { cores } = bed.load;
+  const args = [
+    ...['-c', cores.join(','), await bed.tlsProgram()],
+    ...['-listen', String(bed.ports.tls), '-dial', String(peer.port('tls'))],
+    ...['-name', hostOf('tls'), '-clients', String(clients)],
+    ...['-seconds', String(seconds), '-cores', String(cores.length)],
+  ];
+  const { code, stdout, stderr } = await run('taskset', args, { timeoutMs: seconds * 1000 + MARGIN_MS });
+  if (code !== 0) throw new Error(`The TLS load ended with code ${code}\n${stderr}`);
+  return JSON.parse(stdout.toString()) as TlsResult;
+}

@@ -1,0 +1,39 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { OptionError, readOptions } from './options.ts';
+
+const known = { scenarios: ['a', 'b', 'c'], peers: ['causeway', 'haproxy'] };
+
+test('readOptions() does everything five times when nothing is said', () => {
+  const { scenarios, peers, rounds, engine, docs } = readOptions([], known);
+  assert.deepEqual(
+    [scenarios, peers, rounds, engine, docs],
+    [known.scenarios, known.peers, 5, 'auto', false],
+  );
+});
+
+test('readOptions() takes what is chosen, in the order of the bench', () => {
+  const args = ['--scenario', 'c,a', '--rounds', '3', '--engine', 'net', '--duration', '2s'];
+  const { scenarios, rounds, engine, seconds } = readOptions(args, known);
+  assert.deepEqual([scenarios, rounds, engine, seconds], [['a', 'c'], 3, 'net', 2]);
+});
+
+test('readOptions() reads milliseconds', () => {
+  assert.equal(readOptions(['--duration', '250ms'], known).seconds, 0.25);
+});
+
+for (const [args, message] of [
+  [['--scenario', 'a,z'], /--scenario must be of a, b, c: current value is 'z'/],
+  [['--peer', 'envoy'], /--peer must be of causeway, haproxy: current value is 'envoy'/],
+  [['--rounds', '0'], /--rounds must be a number from 1 on: current value is '0'/],
+  [['--duration', '2'], /--duration must be a time such as 2s or 500ms: current value is '2'/],
+  [['--duration', '0s'], /--duration must be/],
+  [['--what'], /Unknown option '--what'/],
+] as const) {
+  test(`readOptions() refuses ${args.join(' ')}`, () => {
+    assert.throws(
+      () => readOptions(args, known),
+      error => error instanceof OptionError && message.test(error.message),
+    );
+  });
+}

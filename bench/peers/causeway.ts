@@ -1,0 +1,71 @@
+// Causeway itself, as a user starts it, with everything on: limits that are counted and never reached, counters, a log
+// of refusals.
+
+import { rename, writeFile } from 'node:fs/promises';
+import { startCauseway } from '../../testbed/start-causeway.ts';
+import { pin } from '../pinning.ts';
+import { processTree } from '../process-usage.ts';
+import { backendKinds, type Routes, routeEntries } from '../routes.ts';
+import type { Peer } from './peer.ts';
+
+/** A platform of many clusters rather than one with all names. */
+const HOSTS_PER_CLUSTER = 1000;
+
+export function causeway(engine: string): Peer {
+  return {
+    id: 'causeway',
+    label: 'Causeway',
+    async start({ routes, workers, cores }) {
+      const gateway = await startCauseway({
+        config: renderCauseway(routes),
+        args: ['--engine', engine, '--workers', String(workers)],
+      });
+      await pin(gateway.program.pid, cores);
+      const added = [...routes.added];
+      return {
+        port: () => gateway.port,
+        processes: () => processTree(gateway.program.pid),
+        async addHost(host) {
+          added.push(host);
+          const next = `${gateway.file}.next`;
+          await writeFile(next, renderCauseway({ ...routes, added }));
+          const asked = process.hrtime.bigint();
+          await rename(next, gateway.file);
+          return asked;
+        },
+        applySeconds: () => gateway.metric('causeway_table_apply_seconds_sum'),
+        [Symbol.asyncDispose]: () => gateway[Symbol.asyncDispose](),
+      };
+    },
+  };
+}
+
+export function renderCauseway(routes: Routes): string {
+  const lines = [
+    'listen: ["127.0.0.1:0"]',
+    'admin: { on: "127.0.0.1:0" }',
+    'limits: { perSource: 1000000, pending: 100000 }',
+    'log: { connections: refused }',
+    'clusters:',
+  ];
+  for (const kind of backendKinds) {
+    const hosts = [...routeEntries(routes)].filter(([, to]) => to === kind).map(([host]) => host);
+    for (let from = 0; from < hosts.length; from += HOSTS_PER_CLUSTER) {
+      const name = `${kind}-${from / HOSTS_PER_CLUSTER}`;
+      lines.push(...cluster(name, routes.ports[kind], hosts.slice(from, from + HOSTS_PER_CLUSTER)));
+    }
+  }
+  return `${lines.join('\n')}\n`;
+}
+
+function cluster(name: string, port: number, hosts: readonly string[]): string[] {
+  return [
+    `  - name: ${name}`,
+    '    limits: { connections: 1000000, perSource: 1000000, newPerSecond: 10000000 }',
+    '    api:',
+    `      backends: ["127.0.0.1:${port}"]`,
+    '      health: { check: none }',
+    '      hosts:',
+    ...hosts.map(host => `        - ${host}`),
+  ];
+}

@@ -1,0 +1,121 @@
+// HAProxy as Debian's unit starts it (master and worker, so that it can be reloaded), routing by SNI through a map: one
+// look-up in a tree, whatever the number of hosts. Health checks, logging and TCP keepalive are left off, which is in
+// its favour. Splicing is off, as it is by default.
+
+import { rename, writeFile } from 'node:fs/promises';
+import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { findProgram } from '../../testbed/packages.ts';
+import { startProgram } from '../../testbed/program.ts';
+import { tempDir } from '../../testbed/temp-dir.ts';
+import { freePort } from '../../testbed/free-port.ts';
+import { pin } from '../pinning.ts';
+import { processTree } from '../process-usage.ts';
+import { backendKinds, type Routes, routeEntries } from '../routes.ts';
+import type { Peer, PeerSetup } from './peer.ts';
+
+export interface HaproxyVariant {
+  readonly id: string;
+  readonly label: string;
+  /** `tune.bufsize`; its default is 16 KiB. */
+  readonly bufferBytes?: number;
+  /** How a host is added: a new map file and a reload, or `add map` on the runtime socket. */
+  readonly adds?: 'reload' | 'runtime';
+}
+
+export const haproxyDefault: HaproxyVariant = { id: 'haproxy', label: 'HAProxy' };
+export const haproxyLargeBuffers: HaproxyVariant = {
+  id: 'haproxy-256k',
+  label: 'HAProxy, 256 KiB buffers',
+  bufferBytes: 262_144,
+};
+
+export function haproxy(variant: HaproxyVariant): Peer {
+  return {
+    id: variant.id,
+    label: variant.label,
+    async start(setup) {
+      await using stack = new AsyncDisposableStack();
+      const dir = stack.use(await tempDir());
+      const files = { map: dir.file('hosts.map'), socket: dir.file('runtime.sock') };
+      const port = await freePort();
+      const file = dir.file('haproxy.cfg');
+      await writeFile(files.map, renderHaproxyMap(setup.routes));
+      await writeFile(file, renderHaproxy({ ...setup, ...files, port, bufferBytes: variant.bufferBytes }));
+      const program = stack.use(
+        await startProgram({
+          command: findProgram('haproxy') ?? 'haproxy',
+          args: ['-W', '-db', '-f', file],
+          cwd: dir.path,
+          ready: {
+            probe: async () => (await ask(files.socket, 'show info').catch(() => '')).includes('Uptime'),
+          },
+        }),
+      );
+      await pin(program.pid, setup.cores);
+      const owned = stack.move();
+      const added = [...setup.routes.added];
+      return {
+        port: () => port,
+        processes: () => processTree(program.pid),
+        async addHost(host) {
+          added.push(host);
+          if (variant.adds === 'runtime') {
+            const asked = process.hrtime.bigint();
+            await ask(files.socket, `add map ${files.map} ${host} answer`);
+            return asked;
+          }
+          await writeFile(`${files.map}.next`, renderHaproxyMap({ ...setup.routes, added }));
+          const asked = process.hrtime.bigint();
+          await rename(`${files.map}.next`, files.map);
+          program.signal('SIGUSR2');
+          return asked;
+        },
+        [Symbol.asyncDispose]: () => owned.disposeAsync(),
+      };
+    },
+  };
+}
+
+interface HaproxyFile extends PeerSetup {
+  readonly map: string;
+  readonly socket: string;
+  readonly port: number;
+  readonly bufferBytes: number | undefined;
+}
+
+export function renderHaproxy(file: HaproxyFile): string {
+  const backends = backendKinds.map(
+    kind => `backend ${kind}\n  server one 127.0.0.1:${file.routes.ports[kind]}\n`,
+  );
+  return `global
+  stats socket ${file.socket} mode 600 level admin expose-fd listeners
+  nbthread ${file.workers}
+  maxconn ${file.connections}
+${file.bufferBytes === undefined ? '' : `  tune.bufsize ${file.bufferBytes}\n`}
+defaults
+  mode tcp
+  timeout connect 3s
+  timeout client 1h
+  timeout server 1h
+
+frontend front
+  bind 127.0.0.1:${file.port}
+  tcp-request inspect-delay 5s
+  tcp-request content accept if { req.ssl_hello_type 1 }
+  use_backend %[req.ssl_sni,lower,map(${file.map})]
+
+${backends.join('\n')}`;
+}
+
+export function renderHaproxyMap(routes: Routes): string {
+  let map = '';
+  for (const [host, to] of routeEntries(routes)) map += `${host} ${to}\n`;
+  return map;
+}
+
+function ask(path: string, command: string): Promise<string> {
+  const socket = connect({ path });
+  socket.write(`${command}\n`);
+  return text(socket);
+}

@@ -1,0 +1,96 @@
+// The order of things in every scenario: all contenders run side by side, and each round measures each of them once, so
+// that whatever the machine does besides meets all alike.
+
+import { setTimeout as delay } from 'node:timers/promises';
+import { type LoadOptions, type LoadResult, runLoad, type TlsResult } from '../load-generator.ts';
+import type { Peer, PeerSetup, RunningPeer } from '../peers/peer.ts';
+import { cpuSeconds } from '../process-usage.ts';
+import type { Run } from './scenario.ts';
+
+/** Hosts in the scenarios that are not about their number. */
+export const USUAL_HOSTS = 1000;
+/** Connections at any time where they come and go. */
+export const AT_ONCE = 64;
+/** For the last connections' ends to be worked off before the proxy's time is read. */
+const SETTLE_MS = 100;
+/** Compilers, pools and caches have seen the load before it counts. */
+const WARM_UP_SECONDS = 0.7;
+
+export interface Contender extends AsyncDisposable {
+  /** The column of its figures. */
+  readonly column: string;
+  readonly running: RunningPeer;
+}
+
+export async function start(run: Run, peer: Peer, setup: Partial<PeerSetup> = {}): Promise<Contender> {
+  const { ports, pinning, connections } = run.bed;
+  const running = await peer.start({
+    routes: { hosts: USUAL_HOSTS, added: [], ports },
+    workers: pinning.workers,
+    cores: pinning.proxy,
+    connections,
+    ...setup,
+  });
+  return { column: peer.id, running, [Symbol.asyncDispose]: () => running[Symbol.asyncDispose]() };
+}
+
+/** All peers of a run, ended with the scope. */
+export async function startAll(run: Run): Promise<AsyncDisposable & { readonly all: readonly Contender[] }> {
+  await using stack = new AsyncDisposableStack();
+  const all: Contender[] = [];
+  for (const peer of run.peers) all.push(stack.use(await start(run, peer)));
+  const owned = stack.move();
+  return { all, [Symbol.asyncDispose]: () => owned.disposeAsync() };
+}
+
+/** Each round begins with another contender. */
+export async function interleave<T>(
+  rounds: number,
+  contenders: readonly T[],
+  once: (contender: T, round: number) => Promise<void>,
+): Promise<void> {
+  for (let round = 0; round < rounds; round++) {
+    for (let turn = 0; turn < contenders.length; turn++)
+      await once(contenders[(round + turn) % contenders.length], round);
+  }
+}
+
+/** What work costs a proxy: its own time from before the first connection until after the last. */
+export async function withCpu<T>(
+  running: RunningPeer,
+  work: () => Promise<T>,
+): Promise<{ readonly result: T; readonly cpu: number }> {
+  const pids = await running.processes();
+  const before = await cpuSeconds(pids);
+  const result = await work();
+  await delay(SETTLE_MS);
+  return { result, cpu: (await cpuSeconds(pids)) - before };
+}
+
+/** A load of which errors are told, with what it cost the proxy. */
+export async function load(
+  run: Run,
+  { column, running }: Contender,
+  options: LoadOptions,
+): Promise<{ readonly result: LoadResult; readonly cpu: number }> {
+  const measured = await withCpu(running, () =>
+    runLoad(run.bed, running, { seconds: run.seconds, ...options }),
+  );
+  noteErrors(run, column, measured.result);
+  run.busy(column, measured.result.busy);
+  return measured;
+}
+
+export async function warmUp(run: Run, contenders: readonly Contender[], options: LoadOptions): Promise<void> {
+  for (const { running } of contenders)
+    await runLoad(run.bed, running, { ...options, seconds: WARM_UP_SECONDS });
+}
+
+export function noteErrors(run: Run, column: string, { errors }: LoadResult): void {
+  const counts = Object.entries(errors).filter(([, count]) => count > 0);
+  if (counts.length > 0) run.fail(column, counts.map(([name, count]) => `${count} ${name}`).join(', '));
+}
+
+export function noteTlsErrors(run: Run, column: string, { failed, firstFailure }: TlsResult): void {
+  if (failed > 0) run.fail(column, `${failed} failed handshakes, the first: ${firstFailure}`);
+}

@@ -1,0 +1,124 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { readdirSync } from 'node:fs';
+import * as net from 'node:net';
+import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { sampleCluster, sampleRoute } from '../cluster/clusters.samples.ts';
+import { helloMessage, inRecords, serverNameExtension } from '../wire/hello.samples.ts';
+import { closeReasons } from './close-reason.ts';
+import { Gateway, type NamedRecord } from './gateway.ts';
+import type { EngineName } from './io/open-reactor.ts';
+import { NameResolver } from './name-resolver.ts';
+import { REASONS_AT } from './shared-memory.ts';
+
+const hello = inRecords(helloMessage({ extensions: [serverNameExtension('api.a.lab')] }));
+
+async function given(engine: EngineName) {
+  const backend = net.createServer(socket => socket.on('error', () => {}).pipe(socket));
+  backend.listen(0, '127.0.0.1');
+  await once(backend, 'listening');
+  const { port } = backend.address() as net.AddressInfo;
+  const records: NamedRecord[] = [];
+  const deaths: number[] = [];
+  const config = {
+    listeners: [{ on: '127.0.0.1:0', host: '127.0.0.1', port: 0, balancers: [], agents: [], idTlv: [] }],
+    clusters: [
+      sampleCluster('a', {
+        limits: { connections: 20, perSource: 20 },
+        routes: [sampleRoute({ hosts: ['api.a.lab'], backends: [`127.0.0.1:${port}`] })],
+      }),
+    ],
+    settings: {
+      helloMs: 5000,
+      connectMs: 3000,
+      idleMs: undefined,
+      halfClosedMs: undefined,
+      keepaliveMs: 30_000,
+      retries: 3,
+      connections: 1000,
+      pending: 1000,
+      perSource: 20,
+      log: 'all' as const,
+    },
+  };
+  const gateway = await Gateway.start(
+    {
+      engine,
+      arch: process.arch,
+      workers: 2,
+      share: true,
+      capacity: 4096,
+      resolver: new NameResolver(() => {}),
+      onRecord: record => records.push(record),
+      onDropped: () => {},
+      onWorkerDeath: worker => deaths.push(worker),
+    },
+    config,
+  );
+  const stop = async () => {
+    await gateway.stop();
+    backend.close();
+  };
+  return { gateway, config, records, deaths, [Symbol.asyncDispose]: stop };
+}
+
+/** A tunnel that has echoed once. */
+async function tunnel(gateway: Gateway): Promise<net.Socket> {
+  const port = Number(gateway.listeners[0].address.split(':').at(-1));
+  const socket = net.connect(port, '127.0.0.1').on('error', () => {});
+  socket.write(hello);
+  await once(socket, 'data');
+  return socket;
+}
+
+function reasons(gateway: Gateway): Record<string, number> {
+  const counts: Record<string, number> = {};
+  for (const { get } of gateway.routes()) {
+    for (const [index, reason] of closeReasons.entries()) {
+      const count = get(REASONS_AT + index);
+      if (count > 0) counts[reason] = (counts[reason] ?? 0) + count;
+    }
+  }
+  return counts;
+}
+
+async function until(holds: () => boolean): Promise<void> {
+  while (!holds()) await sleep(5);
+}
+
+const openFiles = () => readdirSync('/proc/self/fd').length;
+
+for (const engine of ['epoll', 'net'] as const) {
+  test(`Gateway (${engine}) survives the death of a worker: its connections are shutdown, it starts again`, async () => {
+    const before = openFiles();
+    {
+      await using it = await given(engine);
+      const { gateway, records, deaths } = it;
+      const sockets = await Promise.all(Array.from({ length: 16 }, () => tunnel(gateway)));
+      let closed = 0;
+      for (const socket of sockets) socket.once('close', () => closed++);
+      gateway.killWorker(0);
+      await until(() => deaths.length === 1 && closed > 0 && gateway.connections === 16 - closed);
+      assert.deepEqual(deaths, [0]);
+      assert.ok(closed < 16, 'the other worker’s connections go on');
+      assert.deepEqual(reasons(gateway), { shutdown: closed });
+      await until(() => records.length === closed);
+      for (const socket of sockets.filter(candidate => !candidate.destroyed)) {
+        socket.write('still here');
+        assert.equal(String(await once(socket, 'data')), 'still here');
+      }
+      // The limits have their places back: 20 in all, for this source and this cluster.
+      const more = await Promise.all(Array.from({ length: 4 + closed }, () => tunnel(gateway)));
+      assert.equal(gateway.connections, 20);
+      // A change still reaches everybody, the new worker included.
+      await gateway.apply(it.config);
+      await until(() => gateway.generation === 2);
+      for (const socket of [...sockets, ...more]) socket.destroy();
+      await until(() => gateway.connections === 0);
+      // Both workers accept again.
+      for (let round = 0; round < 10; round++) (await tunnel(gateway)).destroy();
+    }
+    await until(() => openFiles() <= before);
+  });
+}

@@ -1,0 +1,176 @@
+// One worker thread as the control thread sees it: messages there and back, its part of the shared memory, and what
+// has to be put right when it dies. The descriptors of an epoll reactor outlive their thread, so they are closed here.
+
+import { closeSync, writeSync } from 'node:fs';
+import { Worker } from 'node:worker_threads';
+import { account, type Counts, isClient, reasonIndex } from './account.ts';
+import { newRecordRing, RecordReader, RecordWriter } from './record-ring.ts';
+import { FREE, Rows } from './rows.ts';
+import { RouteCounters } from './shared-memory.ts';
+import type { FromWorker, ToWorker, WorkerStart } from './worker-messages.ts';
+
+export type StartOptions = Omit<WorkerStart, 'rows' | 'records'>;
+
+export interface ThreadEvents {
+  /** Messages that are not the answer to a request. */
+  message(message: FromWorker): void;
+  /** It ended without being told to; everything of its is cleaned up. */
+  died(cause: Error): void;
+}
+
+/** What a request waits for. */
+type Answer = Extract<FromWorker, { kind: 'started' | 'opened' | 'applied' }>;
+
+/** A thread that does not end by itself within this is ended by force. */
+const END_MS = 2000;
+
+const wakeUp = new Uint8Array(new BigUint64Array([1n]).buffer);
+
+export class WorkerThread {
+  readonly number: number;
+  /** Kept over a restart: what was counted stays counted. */
+  readonly counters = new RouteCounters();
+  readonly records: RecordReader;
+  readonly #ring = newRecordRing();
+  readonly #counts: Omit<Counts, 'counters'>;
+  readonly #events: ThreadEvents;
+  readonly #waiting = new Map<string, (answer: Answer | undefined) => void>();
+  #worker: Worker | undefined;
+  #rows: SharedArrayBuffer | undefined;
+  /** Of an epoll reactor: the one to wake it by, and all. */
+  #wakeFd: number | undefined;
+  #fds: readonly number[] = [];
+  #ending = false;
+  #cause: Error | undefined;
+
+  constructor(number: number, counts: Omit<Counts, 'counters'>, events: ThreadEvents) {
+    this.number = number;
+    this.#counts = counts;
+    this.#events = events;
+    this.records = new RecordReader(this.#ring);
+  }
+
+  /** Resolves when it takes messages. False when it died before that. */
+  async start(options: StartOptions): Promise<boolean> {
+    this.#rows = Rows.memory(options.capacity);
+    const start: WorkerStart = { ...options, rows: this.#rows, records: this.#ring };
+    const answer = this.#answer('started');
+    const worker = new Worker(workerEntry(), { workerData: start, name: `causeway-${this.number}` });
+    this.#worker = worker;
+    this.#cause = undefined;
+    worker.on('message', (message: FromWorker) => this.#message(message));
+    worker.on('error', error => {
+      this.#cause = error as Error;
+    });
+    worker.on('exit', code => this.#exited(code));
+    return (await answer) !== undefined;
+  }
+
+  send(message: ToWorker): void {
+    this.#worker?.postMessage(message);
+    if (this.#wakeFd !== undefined) writeSync(this.#wakeFd, wakeUp);
+  }
+
+  /** Opens a listener; a port, an error word, or undefined when the worker died over it. */
+  async open(message: Extract<ToWorker, { kind: 'open' }>): Promise<number | undefined> {
+    const answer = this.#answer(`opened ${message.index}`);
+    this.send(message);
+    const opened = await answer;
+    return opened?.kind === 'opened' ? opened.result : undefined;
+  }
+
+  async apply(message: Extract<ToWorker, { kind: 'table' }>): Promise<void> {
+    const answer = this.#answer(`applied ${message.generation}`);
+    this.send(message);
+    await answer;
+  }
+
+  /** Tells it to stop and waits until it has: only it knows which descriptors are still its own. */
+  async end(): Promise<void> {
+    const worker = this.#worker;
+    this.#ending = true;
+    if (worker === undefined) return;
+    const exited = new Promise<void>(resolve => worker.once('exit', () => resolve()));
+    this.send({ kind: 'stop' });
+    const late = setTimeout(() => this.kill(), END_MS);
+    await exited;
+    clearTimeout(late);
+    this.#wakeFd = undefined;
+    this.#closeFds();
+  }
+
+  /** Ends it as a fault would. For tests of what follows. */
+  kill(): void {
+    void this.#worker?.terminate();
+    if (this.#wakeFd !== undefined) writeSync(this.#wakeFd, wakeUp);
+  }
+
+  #answer(key: string): Promise<Answer | undefined> {
+    return new Promise(resolve => this.#waiting.set(key, resolve));
+  }
+
+  #message(message: FromWorker): void {
+    switch (message.kind) {
+      case 'started':
+        this.#wakeFd = message.wakeFd;
+        this.#fds = [message.wakeFd, message.epollFd].filter(fd => fd !== undefined);
+        this.#resolve('started', message);
+        break;
+      case 'opened':
+        this.#resolve(`opened ${message.index}`, message);
+        break;
+      case 'applied':
+        this.#resolve(`applied ${message.generation}`, message);
+        break;
+      default:
+        this.#events.message(message);
+    }
+  }
+
+  #resolve(key: string, answer: Answer | undefined): void {
+    this.#waiting.get(key)?.(answer);
+    this.#waiting.delete(key);
+  }
+
+  #exited(code: number): void {
+    if (this.#ending) return;
+    this.#worker = undefined;
+    this.#wakeFd = undefined;
+    if (this.#rows !== undefined) this.#bury(new Rows(this.#rows));
+    this.#closeFds();
+    for (const key of [...this.#waiting.keys()]) this.#resolve(key, undefined);
+    this.#events.died(this.#cause ?? new Error(`The thread ended with exit code ${code}`));
+  }
+
+  /** Its connections end with `shutdown`. Where handles are descriptors, they are closed. */
+  #bury(rows: Rows): void {
+    const counts = { ...this.#counts, counters: this.counters };
+    const records = new RecordWriter(this.#ring, () => {});
+    const now = performance.timeOrigin + performance.now();
+    for (let handle = 0; handle < rows.capacity; handle++) {
+      if (isClient(rows, handle)) {
+        account(rows, counts, handle, 'shutdown');
+        records.write(rows, handle, reasonIndex.shutdown, now);
+      }
+      if (rows.state[handle] !== FREE && this.#fds.length > 0) closeQuietly(handle);
+    }
+  }
+
+  #closeFds(): void {
+    for (const fd of this.#fds) closeQuietly(fd);
+    this.#fds = [];
+  }
+}
+
+function closeQuietly(fd: number): void {
+  try {
+    closeSync(fd);
+  } catch {
+    // It was closed already; there is nothing to put right.
+  }
+}
+
+/** This file is TypeScript in a checkout and JavaScript in a package; so is the worker beside it. */
+function workerEntry(): URL {
+  return new URL(import.meta.url.endsWith('.ts') ? './worker.ts' : './worker.js', import.meta.url);
+}

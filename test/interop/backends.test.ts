@@ -1,0 +1,287 @@
+// TLS servers that others wrote, behind the gateway: their certificates, client certificates, ALPN and streams get
+// through as they are, because nothing is opened on the way.
+
+import assert from 'node:assert/strict';
+import { X509Certificate } from 'node:crypto';
+import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { after, before, describe, test } from 'node:test';
+import * as tls from 'node:tls';
+import { authority, type Certificate, certificateFor } from '../../testbed/certificates.ts';
+import { curlClient } from '../../testbed/curl-client.ts';
+import { freePort } from '../../testbed/free-port.ts';
+import { goClient } from '../../testbed/go-client.ts';
+import { startGoServer } from '../../testbed/go-peer.ts';
+import { opensslClient } from '../../testbed/openssl-client.ts';
+import { missingPrograms } from '../../testbed/packages.ts';
+import { type Causeway, startCauseway } from '../../testbed/start-causeway.ts';
+import { startGnutlsServer } from '../../testbed/start-gnutls-server.ts';
+import { startHaproxy } from '../../testbed/start-haproxy.ts';
+import { startNginx } from '../../testbed/start-nginx.ts';
+import { startOpensslServer } from '../../testbed/start-openssl-server.ts';
+import { Peer, until } from '../features/given.ts';
+
+const LINE = 'hello from a client\n';
+const REVERSED = `${[...LINE.trim()].toReversed().join('')}\n`;
+const GET = 'GET / HTTP/1.0\r\n\r\n';
+const LARGE = 3_000_000;
+
+/** What each backend answers to what; those that echo do not close, so their answer has a length. */
+const exchanges: Record<string, readonly [says: string, hears: string, answerBytes?: number]> = {
+  openssl: [LINE, REVERSED, LINE.length],
+  gnutls: [LINE, LINE, LINE.length],
+  go: [LINE, LINE, LINE.length],
+  nginx: [GET, 'nginx served nginx.test'],
+  'nginx-stream': [LINE, 'nginx stream served nginx-stream.test'],
+  haproxy: [GET, 'haproxy served haproxy.test'],
+};
+
+const skip = missingPrograms('openssl', 'gnutls-serv', 'haproxy', 'nginx', 'go', 'curl');
+const stack = new AsyncDisposableStack();
+let ca: string;
+let visitor: Certificate;
+let upgrades: Upgrades;
+let config: string;
+let gateway: Causeway;
+
+before(async () => {
+  if (skip) return;
+  ({ certFile: ca } = await authority());
+  visitor = await certificateFor('visitor.test');
+  upgrades = stack.use(await startUpgrades());
+  const verify = ['-Verify', '1', '-verify_return_error', '-CAfile', ca];
+  const servers: Record<string, number> = {
+    openssl: stack.use(await startOpensslServer(await certificateFor('openssl.test'))).port,
+    gnutls: stack.use(await startGnutlsServer(await certificateFor('gnutls.test'))).port,
+    go: stack.use(await startGoServer(await certificateFor('go.test'))).port,
+    'openssl-mutual': stack.use(
+      await startOpensslServer({
+        ...(await certificateFor('openssl-mutual.test')),
+        answer: 'www',
+        flags: verify,
+      }),
+    ).port,
+    ...(await nginx()),
+    ...(await haproxy()),
+  };
+  const clusters = Object.entries(servers).map(
+    ([name, port]) =>
+      `  - { name: ${name}, api: { hosts: [${name}.test], backends: ["127.0.0.1:${port}"] } }`,
+  );
+  config = `listen: ["127.0.0.1:0"]\nclusters:\n${clusters.join('\n')}\n`;
+  gateway = stack.use(await startCauseway({ config }));
+});
+
+after(() => stack.disposeAsync());
+
+async function nginx(): Promise<Record<string, number>> {
+  const [web, stream, mutual] = [await freePort(), await freePort(), await freePort()];
+  const server = async (host: string, listen: string, rest: string) => {
+    const { certFile, keyFile } = await certificateFor(host);
+    return `server { listen 127.0.0.1:${listen}; ssl_certificate ${certFile}; ssl_certificate_key ${keyFile}; ${rest} }`;
+  };
+  const pages = [
+    await server(
+      'nginx.test',
+      `${web} ssl http2`,
+      `location / { return 200 "nginx served $ssl_server_name"; }
+       location /upgrade {
+         proxy_pass http://127.0.0.1:${upgrades.port};
+         proxy_http_version 1.1;
+         proxy_set_header Upgrade $http_upgrade;
+         proxy_set_header Connection upgrade;
+       }`,
+    ),
+    await server(
+      'nginx-mutual.test',
+      `${mutual} ssl http2`,
+      `ssl_client_certificate ${ca};
+       ssl_verify_client on;
+       location / { return 200 "$ssl_client_verify $ssl_client_s_dn $ssl_client_fingerprint"; }`,
+    ),
+  ];
+  const streams = await server(
+    'nginx-stream.test',
+    `${stream} ssl`,
+    'return "nginx stream served $ssl_server_name";',
+  );
+  stack.use(await startNginx({ http: pages.join('\n'), stream: streams }));
+  return { nginx: web, 'nginx-mutual': mutual, 'nginx-stream': stream };
+}
+
+async function haproxy(): Promise<Record<string, number>> {
+  const port = await freePort();
+  const { bundleFile } = await certificateFor('haproxy.test');
+  stack.use(
+    await startHaproxy({
+      config: `
+defaults
+  mode http
+  timeout connect 5s
+  timeout client 60s
+  timeout server 60s
+  timeout tunnel 60s
+frontend web
+  bind 127.0.0.1:${port} ssl crt ${bundleFile} alpn h2,http/1.1
+  http-request return content-type text/plain lf-string "haproxy served %[ssl_fc_sni]" if { path / }
+  default_backend upgrades
+backend upgrades
+  server one 127.0.0.1:${upgrades.port}`,
+    }),
+  );
+  return { haproxy: port };
+}
+
+interface Upgrades extends AsyncDisposable {
+  readonly port: number;
+}
+
+/** A server of the HTTP upgrade as a WebSocket makes it, with bare bytes in place of frames: it echoes. */
+async function startUpgrades(): Promise<Upgrades> {
+  const server = createServer((_, response) => response.end());
+  server.on('upgrade', (_, socket) => {
+    socket.write('HTTP/1.1 101 Switching Protocols\r\nUpgrade: echo\r\nConnection: Upgrade\r\n\r\n');
+    socket.on('error', () => {});
+    socket.pipe(socket);
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  return {
+    port: (server.address() as AddressInfo).port,
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+}
+
+/** Visits by curl. */
+function fetchFrom(
+  name: string,
+  options: { http?: '1.1' | '2'; flags?: readonly string[]; path?: string } = {},
+) {
+  const { path = '', ...rest } = options;
+  return curlClient({
+    url: `https://${name}.test/${path}`,
+    connect: `127.0.0.1:${gateway.port}`,
+    ca,
+    ...rest,
+  });
+}
+
+describe('a TLS server of its own kind answers through the gateway', { skip }, () => {
+  for (const [name, [input, heard, answerBytes]] of Object.entries(exchanges)) {
+    for (const [who, visit] of Object.entries({ openssl: opensslClient, Go: goClient })) {
+      test(`${name}, asked by ${who}`, async () => {
+        const report = await visit({
+          connect: `127.0.0.1:${gateway.port}`,
+          serverName: `${name}.test`,
+          ca,
+          input,
+          ...(answerBytes !== undefined && { answerBytes }),
+        });
+        assert.ok(report.handshake, report.transcript);
+        assert.ok(report.answer.toString().endsWith(heard), `${report.answer}\n${report.transcript}`);
+        const line = await gateway.line(entry => entry.msg === 'connection' && entry.host === `${name}.test`);
+        assert.deepEqual([line.cluster, line.protocol], [name, 'tls']);
+      });
+    }
+  }
+
+  for (const name of ['go', 'gnutls']) {
+    test(`${name} sends back ${LARGE} bytes behind a half-close`, async () => {
+      const report = await goClient({
+        connect: `127.0.0.1:${gateway.port}`,
+        serverName: `${name}.test`,
+        ca,
+        size: LARGE,
+        seed: 3,
+        ...(name === 'go' ? { halfClose: true } : { answerBytes: LARGE }),
+      });
+      assert.deepEqual([report.error, report.receivedBytes], ['', LARGE]);
+      assert.equal(report.receivedSha256, report.sentSha256);
+    });
+  }
+});
+
+describe('a client certificate', { skip }, () => {
+  test('reaches nginx as it is', async () => {
+    const { certFile, keyFile } = visitor;
+    const report = await fetchFrom('nginx-mutual', { flags: ['--cert', certFile, '--key', keyFile] });
+    const { fingerprint } = new X509Certificate(await readFile(certFile));
+    const sha1 = fingerprint.replaceAll(':', '').toLowerCase();
+    assert.equal(report.answer.toString(), `SUCCESS CN=visitor.test ${sha1}`, report.transcript);
+  });
+
+  test('is missed by nginx where there is none', async () => {
+    const report = await fetchFrom('nginx-mutual');
+    assert.equal(report.status, 400, report.transcript);
+    assert.match(report.answer.toString(), /No required SSL certificate was sent/);
+  });
+
+  test('reaches openssl s_server as it is', async () => {
+    const { certFile, keyFile } = visitor;
+    const report = await fetchFrom('openssl-mutual', { flags: ['--cert', certFile, '--key', keyFile] });
+    assert.equal(report.status, 200, report.transcript);
+    assert.match(report.answer.toString(), /Subject: CN ?= ?visitor\.test/);
+  });
+
+  test("is missed by openssl s_server where there is none, in that server's own alert", async () => {
+    const report = await fetchFrom('openssl-mutual');
+    assert.deepEqual([report.alert, report.answer.length], [116, 0], report.transcript); // certificate_required
+  });
+});
+
+describe('ALPN is agreed on by client and backend', { skip }, () => {
+  for (const name of ['nginx', 'haproxy']) {
+    for (const [http, alpn] of [
+      ['2', 'h2'],
+      ['1.1', 'http/1.1'],
+    ] as const) {
+      test(`${alpn} with ${name}`, async () => {
+        const report = await fetchFrom(name, { http });
+        assert.deepEqual([report.status, report.alpn], [200, alpn], report.transcript);
+        assert.equal(report.answer.toString(), `${name} served ${name}.test`);
+      });
+    }
+  }
+});
+
+describe('an upgraded connection', { skip }, () => {
+  for (const name of ['nginx', 'haproxy']) {
+    test(`through ${name} stays while the gateway takes new tables`, async () => {
+      const socket = tls.connect({
+        port: gateway.port,
+        host: '127.0.0.1',
+        servername: `${name}.test`,
+        ca: await readFile(ca),
+        ALPNProtocols: ['http/1.1'],
+      });
+      await once(socket, 'secureConnect');
+      using client = new Peer(socket);
+      client.send(
+        `GET /upgrade HTTP/1.1\r\nHost: ${name}.test\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n`,
+      );
+      await client.hears('101 Switching Protocols');
+      for (let round = 1; round <= 3; round++) {
+        client.send(`message ${round} to ${name}\n`);
+        await client.hears(`message ${round} to ${name}\n`);
+        const { generation } = await gateway.status();
+        // One more cluster, and in the end none more.
+        const further =
+          round < 3 ? `  - { name: ${name}-${round}, api: { hosts: [x.test], backends: [] } }\n` : '';
+        await gateway.write(config + further);
+        await until('the new table', async () => (await gateway.status()).generation !== generation);
+      }
+      client.send('the last message\n');
+      await client.hears('the last message\n');
+      const address = `127.0.0.1:${socket.localPort}`;
+      client.finish();
+      assert.equal(await client.untilEnd(), 'FIN');
+      const line = await gateway.line(entry => entry.peer === address);
+      assert.deepEqual([line.cluster, line.reason], [name, 'done']);
+    });
+  }
+});
