@@ -8,6 +8,7 @@ import type { Histogram } from '../admin/metrics.ts';
 import type { Status } from '../admin/status.ts';
 import type { Finding } from '../cluster/finding.ts';
 import type { Config } from '../config/config.ts';
+import { notThereYet } from '../config/not-there-yet.ts';
 import { FileWatch } from '../config/watch-file.ts';
 import type { Settings } from '../gateway/data-path.ts';
 import { Gateway, type GatewayConfig } from '../gateway/gateway.ts';
@@ -177,6 +178,7 @@ export class Controller implements AdminView, AsyncDisposable {
       ),
     );
     this.#logFindings();
+    this.#logIgnored(config);
     this.#watch = await FileWatch.start(file, () => void this.reload());
   }
 
@@ -219,7 +221,9 @@ export class Controller implements AdminView, AsyncDisposable {
         { generation: this.gateway.generation, ...next.counts, restartNeeded: this.#restartNeeded },
         'applied',
       );
+      log.level = config.log.level;
       this.#logFindings();
+      this.#logIgnored(config);
     } catch (error) {
       if (!(error instanceof ConfigError || error instanceof ListenError)) throw error;
       this.#error = error.message;
@@ -239,6 +243,12 @@ export class Controller implements AdminView, AsyncDisposable {
 
   #logFindings(): void {
     for (const finding of this.#plan.findings) this.#options.log.warn(finding, 'finding');
+  }
+
+  #logIgnored(config: Config): void {
+    const { ignored } = notThereYet(config);
+    if (ignored.length > 0)
+      this.#options.log.warn({ ignored }, 'this version does not have all that the file asks for');
   }
 
   #gatewayConfig(config: Config, { clusters } = this.#plan): GatewayConfig {

@@ -75,7 +75,12 @@ describe('the first bytes reach the backend unchanged', { concurrency: true }, (
     using client = await connectClient(gateway.port);
     const large = extension(21, randomBytes(40 * 1024));
     const message = helloMessage({ extensions: [large, serverNameExtension('plain.test')] });
-    const sent = bytes(inRecords(message, Array.from({ length: 100 }, () => 311)));
+    const sent = bytes(
+      inRecords(
+        message,
+        Array.from({ length: 100 }, () => 311),
+      ),
+    );
     client.send(sent.subarray(0, 20_000));
     client.send(sent.subarray(20_000));
     await until('it at the backend', () =>

@@ -190,20 +190,19 @@ describe('a TLS server of its own kind answers through the gateway', { skip }, (
     }
   }
 
-  for (const name of ['go', 'gnutls']) {
-    test(`${name} sends back ${LARGE} bytes behind a half-close`, async () => {
-      const report = await goClient({
-        connect: `127.0.0.1:${gateway.port}`,
-        serverName: `${name}.test`,
-        ca,
-        size: LARGE,
-        seed: 3,
-        ...(name === 'go' ? { halfClose: true } : { answerBytes: LARGE }),
-      });
-      assert.deepEqual([report.error, report.receivedBytes], ['', LARGE]);
-      assert.equal(report.receivedSha256, report.sentSha256);
+  test(`Go sends back ${LARGE} bytes behind a half-close`, async () => {
+    const connect = `127.0.0.1:${gateway.port}`;
+    const report = await goClient({
+      connect,
+      serverName: 'go.test',
+      ca,
+      size: LARGE,
+      seed: 3,
+      halfClose: true,
     });
-  }
+    assert.deepEqual([report.error, report.receivedBytes], ['', LARGE]);
+    assert.equal(report.receivedSha256, report.sentSha256);
+  });
 });
 
 describe('a client certificate', { skip }, () => {

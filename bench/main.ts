@@ -1,0 +1,139 @@
+// `npm run bench`: Causeway, HAProxy, nginx and nobody under the same load, scenario by scenario. Progress goes to
+// stderr, the table to stdout, JSON and picture to files.
+
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { openBed, type Bed } from './bed.ts';
+import { describeMachine } from './machine.ts';
+import { OptionError, type Options, readOptions, usage } from './options.ts';
+import { causeway } from './peers/causeway.ts';
+import { direct } from './peers/direct.ts';
+import { haproxy, haproxyDefault, haproxyLargeBuffers } from './peers/haproxy.ts';
+import { nginx } from './peers/nginx.ts';
+import type { Peer } from './peers/peer.ts';
+import { renderMarkdown, withResults } from './report/markdown.ts';
+import { Recording, type Report, type ScenarioReport } from './report/report.ts';
+import { renderSvg } from './report/svg.ts';
+import { renderScenario, renderTable } from './report/table.ts';
+import { addHost } from './scenarios/add-host.ts';
+import { bulk } from './scenarios/bulk.ts';
+import { fairness } from './scenarios/fairness.ts';
+import { idleTunnels } from './scenarios/idle-tunnels.ts';
+import { manyHosts } from './scenarios/many-hosts.ts';
+import { newConnections } from './scenarios/new-connections.ts';
+import type { Scenario } from './scenarios/scenario.ts';
+import { smallMessages } from './scenarios/small-messages.ts';
+import { workers } from './scenarios/workers.ts';
+
+const ROOT = resolve(import.meta.dirname, '..');
+const WRONG_USAGE = 64;
+
+const scenarios = [
+  newConnections,
+  bulk,
+  smallMessages,
+  idleTunnels,
+  manyHosts,
+  addHost,
+  fairness,
+  workers,
+] as const;
+
+try {
+  process.exitCode = await main(process.argv.slice(2));
+} catch (error) {
+  if (!(error instanceof OptionError)) throw error;
+  process.stderr.write(`${error.message}\n\n${usage}\n`);
+  process.exitCode = WRONG_USAGE;
+}
+
+async function main(args: readonly string[]): Promise<number> {
+  const peers = (engine: string): Peer[] => [
+    causeway(engine),
+    haproxy(haproxyDefault),
+    haproxy(haproxyLargeBuffers),
+    nginx,
+    direct,
+  ];
+  const known = { scenarios: scenarios.map(({ id }) => id), peers: peers('').map(({ id }) => id) };
+  const options = readOptions(args, known);
+  if (options.help) {
+    process.stdout.write(`${usage}\n`);
+    return 0;
+  }
+  // Without this an interrupt would end this process before what it started; now the guardian ends that.
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130));
+  await using bed = await openBed();
+  say(bed.pinning.text);
+  const wanted = peers(options.engine).filter(({ id }) => options.peers.includes(id));
+  const reports: ScenarioReport[] = [];
+  for (const scenario of scenarios) {
+    if (!options.scenarios.includes(scenario.id)) continue;
+    const report = await measure(scenario, bed, wanted, options);
+    say(`\n${renderScenario(report)}`);
+    reports.push(report);
+  }
+  const report: Report = {
+    date: new Date().toISOString(),
+    command: ['npm run bench', ...(args.length > 0 ? ['--', ...args] : [])].join(' '),
+    rounds: options.rounds,
+    seconds: options.seconds,
+    pinning: bed.pinning.text,
+    machine: await describeMachine(options.engine),
+    scenarios: reports,
+  };
+  process.stdout.write(`${renderTable(report)}\n`);
+  await keep(report, options);
+  return reports.some(({ failures }) => failures.length > 0) ? 1 : 0;
+}
+
+async function measure(
+  scenario: Scenario,
+  bed: Bed,
+  wanted: readonly Peer[],
+  { rounds, seconds }: Options,
+): Promise<ScenarioReport> {
+  const started = performance.now();
+  const progress = (text: string) =>
+    say(`(${scenario.id}) ${scenario.title}: ${text} (${Math.round((performance.now() - started) / 1000)} s)`);
+  const peers = wanted.filter(({ id }) => scenario.peers.includes(id));
+  const columns = scenario.columns ?? peers.map(({ id, label }) => ({ id, label }));
+  const recording = new Recording();
+  progress(`starting ${peers.map(({ label }) => label).join('; ')}`);
+  await scenario.run({
+    bed,
+    columns,
+    peers,
+    rounds,
+    seconds,
+    say: progress,
+    record: (column, measure, value) => recording.record(column, measure, value),
+    busy: (column, share) => recording.busy(column, share),
+    fail(column, text) {
+      recording.failures.push({ column, text });
+      progress(`errors with ${column}: ${text}`);
+    },
+  });
+  progress('done');
+  return recording.report(scenario, columns);
+}
+
+async function keep(report: Report, { out, docs }: Options): Promise<void> {
+  const directory = resolve(ROOT, out);
+  const picture = renderSvg(report);
+  await mkdir(directory, { recursive: true });
+  await writeFile(join(directory, 'results.json'), `${JSON.stringify(report, null, 2)}\n`);
+  await writeFile(join(directory, 'results.svg'), picture);
+  say(`written: ${join(out, 'results.json')}, ${join(out, 'results.svg')}`);
+  if (!docs) return;
+  const document = join(ROOT, 'docs/performance.md');
+  await mkdir(join(ROOT, 'docs'), { recursive: true });
+  const before = await readFile(document, 'utf8').catch(() => undefined);
+  await writeFile(document, withResults(before, renderMarkdown(report, 'performance.svg')));
+  await writeFile(join(ROOT, 'docs/performance.svg'), picture);
+  say('written: docs/performance.md, docs/performance.svg');
+}
+
+function say(line: string): void {
+  process.stderr.write(`${line}\n`);
+}
