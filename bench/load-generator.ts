@@ -72,7 +72,16 @@ export async function buildLoad(): Promise<string> {
     async build(directory) {
       const names = ['main', 'loop', 'backend', 'flood', 'tunnel', 'histogram'];
       const sources = names.map(name => fileURLToPath(new URL(`${name}.c`, SOURCE)));
-      const args = ['-O2', '-std=gnu17', '-Wall', '-Wextra', '-pthread', '-o', `${directory}/load`, ...sources];
+      const args = [
+        '-O2',
+        '-std=gnu17',
+        '-Wall',
+        '-Wextra',
+        '-pthread',
+        '-o',
+        `${directory}/load`,
+        ...sources,
+      ];
       const { code, stderr } = await run('cc', args, { timeoutMs: BUILD_TIMEOUT_MS });
       if (code !== 0) throw new Error(`cc ended with code ${code}\n${stderr}`);
     },

@@ -2,9 +2,9 @@
 
 import { readFile } from 'node:fs/promises';
 import { cpus, release, totalmem } from 'node:os';
-import { causewayBin } from '../testbed/start-causeway.ts';
 import { findProgram } from '../testbed/packages.ts';
 import { run } from '../testbed/run.ts';
+import { causewayBin } from '../testbed/start-causeway.ts';
 
 export async function describeMachine(engine: string): Promise<(readonly [string, string])[]> {
   const all = cpus();
@@ -16,7 +16,10 @@ export async function describeMachine(engine: string): Promise<(readonly [string
     ['Node', process.versions.node],
     ['HAProxy', await version('haproxy', ['-v'], /version (\S+)/)],
     ['nginx', await version('nginx', ['-v'], /nginx\/(\S+)/)],
-    ['load', `cc ${await version('cc', ['--version'], /(\d+\.\d+\.\d+)/)}, go ${await version('go', ['version'], /go(\d\S*)/)}`],
+    [
+      'load',
+      `cc ${await version('cc', ['--version'], /(\d+\.\d+\.\d+)/)}, go ${await version('go', ['version'], /go(\d\S*)/)}`,
+    ],
   ];
 }
 

@@ -3,7 +3,8 @@
 
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { openBed, type Bed } from './bed.ts';
+import { installPackages, missingPackages } from '../testbed/packages.ts';
+import { type Bed, openBed } from './bed.ts';
 import { describeMachine } from './machine.ts';
 import { OptionError, type Options, readOptions, usage } from './options.ts';
 import { causeway } from './peers/causeway.ts';
@@ -63,9 +64,11 @@ async function main(args: readonly string[]): Promise<number> {
   }
   // Without this an interrupt would end this process before what it started; now the guardian ends that.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130));
+  installMissing(options);
   await using bed = await openBed();
   say(bed.pinning.text);
   const wanted = peers(options.engine).filter(({ id }) => options.peers.includes(id));
+  const engine = await engineOf(bed, wanted);
   const reports: ScenarioReport[] = [];
   for (const scenario of scenarios) {
     if (!options.scenarios.includes(scenario.id)) continue;
@@ -79,12 +82,32 @@ async function main(args: readonly string[]): Promise<number> {
     rounds: options.rounds,
     seconds: options.seconds,
     pinning: bed.pinning.text,
-    machine: await describeMachine(options.engine),
+    machine: await describeMachine(engine),
     scenarios: reports,
   };
   process.stdout.write(`${renderTable(report)}\n`);
   await keep(report, options);
   return reports.some(({ failures }) => failures.length > 0) ? 1 : 0;
+}
+
+/** Of the programs that this run needs. */
+function installMissing({ peers }: Options): void {
+  const needed = ['haproxy', 'nginx', 'libnginx-mod-stream'].filter(name =>
+    peers.some(peer => name.includes(peer.replace('-256k', ''))),
+  );
+  const missing = missingPackages().filter(name => needed.includes(name));
+  if (missing.length > 0) say(`Debian packages: installing ${missing.join(' ')}`);
+  installPackages(missing);
+}
+
+/** What `auto` came to. Also tells at once when it cannot start. */
+async function engineOf(bed: Bed, peers: readonly Peer[]): Promise<string> {
+  const ours = peers.find(({ id }) => id === 'causeway');
+  const { ports, connections } = bed;
+  const routes = { hosts: 1, added: [], ports };
+  const setup = { routes, workers: 1, cores: bed.pinning.proxy, connections };
+  await using running = await ours?.start(setup);
+  return running?.engine ?? 'none';
 }
 
 async function measure(
@@ -95,7 +118,9 @@ async function measure(
 ): Promise<ScenarioReport> {
   const started = performance.now();
   const progress = (text: string) =>
-    say(`(${scenario.id}) ${scenario.title}: ${text} (${Math.round((performance.now() - started) / 1000)} s)`);
+    say(
+      `(${scenario.id}) ${scenario.title}: ${text} (${Math.round((performance.now() - started) / 1000)} s)`,
+    );
   const peers = wanted.filter(({ id }) => scenario.peers.includes(id));
   const columns = scenario.columns ?? peers.map(({ id, label }) => ({ id, label }));
   const recording = new Recording();

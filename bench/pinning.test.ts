@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
+import * as fc from 'fast-check';
 import { choosePinning, chooseSharedPinning, parseCores } from './pinning.ts';
 
 test('choosePinning() gives load and proxy a core each where there are two', () => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
+import * as fc from 'fast-check';
 import { median, summarize } from './statistics.ts';
 
 test('median() takes the middle one, or the mean of the two in the middle', () => {

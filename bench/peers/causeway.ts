@@ -25,6 +25,7 @@ export function causeway(engine: string): Peer {
       return {
         port: () => gateway.port,
         processes: () => processTree(gateway.program.pid),
+        engine: String(gateway.lines().find(({ msg }) => msg === 'ready')?.engine),
         async addHost(host) {
           added.push(host);
           const next = `${gateway.file}.next`;

@@ -5,10 +5,10 @@
 import { rename, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
+import { freePort } from '../../testbed/free-port.ts';
 import { findProgram } from '../../testbed/packages.ts';
 import { startProgram } from '../../testbed/program.ts';
 import { tempDir } from '../../testbed/temp-dir.ts';
-import { freePort } from '../../testbed/free-port.ts';
 import { pin } from '../pinning.ts';
 import { processTree } from '../process-usage.ts';
 import { backendKinds, type Routes, routeEntries } from '../routes.ts';

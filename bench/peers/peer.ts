@@ -16,6 +16,8 @@ export interface RunningPeer extends AsyncDisposable {
   port(to: BackendKind): number;
   /** Itself and all it has started. Empty where there is nobody. */
   processes(): Promise<readonly number[]>;
+  /** Which of its engines runs, where it has several. */
+  readonly engine?: string;
   /** Has one more host lead to `answer`. Gives when that was asked for, by CLOCK_MONOTONIC in ns. */
   addHost?(host: string): Promise<bigint>;
   /** Seconds that table changes have taken so far by its own account. */

@@ -38,9 +38,7 @@ export function renderSvg(report: Report): string {
   for (let at = 0; at < cards.length; at += COLUMNS) {
     const row = cards.slice(at, at + COLUMNS);
     const height = Math.max(...row.map(cardHeight));
-    row.forEach((card, i) =>
-      parts.push(renderCard(card, MARGIN + i * (CARD_WIDTH + GAP), y, height)),
-    );
+    row.forEach((card, i) => parts.push(renderCard(card, MARGIN + i * (CARD_WIDTH + GAP), y, height)));
     y += height + GAP;
   }
   const height = y + 18;
@@ -102,7 +100,9 @@ function machineLine({ machine, date }: Report): string {
 
 /** What fits before the bar; the whole label stands in the tables. */
 function shorten(label: string): string {
-  const short = label.replace('HAProxy, 256 KiB buffers', 'HAProxy, 256 KiB').replace(/ replaced( and reload)?$/, (_, reload) => (reload ? ' + reload' : ''));
+  const short = label
+    .replace('HAProxy, 256 KiB buffers', 'HAProxy, 256 KiB')
+    .replace(/ replaced( and reload)?$/, (_, reload) => (reload ? ' + reload' : ''));
   return short.length > 20 ? `${short.slice(0, 19)}…` : short;
 }
 

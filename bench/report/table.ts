@@ -25,7 +25,9 @@ export function renderScenario(scenario: ScenarioReport): string {
   ];
   if (scenario.loadLimited.length > 0)
     notes.push(`the load itself was the limit with: ${scenario.loadLimited.join('; ')}`);
-  return [`(${scenario.id}) ${scenario.title}`, ...[...lines, ...notes].map(line => `  ${line}`), ''].join('\n');
+  return [`(${scenario.id}) ${scenario.title}`, ...[...lines, ...notes].map(line => `  ${line}`), ''].join(
+    '\n',
+  );
 }
 
 function cell(measure: MeasureReport, column: string): string {

@@ -1,3 +1,5 @@
+// (f) What it takes to serve one more host, and whether anyone else notices.
+
 import { setTimeout as delay } from 'node:timers/promises';
 import { startLoad } from '../load-generator.ts';
 import { haproxy, haproxyDefault } from '../peers/haproxy.ts';
@@ -63,7 +65,8 @@ export const addHost: Scenario = {
     await using stack = new AsyncDisposableStack();
     const contenders: Contender[] = [];
     const routes = { hosts: HOSTS, added: [], ports: run.bed.ports };
-    for (const peer of withRuntimeApi(run.peers)) contenders.push(stack.use(await start(run, peer, { routes })));
+    for (const peer of withRuntimeApi(run.peers))
+      contenders.push(stack.use(await start(run, peer, { routes })));
     await warmUp(run, contenders, { flood: 16, hosts: HOSTS });
     await interleave(run.rounds, contenders, contender => addOne(run, contender));
   },

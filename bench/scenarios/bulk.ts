@@ -1,3 +1,5 @@
+// (b) What moving bytes costs, on one tunnel and on sixteen, to the client and from it.
+
 import { interleave, load, startAll, warmUp } from './contend.ts';
 import { type Measure, ratio, type Scenario } from './scenario.ts';
 
@@ -40,7 +42,8 @@ export const bulk: Scenario = {
         const { result, cpu } = await load(run, contender, options);
         const gigabytes = result.received / 1e9;
         if (gigabytes === 0) return;
-        if (contender.column !== 'direct') run.record(contender.column, `${key}-cpu`, (cpu / gigabytes) * 1e3);
+        if (contender.column !== 'direct')
+          run.record(contender.column, `${key}-cpu`, (cpu / gigabytes) * 1e3);
         run.record(contender.column, `${key}-rate`, gigabytes / result.seconds);
       });
     }

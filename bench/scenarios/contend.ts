@@ -81,7 +81,11 @@ export async function load(
   return measured;
 }
 
-export async function warmUp(run: Run, contenders: readonly Contender[], options: LoadOptions): Promise<void> {
+export async function warmUp(
+  run: Run,
+  contenders: readonly Contender[],
+  options: LoadOptions,
+): Promise<void> {
   for (const { running } of contenders)
     await runLoad(run.bed, running, { ...options, seconds: WARM_UP_SECONDS });
 }

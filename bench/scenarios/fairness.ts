@@ -1,3 +1,5 @@
+// (g) Whether one tunnel at full speed makes all others wait.
+
 import { interleave, load, startAll, warmUp } from './contend.ts';
 import { ratio, type Scenario } from './scenario.ts';
 

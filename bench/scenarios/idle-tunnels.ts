@@ -1,3 +1,5 @@
+// (d) What a tunnel costs that does nothing, which is what most of them do: watches, agents, logs.
+
 import { setTimeout as delay } from 'node:timers/promises';
 import { startLoad } from '../load-generator.ts';
 import { cpuSeconds, memoryOf } from '../process-usage.ts';

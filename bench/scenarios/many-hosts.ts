@@ -1,3 +1,5 @@
+// (e) Whether a new connection costs more when the table is large.
+
 import { AT_ONCE, type Contender, interleave, load, start, warmUp } from './contend.ts';
 import { type Measure, ratio, type Scenario } from './scenario.ts';
 

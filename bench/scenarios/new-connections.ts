@@ -1,5 +1,16 @@
+// (a) What a new connection costs: the hello alone, and a real handshake behind it.
+
 import { runTlsLoad } from '../load-generator.ts';
-import { AT_ONCE, interleave, load, noteTlsErrors, startAll, USUAL_HOSTS, warmUp, withCpu } from './contend.ts';
+import {
+  AT_ONCE,
+  interleave,
+  load,
+  noteTlsErrors,
+  startAll,
+  USUAL_HOSTS,
+  warmUp,
+  withCpu,
+} from './contend.ts';
 import { ratio, type Scenario } from './scenario.ts';
 
 /** With real handshakes the load's own cryptography is the limit: more at once would only wait for it. */

@@ -1,3 +1,5 @@
+// (c) How long a byte takes there and back when many tunnels want that at once.
+
 import { interleave, load, startAll, warmUp } from './contend.ts';
 import { type Measure, ratio, type Scenario } from './scenario.ts';
 

@@ -1,3 +1,5 @@
+// (h) What a second worker costs and brings.
+
 import { availableParallelism } from 'node:os';
 import { AT_ONCE, type Contender, interleave, load, start, USUAL_HOSTS, warmUp } from './contend.ts';
 import { type Lookup, type Measure, ratio, type Scenario } from './scenario.ts';

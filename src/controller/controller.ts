@@ -58,6 +58,7 @@ export class Controller implements AdminView, AsyncDisposable {
   #engine: EngineName = 'net';
   #draining = false;
   #reloading: Promise<void> = Promise.resolve();
+  #nextReload: Promise<void> | undefined;
   readonly #apply = { counts: [...secondsBuckets, Infinity].map(() => 0), sum: 0 };
 
   private constructor(options: ControllerOptions) {
@@ -130,9 +131,13 @@ export class Controller implements AdminView, AsyncDisposable {
     return this.#gateway === undefined ? 'the listeners are not open yet' : undefined;
   }
 
-  /** Reads the file again, one time after the other. */
+  /** Reads the file again, one time after the other. One that has not begun yet will see what this one is for. */
   reload(): Promise<void> {
-    this.#reloading = this.#reloading.then(() => this.#reload());
+    this.#nextReload ??= this.#reloading.then(() => {
+      this.#nextReload = undefined;
+      return this.#reload();
+    });
+    this.#reloading = this.#nextReload;
     return this.#reloading;
   }
 

@@ -4,22 +4,45 @@ import type { DataPath } from './data-path.ts';
 import { end, refuseAtOnce } from './end.ts';
 import { identify, knowClient } from './identify.ts';
 import { EXHAUSTED } from './io/reactor.ts';
-import { CLIENT, DESTINATION, IDENTIFYING, PEER, PENDING } from './rows.ts';
+import { CLIENT, CLOSING, DESTINATION, IDENTIFYING, PEER, PENDING } from './rows.ts';
 import { TOTAL_CONNECTIONS, TOTAL_PENDING } from './shared-memory.ts';
 
 /** Connections taken in one go before others get their turn. */
 const BATCH = 64;
 /** Out of descriptors: those that wait are looked at again after this, by when others may have closed. */
 const EXHAUSTED_MS = 100;
+/** A round trip to most places. */
+const CLOSING_MS = 100;
+/** The longest queue that a listener can have. */
+const BACKLOG = 4096;
 
 export function acceptAll(path: DataPath, listener: number): void {
-  for (let count = 0; count < BATCH; count++) {
+  if (acceptSome(path, listener, BATCH)) path.comeBack(listener);
+}
+
+/** Closes it in a moment: handshakes under way complete, and what the kernel has queued is served. */
+export function closeListener(path: DataPath, listener: number): void {
+  path.io.quiesce(listener);
+  path.rows.state[listener] = CLOSING;
+  path.wheel.set(listener, path.io.now() + CLOSING_MS);
+}
+
+export function listenerTimer(path: DataPath, listener: number): void {
+  if (path.rows.state[listener] !== CLOSING) return acceptAll(path, listener);
+  acceptSome(path, listener, BACKLOG);
+  path.release(listener);
+  path.io.close(listener);
+}
+
+/** True when there may be more. */
+function acceptSome(path: DataPath, listener: number, most: number): boolean {
+  for (let count = 0; count < most; count++) {
     const handle = path.io.accept(listener);
-    if (handle === EXHAUSTED) return path.wheel.set(listener, path.io.now() + EXHAUSTED_MS);
-    if (handle < 0) return;
+    if (handle === EXHAUSTED) path.wheel.set(listener, path.io.now() + EXHAUSTED_MS);
+    if (handle < 0) return false;
     begin(path, listener, handle);
   }
-  path.comeBack(listener);
+  return true;
 }
 
 function begin(path: DataPath, listener: number, handle: number): void {

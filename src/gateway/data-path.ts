@@ -2,7 +2,7 @@
 // functions over a row (accept → identify → route → admit → dial → tunnel); each either finishes, waits for
 // readiness, or ends the connection with a reason. This file hands events to the stage that a row is in.
 
-import { acceptAll } from './accept.ts';
+import { acceptAll, listenerTimer } from './accept.ts';
 import type { Counts } from './account.ts';
 import { clientWhileDialing, dialEvent, dialTimer } from './dial.ts';
 import { cutAll } from './end.ts';
@@ -12,7 +12,18 @@ import { HUNG_UP, type Reactor, type ReactorHandlers } from './io/reactor.ts';
 import { lingerEvent, lingerTimer } from './linger.ts';
 import type { TableListener } from './listener-table.ts';
 import type { RecordWriter } from './record-ring.ts';
-import { CONNECTING, DIALING, HUNG, IDENTIFYING, LINGERING, LISTENER, QUEUED, Rows, TUNNEL } from './rows.ts';
+import {
+  CLOSING,
+  CONNECTING,
+  DIALING,
+  HUNG,
+  IDENTIFYING,
+  LINGERING,
+  LISTENER,
+  QUEUED,
+  Rows,
+  TUNNEL,
+} from './rows.ts';
 import { type BucketPages, BYTES_IN_AT } from './shared-memory.ts';
 import { Table, type TableRoute } from './table.ts';
 import { TimingWheel } from './timing-wheel.ts';
@@ -88,6 +99,7 @@ export class DataPath implements ReactorHandlers {
         tunnelEvent(this, handle, events);
         break;
       case LISTENER:
+      case CLOSING:
         acceptAll(this, handle);
         break;
       case IDENTIFYING:
@@ -115,7 +127,7 @@ export class DataPath implements ReactorHandlers {
         if ((this.rows.flags[handle] & QUEUED) === 0) continue;
         this.rows.flags[handle] &= ~QUEUED;
         if (this.rows.state[handle] === TUNNEL) continueTunnel(this, handle);
-        else if (this.rows.state[handle] === LISTENER) acceptAll(this, handle);
+        else acceptAll(this, handle);
       }
     }
     this.wheel.advance(this.io.now(), this.#expired);
@@ -179,7 +191,8 @@ export class DataPath implements ReactorHandlers {
         lingerTimer(this, handle);
         break;
       case LISTENER:
-        acceptAll(this, handle);
+      case CLOSING:
+        listenerTimer(this, handle);
         break;
       default:
     }

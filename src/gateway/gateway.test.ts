@@ -122,3 +122,34 @@ for (const engine of ['epoll', 'net'] as const) {
     await until(() => openFiles() <= before);
   });
 }
+
+test('Gateway (epoll) serves every client whose handshake completed before the listener closed', async () => {
+  await using it = await given('epoll');
+  const { gateway } = it;
+  const port = Number(gateway.listeners[0].address.split(':').at(-1));
+  let draining = false;
+  let connected = 0;
+  let served = 0;
+  const visit = async () => {
+    const socket = net.connect(port, '127.0.0.1').on('error', () => {});
+    const first = (event: string) =>
+      new Promise<boolean>(resolve => {
+        socket.once(event, () => resolve(true)).once('close', () => resolve(false));
+      });
+    if (!(await first('connect'))) return;
+    connected++;
+    socket.write(hello);
+    if (await first('data')) served++;
+    socket.destroy();
+  };
+  const visitors = Array.from({ length: 10 }, async () => {
+    while (!draining) await visit();
+  });
+  await until(() => served > 200);
+  const drained = gateway.drain(5000);
+  // Visitors go on while the listeners close.
+  await sleep(250);
+  draining = true;
+  await Promise.all([drained, ...visitors]);
+  assert.equal(served, connected);
+});

@@ -41,6 +41,8 @@ const DROPPED_MS = 1000;
 const NAMES_MS = 500;
 /** While draining, how often it is looked whether connections are left. */
 const DRAIN_LOOK_MS = 50;
+/** By when a listener that is told to close has taken what was under way, and is closed. */
+const LISTENER_CLOSES_MS = 150;
 /** How long workers may take to end what they are told to cut. */
 const CUT_MS = 1000;
 /** Port 0: how often another free port is tried when somebody else takes it first. */
@@ -197,6 +199,7 @@ export class Gateway implements AsyncDisposable {
       this.#send({ kind: 'drain' });
     });
     const until = performance.now() + limitMs;
+    await sleep(LISTENER_CLOSES_MS);
     while (this.connections > 0 && !this.#stopped) {
       if (performance.now() >= until) return this.#cut('drained');
       await sleep(DRAIN_LOOK_MS);
@@ -274,7 +277,11 @@ export class Gateway implements AsyncDisposable {
         thread.apply(this.#table(pages[thread.number], change.removed, change.put)),
       ),
     );
-    if (closed.length > 0) this.#send({ kind: 'close', indexes: closed.map(({ index }) => index) });
+    if (closed.length > 0) {
+      this.#send({ kind: 'close', indexes: closed.map(({ index }) => index) });
+      // The next change may want the same address again.
+      await sleep(LISTENER_CLOSES_MS);
+    }
     this.#retiring.push(change.freed);
     this.#recycle();
   }

@@ -8,6 +8,8 @@ export const FREE = 0;
 export const LISTENER = 1;
 /** A listener that is open and not accepted on yet. */
 export const OPENED = 7;
+/** A listener that takes what is under way and then closes. */
+export const CLOSING = 8;
 /** Client: not yet known where to. */
 export const IDENTIFYING = 2;
 /** Client: routed and admitted, no backend yet. */

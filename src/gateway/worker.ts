@@ -1,7 +1,7 @@
 // A worker thread: one reactor, one data path, and the control thread's messages. Entry point of the thread.
 
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
-import { acceptAll } from './accept.ts';
+import { acceptAll, closeListener } from './accept.ts';
 import { DataPath, type Shared } from './data-path.ts';
 import { type OpenedReactor, openReactor } from './io/open-reactor.ts';
 import type { Reactor } from './io/reactor.ts';
@@ -96,10 +96,7 @@ class Worker {
     const handle = this.#handles.get(index);
     if (handle === undefined) return;
     this.#handles.delete(index);
-    // What the kernel has queued is served before the socket closes.
-    if (this.#path.rows.state[handle] === LISTENER) acceptAll(this.#path, handle);
-    this.#path.release(handle);
-    this.#io.close(handle);
+    closeListener(this.#path, handle);
   }
 
   #apply(message: TableMessage): void {

@@ -85,6 +85,10 @@ export class Peer implements Disposable {
     return this.received();
   }
 
+  async hearsOrEnds(count: number): Promise<void> {
+    await this.#until(`${count} bytes or the end`, () => this.#length >= count || this.#end !== undefined);
+  }
+
   /** Waits for the other side's end. */
   async untilEnd(): Promise<End> {
     await this.#until('the end', () => this.#end !== undefined);

@@ -24,12 +24,14 @@ import {
   EPOLLIN,
   EPOLLOUT,
   EPOLLRDHUP,
+  filterProgram,
   IPPROTO_IPV6,
   IPPROTO_TCP,
   IPV6_V6ONLY,
   type Libc,
   MSG_NOSIGNAL,
   SHUT_WR,
+  SO_ATTACH_FILTER,
   SO_ERROR,
   SO_KEEPALIVE,
   SO_LINGER,
@@ -192,6 +194,10 @@ export class EpollReactor implements Reactor {
       // accept(2): errors of a connection that is gone already are reported here; the next one may be fine.
       if (word === BROKEN && errno !== EINTR) return AGAIN;
     }
+  }
+
+  quiesce(listener: number): void {
+    this.#libc.setsockopt(listener, SOL_SOCKET, SO_ATTACH_FILTER, filterProgram(noHandshakes), 16);
   }
 
   connect(address: SocketAddress): number {
@@ -408,6 +414,16 @@ export class EpollReactor implements Reactor {
 
 const ANY_IPV4 = new Uint8Array([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 0, 0, 0, 0]);
 const scratch = new Uint8Array(16);
+/**
+ * A socket filter (classic BPF: code, jt, jf, k) that drops a SYN and lets everything else pass. Its data begin with
+ * the TCP header. Without it, handshakes that complete between the last accept and close() would be reset.
+ */
+const noHandshakes = Buffer.from([
+  ...[0x30, 0, 0, 0, 13, 0, 0, 0], // load the byte with the flags
+  ...[0x45, 0, 0, 1, 0x10, 0, 0, 0], // has it ACK?
+  ...[0x06, 0, 0, 0, 0xff, 0xff, 0xff, 0xff], // yes: keep the packet
+  ...[0x06, 0, 0, 0, 0, 0, 0, 0], // no: drop it
+]);
 /** struct linger { on, 0 seconds }: close() sends RST. */
 const noLinger = Buffer.from(new Int32Array([1, 0]).buffer);
 

@@ -58,6 +58,16 @@ export function loadLibc(): Libc {
   return { ...functions, errno: () => koffi.errno() } as unknown as Libc;
 }
 
+/** struct sock_fprog for that many struct sock_filter; the instructions must outlive its use. */
+export function filterProgram(instructions: Uint8Array): Uint8Array {
+  const program = Buffer.alloc(16);
+  program.writeUInt16LE(instructions.length / FILTER_BYTES, 0);
+  program.writeBigUInt64LE(BigInt(koffi.address(instructions)), 8);
+  return program;
+}
+
+const FILTER_BYTES = 8;
+
 export const AF_UNIX = 1;
 export const AF_INET = 2;
 export const AF_INET6 = 10;
@@ -70,6 +80,7 @@ export const SO_ERROR = 4;
 export const SO_KEEPALIVE = 9;
 export const SO_LINGER = 13;
 export const SO_REUSEPORT = 15;
+export const SO_ATTACH_FILTER = 26;
 export const IPPROTO_TCP = 6;
 export const TCP_NODELAY = 1;
 export const TCP_KEEPIDLE = 4;

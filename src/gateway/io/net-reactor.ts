@@ -171,6 +171,9 @@ export class NetReactor implements Reactor {
     return handle;
   }
 
+  /** Node has no way to turn handshakes away: what comes after the last accept is reset, as everywhere. */
+  quiesce(_listener: number): void {}
+
   connect(address: SocketAddress): number {
     const handle = this.#take();
     if (handle < 0) return EXHAUSTED;

@@ -99,6 +99,8 @@ export interface Reactor {
    * if it waits, READABLE comes again when there is room.
    */
   accept(listener: number): number;
+  /** Before a listener closes: new handshakes are turned away where the platform can; those under way still come. */
+  quiesce(listener: number): void;
   /** WRITABLE tells success, FAILED failure. May fail at once with an error word. */
   connect(address: SocketAddress): number;
   /** Why a connect failed. */

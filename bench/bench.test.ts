@@ -1,0 +1,36 @@
+// That the benchmark measures: figures come out, without errors. How large they are is nobody's business here.
+
+import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import { test } from 'node:test';
+import { missingPrograms } from '../testbed/packages.ts';
+import { run } from '../testbed/run.ts';
+import { tempDir } from '../testbed/temp-dir.ts';
+import type { Report } from './report/report.ts';
+
+const main = new URL('main.ts', import.meta.url).pathname;
+
+test('npm run bench measures new connections through us and directly', {
+  skip: missingPrograms('cc', 'taskset', 'go'),
+}, async () => {
+  await using dir = await tempDir();
+  const flags = { scenario: 'a', peer: 'causeway,direct', rounds: '1', duration: '200ms', engine: 'net' };
+  const args = Object.entries({ ...flags, out: dir.path }).flatMap(([flag, value]) => [`--${flag}`, value]);
+  const { code, stdout, stderr } = await run(process.execPath, [main, ...args], { timeoutMs: 120_000 });
+  assert.equal(code, 0, stderr);
+  assert.match(stdout.toString(), /CPU per connection, hello only, µs/);
+  const { scenarios, machine } = JSON.parse(await readFile(dir.file('results.json'), 'utf8')) as Report;
+  const results = Object.fromEntries(scenarios[0].measures.map(({ key, results }) => [key, results]));
+  for (const key of ['hello-cpu', 'tls-cpu']) assert.ok(results[key].causeway.median > 0, key);
+  for (const key of ['hello-rate', 'tls-rate'])
+    for (const peer of ['causeway', 'direct']) assert.ok(results[key][peer].median > 0, `${key} of ${peer}`);
+  assert.deepEqual(scenarios[0].failures, []);
+  assert.match(Object.fromEntries(machine).causeway, /engine net$/);
+  assert.match(await readFile(dir.file('results.svg'), 'utf8'), /^<svg /);
+});
+
+test('npm run bench tells what it does not know', async () => {
+  const { code, stderr } = await run(process.execPath, [main, '--scenario', 'z']);
+  assert.equal(code, 64);
+  assert.match(stderr, /--scenario must be of a, b, c, d, e, f, g, h: current value is 'z'/);
+});

@@ -1,0 +1,78 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { describeGoal, figure } from './figures.ts';
+import { renderMarkdown, withResults } from './markdown.ts';
+import { sampleReport } from './report.samples.ts';
+import { renderSvg } from './svg.ts';
+import { renderTable } from './table.ts';
+
+test('figure() keeps three digits that mean something', () => {
+  const values = [0, 0.0123, 0.5, 1.234, 12.34, 123.4, 1234.5, 123_456];
+  assert.deepEqual(values.map(figure), ['0', '0.012', '0.5', '1.23', '12.3', '123', '1,235', '123,500']);
+});
+
+test('Recording.report() judges goals by medians, and says nothing of what was not measured', () => {
+  const [{ goals, loadLimited }] = sampleReport().scenarios;
+  assert.deepEqual(
+    goals.map(({ value, reached }) => [value, reached]),
+    [
+      [85 / 68, false],
+      [null, null],
+      [12_000, true],
+    ],
+  );
+  assert.deepEqual(loadLimited, ['no proxy']);
+});
+
+test('describeGoal() says what was wanted, what was found and whether that is enough', () => {
+  const [{ goals }] = sampleReport().scenarios;
+  assert.deepEqual(goals.map(describeGoal), [
+    'CPU against HAProxy: at most 1.00×; 1.25×, not reached',
+    'what was not measured: at most 5 ms; not measured',
+    'connections: at most 20,000 /s; 12,000 /s, reached',
+  ]);
+});
+
+test('renderTable() lines up medians, spreads and ratios to HAProxy, and shows errors', () => {
+  const table = renderTable(sampleReport());
+  assert.match(table, /^ {2}CPU per connection, µs {2}85 \(80–90\) 1\.25× {2}68 \(60–70\) {13}–$/m);
+  assert.match(table, /^ {2}connections, \/s {13}12,000 0\.80× {6}15,000 {2}22,000 1\.47×$/m);
+  assert.doesNotMatch(table, /never measured/);
+  assert.match(table, /^ {2}✗ CPU against HAProxy/m);
+  assert.match(table, /^ {2}! errors with causeway: 3 reset$/m);
+  assert.match(table, /the load itself was the limit with: no proxy/);
+});
+
+test('renderMarkdown() has machine, command, goals and a table for each scenario', () => {
+  const text = renderMarkdown(sampleReport(), 'performance.svg');
+  assert.match(text, /^## Results of 2026-11-15$/m);
+  assert.match(text, /^\| HAProxy \| 2\.6\.12 \|$/m);
+  assert.match(text, /`npm run bench -- --scenario a`/);
+  assert.match(text, /^\| a \| CPU against HAProxy: at most 1\.00× \| 1\.25×, not reached \| ✗ \|$/m);
+  assert.match(text, /^\| CPU per connection, µs \| 85 \(1\.25×\) <br> 80–90 \| 68 <br> 60–70 \| – \|$/m);
+});
+
+test('withResults() replaces what stands between its marks, and nothing else', () => {
+  const first = withResults(undefined, 'first');
+  assert.match(first, /^# Performance\n/);
+  const edited = `${first.replace('# Performance', '# Speed')}\n## Why\n`;
+  const second = withResults(edited, 'second');
+  assert.equal(second, edited.replace('first', 'two'));
+  assert.match(withResults('# Mine\n', 'three'), /^# Mine\n\n<!-- bench: results -->\n\nthree\n/);
+});
+
+test('renderSvg() is sound XML with a card for each measure that has a title, and a bar for each contender', () => {
+  const svg = renderSvg(sampleReport());
+  assert.match(svg, /^<svg xmlns="http:\/\/www\.w3\.org\/2000\/svg" viewBox="0 0 960 \d+(\.\d+)?"/);
+  assert.match(svg, />CPU &lt;per&gt; connection</);
+  assert.match(svg, /2 × Fast &amp; Co/);
+  assert.equal(svg.match(/rx="10"/g)?.length, 1);
+  assert.equal(svg.match(/rx="3"/g)?.length, 2);
+  const open: string[] = [];
+  for (const [, close, name, empty] of svg.matchAll(/<(\/?)(\w+)[^>]*?(\/?)>/g)) {
+    if (close) assert.equal(open.pop(), name);
+    else if (!empty) open.push(name);
+  }
+  assert.deepEqual(open, []);
+  assert.doesNotMatch(svg, /NaN|Infinity|undefined/);
+});

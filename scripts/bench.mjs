@@ -1,0 +1,23 @@
+// `npm run bench` on whatever Node the machine has: installs the packages, then goes on with the Node that they bring
+// (bench/main.ts). All arguments are the benchmark's: `npm run bench -- --help`.
+
+import { spawn } from 'node:child_process';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { npmCi } from './npm-ci.mjs';
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+
+try {
+  // stdout is for the results.
+  const node = npmCi(root, line => process.stderr.write(`${line}\n`));
+  const args = [join(root, 'bench/main.ts'), ...process.argv.slice(2)];
+  const bench = spawn(node, args, { cwd: root, stdio: 'inherit' });
+  // A terminal sends SIGINT to both; whoever else stops this process means the benchmark.
+  process.on('SIGINT', () => {});
+  process.on('SIGTERM', () => bench.kill('SIGTERM'));
+  bench.on('close', code => (process.exitCode = code ?? 1));
+} catch (error) {
+  process.stderr.write(`${error.message}\n`);
+  process.exitCode = 1;
+}

@@ -1,0 +1,103 @@
+// A long transfer while the file changes under it: 1 GiB each way at once through TLS, with a new table every 200 ms.
+// What is open is not touched, whatever comes, goes and changes beside it.
+
+import assert from 'node:assert/strict';
+import { rename, writeFile } from 'node:fs/promises';
+import { test } from 'node:test';
+import { setInterval as every } from 'node:timers/promises';
+import { authority, certificateFor } from '../../testbed/certificates.ts';
+import { bulkClient, startBulkServer } from '../../testbed/go-peer.ts';
+import { missingPrograms } from '../../testbed/packages.ts';
+import { type Causeway, startCauseway } from '../../testbed/start-causeway.ts';
+import { until } from '../features/given.ts';
+
+const HOST = 'bulk.test';
+const GIB = 2 ** 30;
+const RELOAD_MS = 200;
+/** It takes about ten seconds; this is for a machine that is busy with everything else. */
+const TRANSFER_MS = 240_000;
+
+test('1 GiB each way at once arrives as it was sent, with a reload every 200 ms', {
+  skip: missingPrograms('openssl', 'go'),
+  timeout: TRANSFER_MS + 60_000,
+}, async context => {
+  const { certFile: ca } = await authority();
+  await using server = await startBulkServer({ ...(await certificateFor(HOST)), bytes: GIB, seed: 1 });
+  const config = (number: number) => fileOf(server.port, number);
+  await using gateway = await startCauseway({ config: config(0) });
+
+  const over = new AbortController();
+  const reloading = reload(gateway, config, over.signal);
+  const started = performance.now();
+  const near = await bulkClient({
+    connect: `127.0.0.1:${gateway.port}`,
+    serverName: HOST,
+    ca,
+    bytes: GIB,
+    seed: 2,
+    timeoutMs: TRANSFER_MS,
+  });
+  const seconds = (performance.now() - started) / 1000;
+  over.abort();
+  const written = await reloading;
+
+  assert.deepEqual([near.error, near.sentBytes, near.receivedBytes], ['', GIB, GIB]);
+  const [far] = await until(
+    'the report of the far end',
+    () => server.reports().length > 0 && server.reports(),
+  );
+  assert.deepEqual([far.error, far.sentBytes, far.receivedBytes], ['', GIB, GIB]);
+  assert.equal(far.receivedSha256, near.sentSha256);
+  assert.equal(near.receivedSha256, far.sentSha256);
+  assert.notEqual(near.sentSha256, far.sentSha256);
+
+  const line = await gateway.line(entry => entry.msg === 'connection' && entry.host === HOST);
+  assert.deepEqual([line.cluster, line.route, line.reason], ['bulk', 'api', 'done']);
+  // The same bytes in TLS records.
+  const [bytesIn, bytesOut] = [Number(line.in), Number(line.out)];
+  for (const bytes of [bytesIn, bytesOut]) assert.ok(bytes > GIB && bytes < GIB * 1.05, `${bytes} bytes`);
+  const labels = { cluster: 'bulk', route: 'api' };
+  assert.equal(await gateway.metric('causeway_bytes_total', { ...labels, direction: 'in' }), bytesIn);
+  assert.equal(await gateway.metric('causeway_bytes_total', { ...labels, direction: 'out' }), bytesOut);
+  assert.equal(await gateway.metric('causeway_connections_total', { ...labels, reason: 'done' }), 1);
+
+  // A change that comes while the one before it is read is taken together with the next.
+  const count = (message: string) => gateway.lines().filter(entry => entry.msg === message).length;
+  const applied = count('applied');
+  context.diagnostic(`${seconds.toFixed(1)} s, ${written} changes of the file, ${applied} tables applied`);
+  assert.ok(applied >= Math.min(written, seconds), `${applied} of ${written} changes were applied`);
+  assert.equal(count('file refused; what was served before goes on'), 0);
+});
+
+/** Writes the next file every so often. How many it were. */
+async function reload(
+  gateway: Causeway,
+  config: (number: number) => string,
+  signal: AbortSignal,
+): Promise<number> {
+  let written = 0;
+  try {
+    for await (const _ of every(RELOAD_MS, undefined, { signal })) {
+      // By rename, so that it is never read half written.
+      await writeFile(`${gateway.file}.next`, config(++written));
+      await rename(`${gateway.file}.next`, gateway.file);
+    }
+  } catch (error) {
+    if (!signal.aborted) throw error;
+  }
+  return written;
+}
+
+/** Each differs from the one before: a cluster comes or goes, another route of the same cluster has another backend. */
+function fileOf(port: number, number: number): string {
+  const guest = `
+  - { name: guest-${number}, id: guest-${number}, api: { hosts: [guest.test], backends: ["127.0.0.1:9"] } }`;
+  return `
+admin: { on: "127.0.0.1:0" }
+listen: ["127.0.0.1:0"]
+clusters:${number % 2 === 0 ? '' : guest}
+  - name: bulk
+    api: { hosts: [${HOST}], backends: ["127.0.0.1:${port}"] }
+    konnectivity: { hosts: [konnectivity.bulk.test], backends: ["127.0.0.1:${10_000 + number}"] }
+`;
+}
