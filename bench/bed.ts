@@ -4,9 +4,10 @@ import { execFileSync } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import { freePort } from '../testbed/free-port.ts';
 import { tempDir } from '../testbed/temp-dir.ts';
-import { buildLoad, buildTlsLoad } from './load-generator.ts';
+import { buildLoad } from './load-generator.ts';
 import { availableCores, choosePinning, chooseSharedPinning, type Pinning } from './pinning.ts';
 import { type BackendKind, backendKinds, benchHello } from './routes.ts';
+import { buildTlsLoad } from './tls-load.ts';
 
 /** For files that are not connections: listeners, the runtime's own, logs. */
 const OTHER_FILES = 600;

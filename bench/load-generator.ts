@@ -1,4 +1,4 @@
-// Builds and runs the load: load/*.c, which is clients and backends in one, and load/tls for real handshakes.
+// Builds and runs load/*.c: clients and backends in one program, for all that needs no real TLS.
 
 import { createInterface } from 'node:readline';
 import { PassThrough } from 'node:stream';
@@ -8,11 +8,8 @@ import { describeExit, spawnGroup } from '../testbed/process-group.ts';
 import { run } from '../testbed/run.ts';
 import type { Bed } from './bed.ts';
 import type { RunningPeer } from './peers/peer.ts';
-import { hostOf } from './routes.ts';
 
 const SOURCE = new URL('./load/', import.meta.url);
-/** A first build in Go compiles the standard library too. */
-const BUILD_TIMEOUT_MS = 10 * 60_000;
 /** To open and to close all tunnels, besides the time measured. */
 const MARGIN_MS = 60_000;
 
@@ -82,27 +79,11 @@ export async function buildLoad(): Promise<string> {
         `${directory}/load`,
         ...sources,
       ];
-      const { code, stderr } = await run('cc', args, { timeoutMs: BUILD_TIMEOUT_MS });
+      const { code, stderr } = await run('cc', args);
       if (code !== 0) throw new Error(`cc ended with code ${code}\n${stderr}`);
     },
   });
   return `${directory}/load`;
-}
-
-export async function buildTlsLoad(): Promise<string> {
-  const source = new URL('tls/', SOURCE);
-  const { stdout } = await run('go', ['version']);
-  const directory = await built('bench-tls', {
-    pins: [source, stdout.toString()],
-    async build(directory) {
-      const args = ['build', '-trimpath', '-buildvcs=false', '-o', `${directory}/tls`, '.'];
-      const env = { CGO_ENABLED: '0', GOWORK: 'off' };
-      const options = { cwd: fileURLToPath(source), env, timeoutMs: BUILD_TIMEOUT_MS };
-      const { code, stderr } = await run('go', args, options);
-      if (code !== 0) throw new Error(`go build ended with code ${code}\n${stderr}`);
-    },
-  });
-  return `${directory}/tls`;
 }
 
 /** Load for a time, to its end. */
@@ -132,24 +113,29 @@ export async function startLoad(bed: Bed, peer: RunningPeer, options: LoadOption
   const served = Promise.withResolvers<bigint>();
   const result = Promise.withResolvers<LoadResult>();
   createInterface(output).on('line', line => {
-    const { event, at, ...rest } = JSON.parse(line) as { event: string; at?: number };
-    if (event === 'running') running.resolve();
-    if (event === 'served') served.resolve(BigInt(/"at":(\d+)/.exec(line)?.[1] ?? 0));
-    if (event === 'result') result.resolve(rest as unknown as LoadResult);
+    const said = JSON.parse(line) as
+      | { event: 'running' | 'served'; at: string }
+      | ({ event: 'result' } & LoadResult);
+    if (said.event === 'running') running.resolve();
+    if (said.event === 'served') served.resolve(BigInt(said.at));
+    if (said.event === 'result') result.resolve(said);
   });
-  void group.ended.then(exit => {
+  const ended = group.ended.finally(() => {
     clearTimeout(timer);
     output.end();
+  });
+  ended.then(exit => {
     const error = new Error(`The load ended (${describeExit(exit)}) before its time\n${complaints}`);
     for (const promise of [running, served, result]) promise.reject(error);
-  });
+    return error;
+  }, result.reject);
   // Whoever does not wait for one of them is not asked to care.
   for (const { promise } of [running, served, result]) promise.catch(() => {});
   return {
     running: running.promise,
     // Its backends' ports are free again when it has ended.
     result: result.promise.then(async value => {
-      await group.ended;
+      await ended;
       return value;
     }),
     probe(name) {
@@ -158,31 +144,4 @@ export async function startLoad(bed: Bed, peer: RunningPeer, options: LoadOption
     },
     end: () => void group.child.stdin.write('end\n'),
   };
-}
-
-export interface TlsResult {
-  readonly seconds: number;
-  readonly busy: number;
-  readonly connections: number;
-  readonly failed: number;
-  readonly firstFailure: string;
-  readonly connectionUs: Times;
-}
-
-/** New connections with a real handshake, so many at any time. */
-export async function runTlsLoad(
-  bed: Bed,
-  peer: RunningPeer,
-  { seconds, clients }: { readonly seconds: number; readonly clients: number },
-): Promise<TlsResult> {
-  const { cores } = bed.load;
-  const args = [
-    ...['-c', cores.join(','), await bed.tlsProgram()],
-    ...['-listen', String(bed.ports.tls), '-dial', String(peer.port('tls'))],
-    ...['-name', hostOf('tls'), '-clients', String(clients)],
-    ...['-seconds', String(seconds), '-cores', String(cores.length)],
-  ];
-  const { code, stdout, stderr } = await run('taskset', args, { timeoutMs: seconds * 1000 + MARGIN_MS });
-  if (code !== 0) throw new Error(`The TLS load ended with code ${code}\n${stderr}`);
-  return JSON.parse(stdout.toString()) as TlsResult;
 }

@@ -2,9 +2,13 @@
 
 import { readFile } from 'node:fs/promises';
 import { cpus, release, totalmem } from 'node:os';
+import { setTimeout as delay } from 'node:timers/promises';
 import { findProgram } from '../testbed/packages.ts';
 import { run } from '../testbed/run.ts';
 import { causewayBin } from '../testbed/start-causeway.ts';
+
+/** Long enough for ticks of 10 ms. */
+const LOOK_MS = 500;
 
 export async function describeMachine(engine: string): Promise<(readonly [string, string])[]> {
   const all = cpus();
@@ -21,6 +25,22 @@ export async function describeMachine(engine: string): Promise<(readonly [string
       `cc ${await version('cc', ['--version'], /(\d+\.\d+\.\d+)/)}, go ${await version('go', ['version'], /go(\d\S*)/)}`,
     ],
   ];
+}
+
+/** The share of all cores that is in use now, while this program does nothing. */
+export async function othersBusy(): Promise<number> {
+  const before = await jiffies();
+  await delay(LOOK_MS);
+  const after = await jiffies();
+  const total = after.total - before.total;
+  return total === 0 ? 0 : 1 - (after.idle - before.idle) / total;
+}
+
+/** proc(5): user nice system idle iowait irq softirq steal, of all cores. */
+async function jiffies(): Promise<{ readonly total: number; readonly idle: number }> {
+  const [first] = (await readFile('/proc/stat', 'utf8')).split('\n');
+  const fields = first.trim().split(/\s+/).slice(1, 9).map(Number);
+  return { total: fields.reduce((sum, field) => sum + field, 0), idle: fields[3] + fields[4] };
 }
 
 async function version(program: string, args: readonly string[], pattern: RegExp): Promise<string> {

@@ -5,7 +5,7 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { installPackages, missingPackages } from '../testbed/packages.ts';
 import { type Bed, openBed } from './bed.ts';
-import { describeMachine } from './machine.ts';
+import { describeMachine, othersBusy } from './machine.ts';
 import { OptionError, type Options, readOptions, usage } from './options.ts';
 import { causeway } from './peers/causeway.ts';
 import { direct } from './peers/direct.ts';
@@ -15,7 +15,7 @@ import type { Peer } from './peers/peer.ts';
 import { renderMarkdown, withResults } from './report/markdown.ts';
 import { Recording, type Report, type ScenarioReport } from './report/report.ts';
 import { renderSvg } from './report/svg.ts';
-import { renderScenario, renderTable } from './report/table.ts';
+import { renderGoals, renderHeader, renderScenario } from './report/table.ts';
 import { addHost } from './scenarios/add-host.ts';
 import { bulk } from './scenarios/bulk.ts';
 import { fairness } from './scenarios/fairness.ts';
@@ -28,6 +28,7 @@ import { workers } from './scenarios/workers.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
 const WRONG_USAGE = 64;
+const INTERRUPTED = 130;
 
 const scenarios = [
   newConnections,
@@ -39,6 +40,13 @@ const scenarios = [
   fairness,
   workers,
 ] as const;
+
+/** Debian's, by peer. */
+const packagesOf: Readonly<Record<string, readonly string[]>> = {
+  haproxy: ['haproxy'],
+  'haproxy-256k': ['haproxy'],
+  nginx: ['nginx', 'libnginx-mod-stream'],
+};
 
 try {
   process.exitCode = await main(process.argv.slice(2));
@@ -62,40 +70,37 @@ async function main(args: readonly string[]): Promise<number> {
     process.stdout.write(`${usage}\n`);
     return 0;
   }
-  // Without this an interrupt would end this process before what it started; now the guardian ends that.
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130));
+  const stop = new AbortController();
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort());
   installMissing(options);
   await using bed = await openBed();
-  say(bed.pinning.text);
   const wanted = peers(options.engine).filter(({ id }) => options.peers.includes(id));
-  const engine = await engineOf(bed, wanted);
-  const reports: ScenarioReport[] = [];
-  for (const scenario of scenarios) {
-    if (!options.scenarios.includes(scenario.id)) continue;
-    const report = await measure(scenario, bed, wanted, options);
-    say(`\n${renderScenario(report)}`);
-    reports.push(report);
-  }
-  const report: Report = {
+  const about = {
     date: new Date().toISOString(),
     command: ['npm run bench', ...(args.length > 0 ? ['--', ...args] : [])].join(' '),
     rounds: options.rounds,
     seconds: options.seconds,
     pinning: bed.pinning.text,
-    machine: await describeMachine(engine),
-    scenarios: reports,
+    machine: await describeMachine(await engineOf(bed, wanted)),
   };
-  process.stdout.write(`${renderTable(report)}\n`);
+  print(renderHeader(about));
+  const reports: ScenarioReport[] = [];
+  for (const scenario of scenarios) {
+    if (!options.scenarios.includes(scenario.id)) continue;
+    const report = await measure(scenario, bed, wanted, options, stop.signal);
+    if (stop.signal.aborted) return INTERRUPTED;
+    print(renderScenario(report));
+    reports.push(report);
+  }
+  print(renderGoals(reports));
+  const report: Report = { ...about, scenarios: reports };
   await keep(report, options);
   return reports.some(({ failures }) => failures.length > 0) ? 1 : 0;
 }
 
-/** Of the programs that this run needs. */
 function installMissing({ peers }: Options): void {
-  const needed = ['haproxy', 'nginx', 'libnginx-mod-stream'].filter(name =>
-    peers.some(peer => name.includes(peer.replace('-256k', ''))),
-  );
-  const missing = missingPackages().filter(name => needed.includes(name));
+  const needed = new Set(peers.flatMap(peer => packagesOf[peer] ?? []));
+  const missing = missingPackages().filter(name => needed.has(name));
   if (missing.length > 0) say(`Debian packages: installing ${missing.join(' ')}`);
   installPackages(missing);
 }
@@ -115,6 +120,7 @@ async function measure(
   bed: Bed,
   wanted: readonly Peer[],
   { rounds, seconds }: Options,
+  signal: AbortSignal,
 ): Promise<ScenarioReport> {
   const started = performance.now();
   const progress = (text: string) =>
@@ -124,23 +130,22 @@ async function measure(
   const peers = wanted.filter(({ id }) => scenario.peers.includes(id));
   const columns = scenario.columns ?? peers.map(({ id, label }) => ({ id, label }));
   const recording = new Recording();
+  const others = await othersBusy();
   progress(`starting ${peers.map(({ label }) => label).join('; ')}`);
-  await scenario.run({
-    bed,
-    columns,
-    peers,
-    rounds,
-    seconds,
-    say: progress,
-    record: (column, measure, value) => recording.record(column, measure, value),
-    busy: (column, share) => recording.busy(column, share),
-    fail(column, text) {
-      recording.failures.push({ column, text });
-      progress(`errors with ${column}: ${text}`);
-    },
-  });
-  progress('done');
-  return recording.report(scenario, columns);
+  const fail = (column: string, text: string) => {
+    recording.failures.push({ column, text });
+    progress(`errors with ${column}: ${text}`);
+  };
+  const record = (column: string, measure: string, value: number) => recording.record(column, measure, value);
+  const busy = (column: string, share: number) => recording.busy(column, share);
+  try {
+    await scenario.run({ bed, columns, peers, rounds, seconds, signal, say: progress, record, busy, fail });
+    progress('done');
+  } catch (error) {
+    // What the other scenarios have found is worth keeping.
+    if (!signal.aborted) fail('the scenario itself', (error as Error).message);
+  }
+  return recording.report(scenario, columns, others);
 }
 
 async function keep(report: Report, { out, docs }: Options): Promise<void> {
@@ -157,6 +162,10 @@ async function keep(report: Report, { out, docs }: Options): Promise<void> {
   await writeFile(document, withResults(before, renderMarkdown(report, 'performance.svg')));
   await writeFile(join(ROOT, 'docs/performance.svg'), picture);
   say('written: docs/performance.md, docs/performance.svg');
+}
+
+function print(text: string): void {
+  process.stdout.write(`${text}\n`);
 }
 
 function say(line: string): void {

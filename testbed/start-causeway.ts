@@ -36,9 +36,13 @@ export interface CausewayOptions {
   /** causeway.yaml; `admin` on a free port is added where it says nothing about it. */
   readonly config: string;
   readonly args?: readonly string[];
+  /** Default: this checkout's. */
+  readonly command?: string;
+  readonly readyTimeoutMs?: number;
 }
 
-export async function startCauseway({ config, args = [] }: CausewayOptions): Promise<Causeway> {
+export async function startCauseway(options: CausewayOptions): Promise<Causeway> {
+  const { config, args = [], command = causewayBin, readyTimeoutMs } = options;
   const dir = await tempDir();
   const file = join(dir.path, 'causeway.yaml');
   const withAdmin = (text: string) =>
@@ -47,9 +51,10 @@ export async function startCauseway({ config, args = [] }: CausewayOptions): Pro
   let program: Program;
   try {
     program = await startProgram({
-      command: causewayBin,
+      command,
       args: ['run', '-c', file, ...engineArgs(), ...args],
       ready: { log: /"msg":"ready"/ },
+      ...(readyTimeoutMs !== undefined && { readyTimeoutMs }),
       stopSignal: 'SIGTERM',
     });
   } catch (error) {

@@ -68,7 +68,7 @@ int main(int count, char **arguments) {
       if (!options.until_end && left <= 0) break;
       obey(options.until_end || left > 0.002 ? 1 : (int)(left * 1000), &ended);
       const uint64_t served = atomic_load(&served_at);
-      if (served != 0 && !told) printf("{\"event\":\"served\",\"at\":%llu}\n", (unsigned long long)served);
+      if (served != 0 && !told) printf("{\"event\":\"served\",\"at\":\"%llu\"}\n", (unsigned long long)served);
       told = told || served != 0;
     }
     elapsed = seconds() - started;

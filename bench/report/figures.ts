@@ -1,6 +1,9 @@
 // How figures are written: three digits that mean something, and no more.
 
-import { BASE, type GoalReport, type MeasureReport } from './report.ts';
+import { BASE, type GoalReport, type MeasureReport, type ScenarioReport } from './report.ts';
+
+/** Of the machine: what other programs may use without making the figures doubtful. */
+const OTHERS_MAY_USE = 0.05;
 
 export function figure(value: number): string {
   const size = Math.abs(value);
@@ -26,6 +29,15 @@ export function describeGoal({ text, unit, limit, value, reached }: GoalReport):
   const wanted = `${text}: at most ${withUnit(limit, unit)}`;
   if (value === null) return `${wanted}; not measured`;
   return `${wanted}; ${withUnit(value, unit)}, ${reached ? 'reached' : 'not reached'}`;
+}
+
+/** What a reader must know before he believes the figures. */
+export function caveats({ failures, loadLimited, othersBusy }: ScenarioReport): string[] {
+  const all = failures.map(({ column, text }) => `errors with ${column}: ${text}`);
+  if (othersBusy > OTHERS_MAY_USE)
+    all.push(`other programs used ${Math.round(100 * othersBusy)} % of the machine just before`);
+  if (loadLimited.length > 0) all.push(`the load itself was the limit with: ${loadLimited.join('; ')}`);
+  return all;
 }
 
 function withUnit(value: number, unit: string): string {

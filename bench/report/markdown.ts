@@ -1,6 +1,6 @@
 // The results as a section of docs/performance.md, between two marks; what people wrote around it stays.
 
-import { describeGoal, figure, labelOf, ratioToBase } from './figures.ts';
+import { caveats, describeGoal, figure, labelOf, ratioToBase } from './figures.ts';
 import type { MeasureReport, Report, ScenarioReport } from './report.ts';
 
 const BEGIN = '<!-- bench: results -->';
@@ -55,12 +55,11 @@ function goalRows({ id, goals }: ScenarioReport): string[] {
 }
 
 function renderScenario(scenario: ScenarioReport): string {
-  const { columns, measures, failures, loadLimited } = scenario;
+  const { columns, measures } = scenario;
   const rows = measures
     .filter(({ results }) => Object.keys(results).length > 0)
     .map(measure => `| ${labelOf(measure)} | ${columns.map(({ id }) => cell(measure, id)).join(' | ')} |`);
-  const notes = failures.map(({ column, text }) => `- Errors with ${column}: ${text}`);
-  if (loadLimited.length > 0) notes.push(`- The load itself was the limit with: ${loadLimited.join('; ')}`);
+  const notes = caveats(scenario).map(text => `- Note: ${text}`);
   return `### ${scenario.title}
 
 ${scenario.how}

@@ -51,6 +51,6 @@ export function sampleReport(): Report {
       ['processor', '2 × Fast & Co'],
       ['HAProxy', '2.6.12'],
     ],
-    scenarios: [recording.report(sampleScenario, columns)],
+    scenarios: [recording.report(sampleScenario, columns, 0.25)],
   };
 }

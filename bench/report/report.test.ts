@@ -4,7 +4,7 @@ import { describeGoal, figure } from './figures.ts';
 import { renderMarkdown, withResults } from './markdown.ts';
 import { sampleReport } from './report.samples.ts';
 import { renderSvg } from './svg.ts';
-import { renderTable } from './table.ts';
+import { renderGoals, renderHeader, renderScenario } from './table.ts';
 
 test('figure() keeps three digits that mean something', () => {
   const values = [0, 0.0123, 0.5, 1.234, 12.34, 123.4, 1234.5, 123_456];
@@ -33,14 +33,26 @@ test('describeGoal() says what was wanted, what was found and whether that is en
   ]);
 });
 
-test('renderTable() lines up medians, spreads and ratios to HAProxy, and shows errors', () => {
-  const table = renderTable(sampleReport());
-  assert.match(table, /^ {2}CPU per connection, µs {2}85 \(80–90\) 1\.25× {2}68 \(60–70\) {13}–$/m);
-  assert.match(table, /^ {2}connections, \/s {13}12,000 0\.80× {6}15,000 {2}22,000 1\.47×$/m);
+test('renderHeader() says on what and how it was measured', () => {
+  const header = renderHeader(sampleReport());
+  assert.match(header, /^processor: 2 × Fast & Co$/m);
+  assert.match(header, /^load on core 0, proxy on core 1/m);
+  assert.match(header, /^3 rounds of 1\.5 s each/m);
+});
+
+test('renderGoals() has a line for each, with what was found', () => {
+  assert.match(renderGoals(sampleReport().scenarios), /^ {2}✗ \(a\) CPU against HAProxy: .* not reached$/m);
+});
+
+test('renderScenario() lines up medians, spreads and ratios to HAProxy, and shows what is doubtful', () => {
+  const table = renderScenario(sampleReport().scenarios[0]);
+  assert.match(table, /^ {2}CPU per connection, µs {2}85 ±6% 1\.25× {3}68 ±7% {13}–$/m);
+  assert.match(table, /^ {2}connections, \/s {9}12,000 0\.80× {3}15,000 {2}22,000 1\.47×$/m);
   assert.doesNotMatch(table, /never measured/);
   assert.match(table, /^ {2}✗ CPU against HAProxy/m);
   assert.match(table, /^ {2}! errors with causeway: 3 reset$/m);
-  assert.match(table, /the load itself was the limit with: no proxy/);
+  assert.match(table, /^ {2}! the load itself was the limit with: no proxy$/m);
+  assert.match(table, /^ {2}! other programs used 25 % of the machine just before$/m);
 });
 
 test('renderMarkdown() has machine, command, goals and a table for each scenario', () => {
@@ -57,7 +69,7 @@ test('withResults() replaces what stands between its marks, and nothing else', (
   assert.match(first, /^# Performance\n/);
   const edited = `${first.replace('# Performance', '# Speed')}\n## Why\n`;
   const second = withResults(edited, 'second');
-  assert.equal(second, edited.replace('first', 'two'));
+  assert.equal(second, edited.replace('first', 'second'));
   assert.match(withResults('# Mine\n', 'three'), /^# Mine\n\n<!-- bench: results -->\n\nthree\n/);
 });
 

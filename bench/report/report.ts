@@ -26,6 +26,8 @@ export interface ScenarioReport {
   readonly measures: readonly MeasureReport[];
   readonly goals: readonly GoalReport[];
   readonly failures: readonly Failure[];
+  /** Share of the machine that something else used just before. */
+  readonly othersBusy: number;
   /** Columns in which the load itself had no more to give, so that they could be faster than it says. */
   readonly loadLimited: readonly string[];
 }
@@ -65,7 +67,7 @@ export class Recording {
     push(this.#busy, column, share);
   }
 
-  report(scenario: Scenario, columns: ScenarioReport['columns']): ScenarioReport {
+  report(scenario: Scenario, columns: ScenarioReport['columns'], othersBusy: number): ScenarioReport {
     const summaryOf = (column: string, measure: string) => {
       const samples = this.#samples.get(`${column} ${measure}`);
       return samples === undefined ? undefined : summarize(samples);
@@ -87,6 +89,7 @@ export class Recording {
       })),
       goals: scenario.goals.map(goal => judge(goal, lookup)),
       failures: this.failures,
+      othersBusy,
       loadLimited: [...this.#busy]
         .filter(([, shares]) => summarize(shares).median >= LOAD_LIMIT)
         .map(([id]) => columns.find(column => column.id === id)?.label ?? id),

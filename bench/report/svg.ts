@@ -8,12 +8,12 @@ const MARGIN = 28;
 const GAP = 20;
 const COLUMNS = 2;
 const CARD_WIDTH = (WIDTH - 2 * MARGIN - (COLUMNS - 1) * GAP) / COLUMNS;
-const HEAD = 92;
+const HEAD = 110;
 const CARD_HEAD = 58;
 const ROW = 30;
 const CARD_FOOT = 14;
-const LABEL_WIDTH = 132;
-const VALUE_WIDTH = 104;
+const LABEL_WIDTH = 148;
+const VALUE_WIDTH = 92;
 const BAR_WIDTH = CARD_WIDTH - LABEL_WIDTH - VALUE_WIDTH - 32;
 
 const OURS = '#0f766e';
@@ -42,12 +42,13 @@ export function renderSvg(report: Report): string {
     y += height + GAP;
   }
   const height = y + 18;
-  const about = `${machineLine(report)} · median of ${report.rounds} rounds, whiskers from least to most`;
+  const how = `Median of ${report.rounds}, whiskers from least to most, ratios to HAProxy · ${report.pinning}`;
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" width="${WIDTH}" height="${height}" role="img" font-family="system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif">
 <title>Causeway, HAProxy and nginx compared</title>
 <rect width="${WIDTH}" height="${height}" fill="#f8fafc"/>
 <text x="${MARGIN}" y="46" font-size="24" font-weight="700" fill="${INK}">Causeway next to HAProxy and nginx</text>
-<text x="${MARGIN}" y="70" font-size="13" fill="${FAINT}">${escape(about)}</text>
+<text x="${MARGIN}" y="70" font-size="13" fill="${FAINT}">${escape(machineLine(report))}</text>
+<text x="${MARGIN}" y="88" font-size="13" fill="${FAINT}">${escape(how)}</text>
 ${parts.join('\n')}
 </svg>
 `;
@@ -103,7 +104,7 @@ function shorten(label: string): string {
   const short = label
     .replace('HAProxy, 256 KiB buffers', 'HAProxy, 256 KiB')
     .replace(/ replaced( and reload)?$/, (_, reload) => (reload ? ' + reload' : ''));
-  return short.length > 20 ? `${short.slice(0, 19)}…` : short;
+  return short.length > 22 ? `${short.slice(0, 21)}…` : short;
 }
 
 function round(value: number): number {

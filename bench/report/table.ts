@@ -1,12 +1,13 @@
-// The run for a terminal: figures with their spread, ratios to HAProxy, goals.
+// The run for a terminal: figures with their spread, ratios to HAProxy, goals. Narrow rather than complete: least and
+// most of each figure are in the document, all samples in the JSON.
 
-import { describeGoal, figure, labelOf, ratioToBase } from './figures.ts';
+import { caveats, describeGoal, figure, labelOf, ratioToBase } from './figures.ts';
 import type { GoalReport, MeasureReport, Report, ScenarioReport } from './report.ts';
 
-export function renderTable(report: Report): string {
-  const machine = report.machine.map(([name, value]) => `${name}: ${value}`);
-  const each = `${report.rounds} rounds of ${report.seconds} s each; median (min–max) and ratio to HAProxy`;
-  return [...machine, report.pinning, each, '', ...report.scenarios.map(renderScenario), ''].join('\n');
+export function renderHeader({ machine, pinning, rounds, seconds }: Omit<Report, 'scenarios'>): string {
+  const lines = machine.map(([name, value]) => `${name}: ${value}`);
+  const each = `${rounds} round${rounds > 1 ? 's' : ''} of ${seconds} s each; median, ± half its range, ratio to HAProxy`;
+  return [...lines, pinning, each, ''].join('\n');
 }
 
 export function renderScenario(scenario: ScenarioReport): string {
@@ -21,10 +22,8 @@ export function renderScenario(scenario: ScenarioReport): string {
   );
   const notes = [
     ...scenario.goals.map(goal => `${mark(goal)} ${describeGoal(goal)}`),
-    ...scenario.failures.map(({ column, text }) => `! errors with ${column}: ${text}`),
+    ...caveats(scenario).map(text => `! ${text}`),
   ];
-  if (scenario.loadLimited.length > 0)
-    notes.push(`the load itself was the limit with: ${scenario.loadLimited.join('; ')}`);
   return [`(${scenario.id}) ${scenario.title}`, ...[...lines, ...notes].map(line => `  ${line}`), ''].join(
     '\n',
   );
@@ -34,7 +33,7 @@ function cell(measure: MeasureReport, column: string): string {
   const summary = measure.results[column];
   if (summary === undefined) return '–';
   const { median, min, max } = summary;
-  const spread = min === max ? '' : ` (${figure(min)}–${figure(max)})`;
+  const spread = min === max ? '' : ` ±${Math.round((50 * (max - min)) / median)}%`;
   const ratio = ratioToBase(measure, column);
   return `${figure(median)}${spread}${ratio === undefined ? '' : ` ${ratio}`}`;
 }
@@ -42,4 +41,12 @@ function cell(measure: MeasureReport, column: string): string {
 function mark({ reached }: GoalReport): string {
   if (reached === null) return '·';
   return reached ? '✓' : '✗';
+}
+
+/** All goals of a run in a line each. */
+export function renderGoals(scenarios: readonly ScenarioReport[]): string {
+  const lines = scenarios.flatMap(({ id, goals }) =>
+    goals.map(goal => `  ${mark(goal)} (${id}) ${describeGoal(goal)}`),
+  );
+  return ['Goals', ...lines, ''].join('\n');
 }

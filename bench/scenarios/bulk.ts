@@ -38,7 +38,7 @@ export const bulk: Scenario = {
     await warmUp(run, contenders.all, { down: 4, up: 4 });
     for (const { key, options, label } of variants) {
       run.say(label);
-      await interleave(run.rounds, contenders.all, async contender => {
+      await interleave(run, contenders.all, async contender => {
         const { result, cpu } = await load(run, contender, options);
         const gigabytes = result.received / 1e9;
         if (gigabytes === 0) return;

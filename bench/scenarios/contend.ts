@@ -2,9 +2,10 @@
 // that whatever the machine does besides meets all alike.
 
 import { setTimeout as delay } from 'node:timers/promises';
-import { type LoadOptions, type LoadResult, runLoad, type TlsResult } from '../load-generator.ts';
+import { type LoadOptions, type LoadResult, runLoad } from '../load-generator.ts';
 import type { Peer, PeerSetup, RunningPeer } from '../peers/peer.ts';
 import { cpuSeconds } from '../process-usage.ts';
+import type { TlsResult } from '../tls-load.ts';
 import type { Run } from './scenario.ts';
 
 /** Hosts in the scenarios that are not about their number. */
@@ -45,13 +46,15 @@ export async function startAll(run: Run): Promise<AsyncDisposable & { readonly a
 
 /** Each round begins with another contender. */
 export async function interleave<T>(
-  rounds: number,
+  run: Run,
   contenders: readonly T[],
-  once: (contender: T, round: number) => Promise<void>,
+  once: (contender: T) => Promise<void>,
 ): Promise<void> {
-  for (let round = 0; round < rounds; round++) {
-    for (let turn = 0; turn < contenders.length; turn++)
-      await once(contenders[(round + turn) % contenders.length], round);
+  for (let round = 0; round < run.rounds; round++) {
+    for (let turn = 0; turn < contenders.length; turn++) {
+      run.signal.throwIfAborted();
+      await once(contenders[(round + turn) % contenders.length]);
+    }
   }
 }
 
@@ -86,8 +89,10 @@ export async function warmUp(
   contenders: readonly Contender[],
   options: LoadOptions,
 ): Promise<void> {
-  for (const { running } of contenders)
-    await runLoad(run.bed, running, { ...options, seconds: WARM_UP_SECONDS });
+  for (const { running } of contenders) {
+    run.signal.throwIfAborted();
+    await runLoad(run.bed, running, { ...options, seconds: Math.min(WARM_UP_SECONDS, run.seconds) });
+  }
 }
 
 export function noteErrors(run: Run, column: string, { errors }: LoadResult): void {

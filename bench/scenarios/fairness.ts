@@ -33,7 +33,7 @@ export const fairness: Scenario = {
   async run(run) {
     await using contenders = await startAll(run);
     await warmUp(run, contenders.all, LOAD);
-    await interleave(run.rounds, contenders.all, async contender => {
+    await interleave(run, contenders.all, async contender => {
       const { column } = contender;
       const { result } = await load(run, contender, LOAD);
       if (result.pings === 0) return;

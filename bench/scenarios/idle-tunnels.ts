@@ -8,8 +8,9 @@ import { ratio, type Scenario } from './scenario.ts';
 
 /** The load has both ends of its own and keeps some files besides. */
 const SPARE_TUNNELS = 300;
-/** Garbage of the opening is collected, and pages that were only needed for it are given back, or not. */
-const SETTLE_MS = 1500;
+const SETTLE_MS = 1000;
+/** Longer than the time-outs of a hello, which some only look at when they run out. */
+const AFTER_OPENING_MS = 6000;
 const REST_MS = 2000;
 
 export const idleTunnels: Scenario = {
@@ -49,7 +50,7 @@ export const idleTunnels: Scenario = {
   ],
   async run(run) {
     const tunnels = run.bed.connections - SPARE_TUNNELS;
-    await interleave(run.rounds, run.peers, async peer => {
+    await interleave(run, run.peers, async peer => {
       await using contender = await start(run, peer);
       const { column, running } = contender;
       await warmUp(run, [contender], { flood: 4, hosts: USUAL_HOSTS });
@@ -59,7 +60,7 @@ export const idleTunnels: Scenario = {
 
       const load = await startLoad(run.bed, running, { pings: tunnels, every: -1 });
       await load.running;
-      await delay(SETTLE_MS);
+      await delay(AFTER_OPENING_MS);
       const after = await memoryOf(pids);
       const cpuBefore = await cpuSeconds(pids);
       await delay(REST_MS);

@@ -39,7 +39,7 @@ export const manyHosts: Scenario = {
     }
     for (const contender of contenders)
       await warmUp(run, [contender], { flood: AT_ONCE, hosts: contender.hosts });
-    await interleave(run.rounds, contenders, async contender => {
+    await interleave(run, contenders, async contender => {
       const { column, hosts } = contender;
       const { result, cpu } = await load(run, contender, { flood: AT_ONCE, hosts });
       if (result.connections > 0) run.record(column, `cpu-${hosts}`, (cpu / result.connections) * 1e6);

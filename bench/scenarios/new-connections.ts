@@ -1,6 +1,6 @@
 // (a) What a new connection costs: the hello alone, and a real handshake behind it.
 
-import { runTlsLoad } from '../load-generator.ts';
+import { runTlsLoad } from '../tls-load.ts';
 import {
   AT_ONCE,
   interleave,
@@ -57,7 +57,7 @@ export const newConnections: Scenario = {
     await using contenders = await startAll(run);
     const flood = { flood: AT_ONCE, hosts: USUAL_HOSTS };
     await warmUp(run, contenders.all, flood);
-    await interleave(run.rounds, contenders.all, async contender => {
+    await interleave(run, contenders.all, async contender => {
       const { column } = contender;
       const { result, cpu } = await load(run, contender, flood);
       if (result.connections === 0) return;
@@ -68,8 +68,9 @@ export const newConnections: Scenario = {
     });
 
     const tls = (seconds: number) => ({ seconds, clients: TLS_CLIENTS });
-    for (const { running } of contenders.all) await runTlsLoad(run.bed, running, tls(TLS_WARM_UP_SECONDS));
-    await interleave(run.rounds, contenders.all, async ({ column, running }) => {
+    for (const { running } of contenders.all)
+      await runTlsLoad(run.bed, running, tls(Math.min(TLS_WARM_UP_SECONDS, run.seconds)));
+    await interleave(run, contenders.all, async ({ column, running }) => {
       const { result, cpu } = await withCpu(running, () => runTlsLoad(run.bed, running, tls(run.seconds)));
       noteTlsErrors(run, column, result);
       if (result.connections === 0) return;

@@ -37,6 +37,8 @@ export interface Run {
   readonly peers: readonly Peer[];
   readonly rounds: number;
   readonly seconds: number;
+  /** Aborted: nothing more is measured. */
+  readonly signal: AbortSignal;
   say(text: string): void;
   record(column: string, measure: string, value: number): void;
   /** Something went wrong in a measurement, whose figure then means little. */

@@ -51,7 +51,7 @@ export const smallMessages: Scenario = {
     await warmUp(run, contenders.all, { pings: 100, every: 0 });
     for (const { key, options, label } of variants) {
       run.say(label);
-      await interleave(run.rounds, contenders.all, async contender => {
+      await interleave(run, contenders.all, async contender => {
         const { column } = contender;
         const { result, cpu } = await load(run, contender, options);
         if (result.pings === 0) return;

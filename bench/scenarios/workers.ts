@@ -53,7 +53,7 @@ export const workers: Scenario = {
     }
     const flood = { flood: AT_ONCE, hosts: USUAL_HOSTS };
     await warmUp(shared, contenders, flood);
-    await interleave(run.rounds, contenders, async contender => {
+    await interleave(run, contenders, async contender => {
       const { column, workers } = contender;
       const { result, cpu } = await load(shared, contender, flood);
       if (result.connections === 0) return;

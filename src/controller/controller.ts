@@ -148,7 +148,8 @@ export class Controller implements AdminView, AsyncDisposable {
     this.#watch?.[Symbol.dispose]();
     const { drainDelayMs, drainMs } = this.#config.timeouts;
     this.#options.log.info({ connections: this.gateway.connections, drainDelayMs, drainMs }, 'draining');
-    if (drainDelayMs > 0) await new Promise(done => setTimeout(done, drainDelayMs));
+    // Unreferenced: a second signal ends the process without waiting for it.
+    if (drainDelayMs > 0) await new Promise(done => setTimeout(done, drainDelayMs).unref());
     await this.gateway.drain(drainMs);
   }
 

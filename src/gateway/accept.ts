@@ -4,7 +4,7 @@ import type { DataPath } from './data-path.ts';
 import { end, refuseAtOnce } from './end.ts';
 import { identify, knowClient } from './identify.ts';
 import { EXHAUSTED } from './io/reactor.ts';
-import { CLIENT, CLOSING, DESTINATION, IDENTIFYING, PEER, PENDING } from './rows.ts';
+import { CLIENT, CLOSING, DESTINATION, IDENTIFYING, OPENED, PEER, PENDING } from './rows.ts';
 import { TOTAL_CONNECTIONS, TOTAL_PENDING } from './shared-memory.ts';
 
 /** Connections taken in one go before others get their turn. */
@@ -20,8 +20,12 @@ export function acceptAll(path: DataPath, listener: number): void {
   if (acceptSome(path, listener, BATCH)) path.comeBack(listener);
 }
 
-/** Closes it in a moment: handshakes under way complete, and what the kernel has queued is served. */
+/**
+ * Closes it in a moment: handshakes under way complete, and what the kernel has queued is served. One that never
+ * served (its file was refused) closes at once: nothing is known of how to.
+ */
 export function closeListener(path: DataPath, listener: number): void {
+  if (path.rows.state[listener] === OPENED) return close(path, listener);
   path.io.quiesce(listener);
   path.rows.state[listener] = CLOSING;
   path.wheel.set(listener, path.io.now() + CLOSING_MS);
@@ -30,6 +34,10 @@ export function closeListener(path: DataPath, listener: number): void {
 export function listenerTimer(path: DataPath, listener: number): void {
   if (path.rows.state[listener] !== CLOSING) return acceptAll(path, listener);
   acceptSome(path, listener, BACKLOG);
+  close(path, listener);
+}
+
+function close(path: DataPath, listener: number): void {
   path.release(listener);
   path.io.close(listener);
 }

@@ -8,7 +8,7 @@ import { clientWhileDialing, dialEvent, dialTimer } from './dial.ts';
 import { cutAll } from './end.ts';
 import { HoldPool } from './hold-pool.ts';
 import { identify, identifyTimer } from './identify.ts';
-import { HUNG_UP, type Reactor, type ReactorHandlers } from './io/reactor.ts';
+import { FAILED, HUNG_UP, READABLE, type Reactor, type ReactorHandlers } from './io/reactor.ts';
 import { lingerEvent, lingerTimer } from './linger.ts';
 import type { TableListener } from './listener-table.ts';
 import type { RecordWriter } from './record-ring.ts';
@@ -49,6 +49,9 @@ export interface Shared extends Counts {
   readonly buckets: BucketPages;
   readonly records: RecordWriter;
 }
+
+/** Something to read: bytes, the end, or an error. */
+const ARRIVED = READABLE | HUNG_UP | FAILED;
 
 /** As many bytes as one read takes from a tunnel. One such buffer serves all tunnels of a worker. */
 const READ_BUFFER = 256 * 1024;
@@ -103,13 +106,13 @@ export class DataPath implements ReactorHandlers {
         acceptAll(this, handle);
         break;
       case IDENTIFYING:
-        identify(this, handle);
+        if ((events & ARRIVED) !== 0) identify(this, handle);
         break;
       case CONNECTING:
         dialEvent(this, handle, events);
         break;
       case DIALING:
-        clientWhileDialing(this, handle);
+        if ((events & ARRIVED) !== 0) clientWhileDialing(this, handle);
         break;
       case LINGERING:
         lingerEvent(this, handle, events);

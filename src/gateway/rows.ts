@@ -53,6 +53,8 @@ export const SOURCE_COUNTED = 16384;
 export const TIMED = 8192;
 /** The reactor told that FIN has arrived: reads go on to the end. */
 export const HUNG = 32768;
+/** The tunnel has lasted, and its backend's side has TCP keepalive too. */
+export const LASTING = 65536;
 
 export const protocols = ['', 'tls', 'connect', 'http', 'h2'] as const;
 export const NO_PROTOCOL = 0;
@@ -70,13 +72,13 @@ export const ORIGIN = 2;
 export const DESTINATION = 3;
 const PLACES = 4;
 
-/** Six doubles, ten int32, three uint16 and the ports, two bytes and the addresses. */
-const ROW_BYTES = 6 * 8 + 10 * 4 + (3 + PLACES) * 2 + 2 + PLACES * ADDRESS;
+/** Six doubles, eleven 32-bit words, two 16-bit words and the ports, two bytes and the addresses. */
+const ROW_BYTES = 6 * 8 + 11 * 4 + (2 + PLACES) * 2 + 2 + PLACES * ADDRESS;
 
 export class Rows {
   readonly capacity: number;
   readonly state: Uint8Array;
-  readonly flags: Uint16Array;
+  readonly flags: Uint32Array;
   /** The other side's handle, or -1. */
   readonly peer: Int32Array;
   /** Which listener it came in by: its index in the worker's list. */
@@ -143,7 +145,7 @@ export class Rows {
     this.needed = carve(Int32Array);
     this.keptFrom = carve(Int32Array);
     this.keptTo = carve(Int32Array);
-    this.flags = carve(Uint16Array);
+    this.flags = carve(Uint32Array);
     this.attempt = carve(Uint16Array);
     this.addressIndex = carve(Uint16Array);
     this.ports = carve(Uint16Array, PLACES);

@@ -5,11 +5,13 @@
 import type { DataPath } from './data-path.ts';
 import { end, endWithReset } from './end.ts';
 import { AGAIN, FAILED, HUNG_UP, READABLE, WRITABLE } from './io/reactor.ts';
-import { ENDED, FAILING, HUNG, MORE, SHUT, TUNNEL } from './rows.ts';
+import { ENDED, FAILING, HUNG, LASTING, MORE, SHUT, TUNNEL } from './rows.ts';
 import { BYTES_IN_AT, BYTES_OUT_AT } from './shared-memory.ts';
 
 /** Reads of one direction before others get their turn. */
 const READS_PER_TURN = 4;
+/** A tunnel that lasts gets what short ones can do without: TCP keepalive towards the backend. */
+const LASTS_MS = 1000;
 /** Up to this much is copied aside when a write is cut short; more keeps the whole read buffer instead. */
 const SMALL_REST = 16 * 1024;
 
@@ -27,7 +29,7 @@ export function beginTunnel(
   rows.state[client] = TUNNEL;
   rows.state[backend] = TUNNEL;
   rows.activeAt[client] = io.now();
-  if (settings.idleMs !== undefined) path.wheel.set(client, rows.activeAt[client] + settings.idleMs);
+  path.wheel.set(client, rows.activeAt[client] + Math.min(LASTS_MS, settings.idleMs ?? LASTS_MS));
   if (first !== undefined) keep(path, backend, first, from, to);
   if (answer !== undefined) {
     keep(path, client, answer, 0, answer.length);
@@ -59,6 +61,10 @@ export function continueTunnel(path: DataPath, handle: number): void {
 /** `idle` or `halfClosed` may have run out: the deadline is only looked at here, not moved with every byte. */
 export function tunnelTimer(path: DataPath, client: number): void {
   const { rows, wheel, io, settings } = path;
+  if ((rows.flags[client] & LASTING) === 0) {
+    rows.flags[client] |= LASTING;
+    io.keepAlive(rows.peer[client]);
+  }
   const halfClosed = ((rows.flags[client] | rows.flags[rows.peer[client]]) & (ENDED | FAILING)) !== 0;
   const limit = halfClosed ? smaller(settings.halfClosedMs, settings.idleMs) : settings.idleMs;
   if (limit === undefined) return;
@@ -181,8 +187,9 @@ function ended(path: DataPath, source: number): boolean {
   const target = rows.peer[source];
   rows.flags[source] = (rows.flags[source] & ~MORE) | ENDED;
   rows.flags[target] |= SHUT;
-  if (rows.kept[target] === undefined) io.shutdown(target);
+  // The end of both sides is closed without a shutdown of its own.
   if (isThrough(path, source)) return false;
+  if (rows.kept[target] === undefined) io.shutdown(target);
   limitHalfClosed(path, clientOf(path, source));
   return true;
 }

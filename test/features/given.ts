@@ -102,7 +102,8 @@ export class Peer implements Disposable {
       this.#tell();
     }, PATIENCE_MS);
     while (!fits()) {
-      if (late) {
+      if (late || this.#end !== undefined) {
+        clearTimeout(timer);
         const heard = `${this.#length} bytes and ${this.#end ?? 'no end'}`;
         throw new Error(`${this.address} waited in vain to hear ${what}. It heard ${heard}`);
       }
@@ -298,6 +299,18 @@ export async function lineOf(gateway: Causeway, { address }: { readonly address:
   const line = await gateway.line(fits);
   assert.equal(gateway.lines().filter(fits).length, 1, `one line for ${address}`);
   return line;
+}
+
+/** Nobody listens there. */
+export function isClosed(port: number): Promise<boolean> {
+  return new Promise(resolve => {
+    const socket = connect({ port, host: '127.0.0.1' });
+    socket.once('error', () => resolve(true));
+    socket.once('connect', () => {
+      socket.destroy();
+      resolve(false);
+    });
+  });
 }
 
 /** Waits until the answer is neither false nor nothing. */

@@ -108,7 +108,6 @@ export class EpollReactor implements Reactor {
   readonly #errorBytes = new Uint8Array(this.#error.buffer);
   readonly #option = new Int32Array(1);
   readonly #optionBytes = new Uint8Array(this.#option.buffer);
-  readonly #keepidle = new Int32Array(1);
   readonly #wakeBytes = Buffer.alloc(8);
   readonly #sockaddrs = new WeakMap<SocketAddress, Sockaddr>();
   /** The descriptor whose peer's address still stands in #address. */
@@ -116,6 +115,8 @@ export class EpollReactor implements Reactor {
   #handlers: ReactorHandlers | undefined;
   #port: MessagePort | undefined;
   #now = 0;
+  /** Seconds. */
+  #keepalive = 0;
   #alarmAt = Number.POSITIVE_INFINITY;
   #turnAsked = false;
 
@@ -209,7 +210,7 @@ export class EpollReactor implements Reactor {
       this.#libc.close(fd);
       return EXHAUSTED;
     }
-    if (target.family !== AF_UNIX) this.#tune(fd);
+    if (target.family !== AF_UNIX) this.#set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
     if (this.#libc.connect(fd, target.bytes, target.bytes.length) < 0) {
       const errno = this.#libc.errno();
       if (errno !== EINPROGRESS && errno !== EINTR) {
@@ -247,9 +248,13 @@ export class EpollReactor implements Reactor {
   }
 
   keepalive(ms: number): void {
-    this.#keepidle[0] = Math.ceil(ms / 1000);
+    this.#keepalive = Math.ceil(ms / 1000);
     // Accepted connections inherit from their listener.
     for (let fd = 0; fd < this.capacity; fd++) if (this.#kinds[fd] === LISTENING) this.#setKeepalive(fd);
+  }
+
+  keepAlive(handle: number): void {
+    if (this.#keepalive > 0) this.#setKeepalive(handle);
   }
 
   read(handle: number, into: Uint8Array, from: number, to: number): number {
@@ -354,7 +359,8 @@ export class EpollReactor implements Reactor {
       this.#set(fd, SOL_SOCKET, SO_REUSEADDR, 1);
       if (this.#share) this.#set(fd, SOL_SOCKET, SO_REUSEPORT, 1);
       if (place.family === AF_INET6) this.#set(fd, IPPROTO_IPV6, IPV6_V6ONLY, address.dualStack ? 0 : 1);
-      this.#tune(fd);
+      this.#set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+      this.#setKeepalive(fd);
     }
     const failed = libc.bind(fd, place.bytes, place.bytes.length) < 0 || libc.listen(fd, BACKLOG) < 0;
     const word = failed ? wordOfErrno(libc.errno()) : 0;
@@ -393,13 +399,8 @@ export class EpollReactor implements Reactor {
     return this.#libc.epoll_ctl(this.epollFd, EPOLL_CTL_ADD, fd, this.#controlBytes);
   }
 
-  #tune(fd: number): void {
-    this.#set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
-    if (this.#keepidle[0] > 0) this.#setKeepalive(fd);
-  }
-
   #setKeepalive(fd: number): void {
-    const seconds = this.#keepidle[0];
+    const seconds = this.#keepalive;
     this.#set(fd, SOL_SOCKET, SO_KEEPALIVE, seconds > 0 ? 1 : 0);
     if (seconds === 0) return;
     this.#set(fd, IPPROTO_TCP, TCP_KEEPIDLE, seconds);

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { digestOf } from './contract/outside.ts';
+import { pattern } from './contract/messages.ts';
+import { digestOf, socketDirectory } from './contract/outside.ts';
 import { fill, pair } from './contract/pair.ts';
 import { type Adapter, contractTest } from './contract/reactor-thread.ts';
 import { errnoWord } from './net-reactor.ts';
@@ -13,10 +14,11 @@ reactorContract(adapter);
 
 // More than the port promises: what close() has yet to write waits here, not in the kernel.
 contractTest(adapter, 'close() drops what still comes until all is written', async start => {
-  const { thread, handle, peer } = await pair(start());
+  await using directory = await socketDirectory();
+  const { thread, handle, peer } = await pair(start(), directory.path('listener'));
   const taken = await fill(thread, handle);
   await thread.ask({ op: 'close', handle });
-  await peer.sendPattern(1_000_000, false);
+  await peer.send(pattern(0, 1_000_000));
   for (let i = 0; i < 50; i++) await thread.ask();
   assert.deepEqual(await peer.takeAll(), { count: taken, digest: digestOf(taken), end: 'end' });
 });

@@ -78,8 +78,7 @@ export class NetReactor implements Reactor {
   run(handlers: ReactorHandlers, control: MessagePort): void {
     this.#handlers = handlers;
     this.#control = control;
-    // Not `handlers` itself: what is in the port's queue at stop() must not be delivered any more.
-    control.on('message', message => this.#handlers?.message(message));
+    control.on('message', message => handlers.message(message));
   }
 
   stop(): void {
@@ -168,6 +167,7 @@ export class NetReactor implements Reactor {
       return EXHAUSTED;
     }
     this.#own(handle, socket);
+    this.keepAlive(handle);
     return handle;
   }
 
@@ -209,6 +209,10 @@ export class NetReactor implements Reactor {
 
   keepalive(ms: number): void {
     this.#keepaliveMs = ms;
+  }
+
+  keepAlive(handle: number): void {
+    if (this.#keepaliveMs > 0) this.#sockets[handle]?.setKeepAlive(true, this.#keepaliveMs);
   }
 
   /** Goes on until the space is full or nothing is left: a chunk or a rest alone would look like the latter. */
@@ -273,7 +277,7 @@ export class NetReactor implements Reactor {
     socket.destroySoon();
   }
 
-  /** Timers fire early: their clock stands still within a turn of the loop. And they cannot wait for long. */
+  /** Timers count whole milliseconds of another clock, so they may be early; and they cannot wait for long. */
   #ring(): void {
     const time = this.#alarmAt;
     this.#alarmAt = Number.POSITIVE_INFINITY;
@@ -289,7 +293,6 @@ export class NetReactor implements Reactor {
     this.#ended[handle] = 0;
     this.#failures[handle] = 0;
     socket.setNoDelay(true);
-    if (this.#keepaliveMs > 0) socket.setKeepAlive(true, this.#keepaliveMs);
     socket.on('readable', onReadable);
     socket.on('end', onEnd);
     socket.on('drain', onDrain);

@@ -108,8 +108,10 @@ export interface Reactor {
   /** Writes the 16 address bytes and answers the port; -1 for a unix socket, or when the connection is gone already. */
   peerAddress(handle: number, into: Uint8Array, at: number): number;
   localAddress(handle: number, into: Uint8Array, at: number): number;
-  /** TCP keepalive for connections made from now on; 0 turns it off. */
+  /** TCP keepalive after so long; 0 turns it off. Connections that are accepted have it from the start. */
   keepalive(ms: number): void;
+  /** Turns it on for one that was connected: worth its cost only once it has lasted. */
+  keepAlive(handle: number): void;
 
   /** How many bytes now stand in [from, …); 0 is the end of the stream. */
   read(handle: number, into: Uint8Array, from: number, to: number): number;

@@ -1,7 +1,7 @@
 // Contract of the I/O port: shutdown, reset and close, from either side, and handles that are used anew.
 
 import assert from 'node:assert/strict';
-import { AGAIN, FAILED, HUNG_UP, RESET, WRITABLE } from '../reactor.ts';
+import { AGAIN, FAILED, HUNG_UP, NOT_AVAILABLE, RESET, WRITABLE } from '../reactor.ts';
 import { pattern } from './messages.ts';
 import { dial, digestOf, ip, type Peer, serveOutside, socketDirectory, unix } from './outside.ts';
 import { fill, pair } from './pair.ts';
@@ -139,6 +139,29 @@ export function endingContract(adapter: Adapter): void {
   for (const how of ['reset', 'close'] as const) {
     contractTest(
       adapter,
+      `nothing is heard of a handle after ${how}(), whatever the peer does`,
+      async start => {
+        const thread = start();
+        const listener = await thread.listen(ip('127.0.0.1'));
+        for (const act of ['send', 'fin', 'reset'] as const) {
+          const peer = await dial({ host: '127.0.0.1', port: listener.port });
+          const handle = await thread.accept(listener.handle);
+          await fill(thread, handle);
+          await thread.ask({ op: how, handle });
+          if (act === 'fin') peer.socket.end();
+          else if (act === 'send') peer.socket.write('are you there?');
+          else await peer.reset();
+          await peer.takeAll();
+          // Disposing of the thread fails if an event came; this gives it the time to come.
+          for (let i = 0; i < 20; i++) await thread.ask();
+        }
+      },
+    );
+  }
+
+  for (const how of ['reset', 'close'] as const) {
+    contractTest(
+      adapter,
       `events of handles closed and used anew are dropped, after ${how} by the peers`,
       async start => {
         await using server = await serveOutside();
@@ -196,6 +219,9 @@ export function endingContract(adapter: Adapter): void {
       assert.ok(first.value >= 0 && second.value >= 0, `${first.value}, ${second.value} in round ${round}`);
       await thread.write(second.value, Buffer.from('!'));
       await thread.ask({ op: 'close', handle: second.value });
+      const listener = await thread.listen(ip('127.0.0.1'));
+      await thread.ask({ op: 'close', handle: listener.handle });
+      assert.equal((await thread.listen(ip('203.0.113.7'))).handle, NOT_AVAILABLE);
       for (let heard = 0; heard === 0; ) {
         const peer = await server.next();
         heard = (await peer.take(1)).length;

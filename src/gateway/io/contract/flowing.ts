@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { setImmediate as turn } from 'node:timers/promises';
 import * as fc from 'fast-check';
-import { AGAIN, READABLE } from '../reactor.ts';
+import { AGAIN, HUNG_UP, READABLE } from '../reactor.ts';
 import { type Outcome, pattern } from './messages.ts';
 import { dial, digestOf, ip, type Peer, serveOutside, socketDirectory } from './outside.ts';
 import { pair } from './pair.ts';
@@ -67,6 +67,17 @@ export function flowingContract(adapter: Adapter): void {
     const bytes = await thread.readExactly(handle, 60_000);
     assert.deepEqual(bytes, Buffer.from(pattern(0, 50_000)));
     for (let i = 0; i < 3; i++) assert.equal((await thread.read(handle, 10)).value, 0);
+  });
+
+  contractTest(adapter, 'read() finds the end behind what was left, by HUNG_UP or an event', async start => {
+    const { thread, handle, peer } = await pair(start());
+    await thread.whileBlocked(() => peer.sendPattern(100));
+    assert.equal((await thread.read(handle, 60)).value, 60);
+    for (let i = 0; i < 20; i++) await thread.ask();
+    assert.equal(await thread.value({ op: 'read', handle, space: 1000 }), 40);
+    const seen = thread.eventCount(handle);
+    if ((thread.eventsOf(handle) & HUNG_UP) === 0) await thread.until(() => thread.eventCount(handle) > seen);
+    assert.equal((await thread.read(handle, 1000)).value, 0);
   });
 
   contractTest(adapter, 'read() answers 0 after a FIN alone', async start => {

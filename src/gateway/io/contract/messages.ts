@@ -45,13 +45,16 @@ export type HandleName = number | 'last';
 export type Operation =
   | { readonly op: 'connect'; readonly address: SocketAddress; readonly serve?: BehaviourName }
   | {
-      readonly op: 'accept' | 'failure' | 'peer' | 'local' | 'shutdown' | 'reset' | 'close' | 'progress';
+      readonly op: 'accept' | 'quiesce' | 'failure' | 'peer' | 'local' | 'keepAlive' | 'shutdown' | 'reset' | 'close' | 'progress';
       readonly handle: HandleName;
     }
   | { readonly op: 'read'; readonly handle: HandleName; readonly space: number }
   | { readonly op: 'write'; readonly handle: HandleName; readonly bytes: Uint8Array }
   | { readonly op: 'serve'; readonly handle: HandleName; readonly behaviour: BehaviourName }
+  /** Opens a listener without waiting for it. */
+  | { readonly op: 'open'; readonly address: SocketAddress }
   | { readonly op: 'keepalive'; readonly ms: number }
+  | { readonly op: 'keepAlive'; readonly handle: HandleName }
   | { readonly op: 'wakeAt'; readonly after: number }
   | { readonly op: 'soon'; readonly times: number }
   | { readonly op: 'now' | 'turns' | 'stop' }

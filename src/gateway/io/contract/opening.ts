@@ -247,27 +247,32 @@ export function openingContract(adapter: Adapter): void {
     },
   );
 
-  contractTest(adapter, 'keepalive() holds for connections made from then on', async start => {
-    const thread = start();
-    const listener = await thread.listen(ip('127.0.0.1'));
-    await using server = await serveOutside();
-    for (const ms of [0, 60_000, 0]) {
-      await thread.ask({ op: 'keepalive', ms });
-      using client = await dial({ host: '127.0.0.1', port: listener.port });
-      await thread.accept(listener.handle);
-      const handle = await thread.value({ op: 'connect', address: ip('127.0.0.1', server.port) });
-      await thread.event(handle, WRITABLE);
-      const local = await thread.value({ op: 'local', handle });
-      for (const [from, to] of [
-        [listener.port, client.socket.localPort ?? 0],
-        [local, server.port],
-      ]) {
-        const left = keepaliveTimer(from, to);
-        if (ms === 0) assert.equal(left, undefined);
-        else assert.ok(left !== undefined && left > 0 && left <= ms, `${left}`);
+  contractTest(
+    adapter,
+    'keepalive() holds for connections accepted from then on, and those that keepAlive() names',
+    async start => {
+      const thread = start();
+      const listener = await thread.listen(ip('127.0.0.1'));
+      await using server = await serveOutside();
+      for (const ms of [0, 60_000, 0]) {
+        await thread.ask({ op: 'keepalive', ms });
+        using client = await dial({ host: '127.0.0.1', port: listener.port });
+        await thread.accept(listener.handle);
+        const handle = await thread.value({ op: 'connect', address: ip('127.0.0.1', server.port) });
+        await thread.event(handle, WRITABLE);
+        await thread.ask({ op: 'keepAlive', handle });
+        const local = await thread.value({ op: 'local', handle });
+        for (const [from, to] of [
+          [listener.port, client.socket.localPort ?? 0],
+          [local, server.port],
+        ]) {
+          const left = keepaliveTimer(from, to);
+          if (ms === 0) assert.equal(left, undefined);
+          else assert.ok(left !== undefined && left > 0 && left <= ms, `${left}`);
+        }
       }
-    }
-  });
+    },
+  );
 }
 
 /** A word each way. */

@@ -19,12 +19,17 @@ export async function pair(
   return { thread, handle, peer };
 }
 
-/** Writes until nothing more is taken; how much that was. */
+/** Writes until nothing more is taken, and no event says otherwise; how much that was. */
 export async function fill(thread: ReactorThread, handle: number): Promise<number> {
   for (let taken = 0; ; ) {
     const value = await thread.value({ op: 'write', handle, bytes: pattern(taken, 64 * 1024) });
-    if (value === AGAIN) return taken;
-    assert.ok(value > 0, `${value}`);
-    taken += value;
+    if (value !== AGAIN) {
+      assert.ok(value > 0, `${value}`);
+      taken += value;
+      continue;
+    }
+    const seen = thread.eventCount(handle);
+    for (let i = 0; i < 20; i++) await thread.ask();
+    if (thread.eventCount(handle) === seen) return taken;
   }
 }

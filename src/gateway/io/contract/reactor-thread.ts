@@ -188,15 +188,15 @@ export class ReactorThread implements AsyncDisposable {
 
   /**
    * Stops the reactor and gives the thread's exit code, once it has ended by itself. A turn that is asked for after
-   * the stop must not keep it, and a message behind it is not served.
+   * the stop must not keep it, and a message behind it is not served. `before` runs in the same call.
    */
-  stop(): Promise<number> {
+  stop(...before: Operation[]): Promise<number> {
     if (!this.#over) {
-      const after = DAY_MS;
-      this.#post({
-        id: ++this.#asked,
-        operations: [{ op: 'stop' }, { op: 'wakeAt', after }, { op: 'soon', times: 1 }],
-      });
+      const late: Operation[] = [
+        { op: 'wakeAt', after: DAY_MS },
+        { op: 'soon', times: 1 },
+      ];
+      this.#post({ id: ++this.#asked, operations: [...before, { op: 'stop' }, ...late] });
       this.#post({ id: BEHIND_STOP, operations: [] });
     }
     return this.#exited;

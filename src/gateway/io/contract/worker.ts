@@ -141,8 +141,16 @@ class Script implements ReactorHandlers, Stage {
       case 'serve':
         this.#behave(this.#named(operation.handle), operation.behaviour);
         return { value: 0 };
+      case 'open':
+        this.io.listen(operation.address, result => {
+          if (result >= 0) this.opened(result, undefined);
+        });
+        return { value: 0 };
       case 'keepalive':
         this.io.keepalive(operation.ms);
+        return { value: 0 };
+      case 'keepAlive':
+        this.io.keepAlive(this.#named(operation.handle));
         return { value: 0 };
       case 'wakeAt':
         this.#tellsTurns = true;
@@ -188,6 +196,12 @@ class Script implements ReactorHandlers, Stage {
         return { value: this.io.localAddress(handle, bytes, 0), bytes };
       case 'progress':
         return { value: this.#behaviours.get(handle)?.progress() ?? 0 };
+      case 'quiesce':
+        this.io.quiesce(handle);
+        return { value: 0 };
+      case 'keepAlive':
+        this.io.keepAlive(handle);
+        return { value: 0 };
       case 'shutdown':
         this.io.shutdown(handle);
         return { value: 0 };

@@ -1,0 +1,137 @@
+// The end of the process: who is in time is served to the end, and it ends when it is told to.
+
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { type Causeway, startCauseway } from '../../testbed/start-causeway.ts';
+import { Backend, connectClient, hello, isClosed, lineOf, type Peer, until } from './given.ts';
+
+/** Far longer than a test may take. */
+const NEVER = '1h';
+
+let backend: Backend;
+const stack = new AsyncDisposableStack();
+
+before(async () => {
+  backend = stack.use(await Backend.start({ silent: true }));
+});
+
+after(() => stack.disposeAsync());
+
+function start(timeouts: string): Promise<Causeway> {
+  return startCauseway({
+    config: `
+listen: ["127.0.0.1:0"]
+timeouts: { ${timeouts} }
+clusters: [{ name: lab, api: { hosts: [lab.test], backends: ["${backend.text}"] } }]
+`,
+  });
+}
+
+async function tunnel(gateway: Causeway): Promise<[client: Peer, served: Peer]> {
+  const client = await connectClient(gateway.port);
+  client.send(hello('lab.test'), client.address);
+  return [client, await servedFor(client)];
+}
+
+async function readiness(gateway: Causeway): Promise<[number, string]> {
+  const response = await fetch(`${gateway.admin}/readyz`);
+  return [response.status, await response.text()];
+}
+
+describe('a drain', { concurrency: true }, () => {
+  test('without connections ends at once with code 0', async () => {
+    await using gateway = await start(`drain: ${NEVER}`);
+    gateway.program.signal('SIGINT');
+    assert.deepEqual(await gateway.program.ended, { code: 0, signal: null });
+    assert.equal(gateway.lines().filter(line => line.msg === 'draining').length, 1);
+  });
+
+  test('fails readyz at once, accepts until drainDelay is over, lets tunnels finish, ends with code 0', async () => {
+    await using gateway = await start(`drainDelay: 2s, drain: ${NEVER}`);
+    const [client, served] = await tunnel(gateway);
+    using _ = client;
+    assert.deepEqual(await readiness(gateway), [200, 'ok']);
+    const begun = performance.now();
+    gateway.program.signal('SIGTERM');
+    await gateway.line(line => line.msg === 'draining');
+    assert.deepEqual(await readiness(gateway), [503, 'draining']);
+    assert.equal((await fetch(`${gateway.admin}/healthz`)).status, 200);
+    const [late] = await tunnel(gateway);
+
+    await until('nobody to listen', () => isClosed(gateway.port));
+    assert.ok(performance.now() - begun >= 2000);
+    assert.equal(gateway.program.exit(), undefined);
+    client.send('still open');
+    await served.hears('still open');
+    for (const peer of [client, late]) {
+      peer.finish();
+      (await servedFor(peer)).finish();
+      assert.equal((await lineOf(gateway, peer)).reason, 'done');
+    }
+    assert.deepEqual(await gateway.program.ended, { code: 0, signal: null });
+  });
+
+  test('cuts what is open when its time is over', async () => {
+    await using gateway = await start('drain: 500ms');
+    const [client, served] = await tunnel(gateway);
+    using _ = client;
+    const begun = performance.now();
+    gateway.program.signal('SIGTERM');
+    assert.deepEqual(await Promise.all([client.untilEnd(), served.untilEnd()]), ['FIN', 'FIN']);
+    assert.ok(performance.now() - begun >= 500);
+    assert.deepEqual(await gateway.program.ended, { code: 0, signal: null });
+    assert.equal((await lineOf(gateway, client)).reason, 'drained');
+  });
+
+  test('serves what the kernel has queued', async () => {
+    await using gateway = await start(`drain: ${NEVER}`);
+    gateway.program.signal('SIGSTOP');
+    const clients = await Promise.all(Array.from({ length: 20 }, () => connectClient(gateway.port)));
+    for (const client of clients) client.send(hello('lab.test'), client.address);
+    gateway.program.signal('SIGTERM');
+    gateway.program.signal('SIGCONT');
+    for (const client of clients) {
+      const served = await servedFor(client);
+      client.finish();
+      served.finish();
+      assert.equal(await client.untilEnd(), 'FIN');
+      client[Symbol.dispose]();
+    }
+    assert.deepEqual(await gateway.program.ended, { code: 0, signal: null });
+    assert.ok(gateway.connections().every(line => line.reason === 'done'));
+    assert.equal(gateway.connections().length, 20);
+  });
+});
+
+describe('a second signal ends it now, with code 0', { concurrency: true }, () => {
+  for (const [when, timeouts] of [
+    ['while tunnels may finish', `drain: ${NEVER}`],
+    ['while drainDelay lasts', `drainDelay: ${NEVER}`],
+  ] as const) {
+    test(when, async () => {
+      await using gateway = await start(timeouts);
+      const [client, served] = await tunnel(gateway);
+      using _ = client;
+      gateway.program.signal('SIGTERM');
+      await gateway.line(line => line.msg === 'draining');
+      gateway.program.signal('SIGINT');
+      assert.deepEqual(await Promise.all([client.untilEnd(), served.untilEnd()]), ['FIN', 'FIN']);
+      assert.deepEqual(await until('its end', () => gateway.program.exit()), { code: 0, signal: null });
+      assert.equal((await lineOf(gateway, client)).reason, 'shutdown');
+    });
+  }
+
+  test('while there is nothing open', async () => {
+    await using gateway = await start(`drainDelay: ${NEVER}`);
+    gateway.program.signal('SIGINT');
+    await gateway.line(line => line.msg === 'draining');
+    gateway.program.signal('SIGINT');
+    assert.deepEqual(await until('its end', () => gateway.program.exit()), { code: 0, signal: null });
+  });
+});
+
+async function servedFor(client: Peer): Promise<Peer> {
+  return until(`${client.address} to be served`, () =>
+    backend.connections.find(peer => peer.received().includes(client.address)),
+  );
+}

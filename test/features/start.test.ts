@@ -1,0 +1,350 @@
+// The program on the command line: exit codes, one sentence for each mistake, and where the words go. What is meant to
+// be piped alone goes to stdout; nothing ever prints a stack trace.
+
+import assert from 'node:assert/strict';
+import { chmod, readFile, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { after, before, describe, test } from 'node:test';
+import { freePort } from '../../testbed/free-port.ts';
+import { run } from '../../testbed/run.ts';
+import { causewayBin, startCauseway } from '../../testbed/start-causeway.ts';
+import { type TempDir, tempDir } from '../../testbed/temp-dir.ts';
+import { Backend, connectClient, hello, servedBy } from './given.ts';
+
+const GOOD = `
+listen: [{ on: ":6443", agents: [10.0.0.0/8] }, { on: "127.0.0.1:7443", only: [konnectivity] }]
+clusters:
+  - name: lab
+    id: lab-1
+    allow: [10.0.0.0/8]
+    api: { hosts: [api.lab.test], backends: ["192.0.2.1:6443"] }
+    konnectivity: { hosts: [konnectivity.lab.test], backends: ["192.0.2.1:8132", "192.0.2.2:8132"] }
+`;
+const BAD = `listen: [":6443", "nonsense"]
+clusterz: []
+clusters:
+  - { name: lab, allow: [10.0.0.0/99], api: { backends: ["192.0.2.1:0"] } }
+`;
+/** In the order of the file. */
+const MISTAKES = [
+  ':1:19: listen\\[1\\]: .*"nonsense"',
+  ':2:1: .*"clusterz".*"clusters"',
+  ':4:26: clusters\\[0\\]\\.allow\\[0\\]: .*"10\\.0\\.0\\.0/99"',
+  ':4:58: clusters\\[0\\]\\.api\\.backends\\[0\\]: .*"192\\.0\\.2\\.1:0"',
+];
+
+let dir: TempDir;
+let good: string;
+let bad: string;
+
+before(async () => {
+  dir = await tempDir();
+  [good, bad] = [dir.file('good.yaml'), dir.file('bad.yaml')];
+  await writeFile(good, GOOD);
+  await writeFile(bad, BAD);
+});
+
+after(() => dir[Symbol.asyncDispose]());
+
+async function causeway(
+  ...args: readonly string[]
+): Promise<{ code: number | null; stdout: string; stderr: string }> {
+  const { code, stdout, stderr } = await run(causewayBin, args);
+  assert.doesNotMatch(`${stdout}${stderr}`, /\n\s+at |node:internal|Error:/);
+  return { code, stdout: stdout.toString(), stderr };
+}
+
+/** Ends with that code and says that alone, on stderr: a line for each. */
+async function fails(code: number, args: readonly string[], ...lines: readonly RegExp[]): Promise<void> {
+  const result = await causeway(...args);
+  assert.equal(result.code, code, result.stderr);
+  assert.equal(result.stdout, '');
+  const said = result.stderr.trimEnd().split('\n');
+  assert.equal(said.length, lines.length, result.stderr);
+  for (const [i, line] of lines.entries()) assert.match(said[i], line);
+}
+
+async function fileOf(text: string): Promise<string> {
+  const name = dir.file(`${Math.random()}.yaml`);
+  await writeFile(name, text);
+  return name;
+}
+
+describe('run', { concurrency: true }, () => {
+  test('no file → 1', async () => {
+    const missing = dir.file('missing.yaml');
+    await fails(1, ['run', '-c', missing], /missing\.yaml:1:1: there is no such file$/);
+  });
+
+  test('a directory → 1', async () => {
+    await fails(1, ['run', '-c', dir.path], /must be a file: this is a directory$/);
+  });
+
+  test('a file that may not be read → 1', async t => {
+    if (process.getuid?.() === 0) return t.skip('root may read every file');
+    const secret = await fileOf(GOOD);
+    await chmod(secret, 0);
+    await fails(1, ['run', '-c', secret], /permission/);
+  });
+
+  test('a bad file → 1, with every mistake', async () => {
+    await fails(1, ['run', '-c', bad], ...MISTAKES.map(mistake => new RegExp(`bad\\.yaml${mistake}`)));
+  });
+
+  test('what this version cannot serve → 1', async () => {
+    const file = await fileOf(`${GOOD}sources: [{ kamaji: {} }]\n`);
+    await fails(1, ['run', '-c', file], /this version does not have .*\(sources\).* yet$/);
+  });
+
+  test('a port that another process listens on → 2', async () => {
+    const taken = createServer();
+    await new Promise<void>(resolve => taken.listen(0, '127.0.0.1', resolve));
+    const { port } = taken.address() as { port: number };
+    const hint = 'address already in use by another process; stop it or choose another port$';
+    for (const on of [`127.0.0.1:${port}`, `:${port}`]) {
+      const file = await fileOf(`listen: ["${on}"]\nadmin: { on: "off" }\n`);
+      await fails(2, ['run', '-c', file], new RegExp(`^Cannot listen on '${on}': ${hint}`));
+    }
+    const admin = await fileOf(`listen: ["127.0.0.1:0"]\nadmin: { on: "127.0.0.1:${port}" }\n`);
+    await fails(
+      2,
+      ['run', '-c', admin],
+      new RegExp(`^Cannot listen on '127\\.0\\.0\\.1:${port} \\(admin\\.on\\)': ${hint}`),
+    );
+    taken.close();
+  });
+
+  test('a port that another causeway listens on → 2, and that one goes on', async () => {
+    await using backend = await Backend.start({ name: 'first' });
+    const port = await freePort();
+    const clusters = `clusters: [{ name: lab, api: { hosts: [lab.test], backends: ["${backend.text}"] } }]`;
+    await using first = await startCauseway({ config: `listen: [":${port}"]\nworkers: 2\n${clusters}\n` });
+    for (const on of [`:${port}`, `127.0.0.1:${port}`]) {
+      const file = await fileOf(`listen: ["${on}"]\nadmin: { on: "off" }\nworkers: 2\n`);
+      await fails(2, ['run', '-c', file], new RegExp(`^Cannot listen on '${on}': address already in use`));
+    }
+    for (let i = 0; i < 8; i++) assert.equal(await servedBy(first.port, hello('lab.test')), 'first');
+  });
+
+  test('a port that was in use a moment ago is no obstacle', async () => {
+    await using backend = await Backend.start({ name: 'backend' });
+    const port = await freePort();
+    const config = `listen: ["127.0.0.1:${port}"]
+clusters: [{ name: lab, api: { hosts: [lab.test], backends: ["${backend.text}"] } }]`;
+    for (let turn = 0; turn < 2; turn++) {
+      await using gateway = await startCauseway({ config });
+      // The gateway closes first, so that the port is left in TIME_WAIT on its side.
+      using client = await connectClient(gateway.port);
+      client.send(hello('nobody.test'));
+      await client.untilEnd();
+    }
+  });
+
+  test('ready: one JSON line with the real addresses', async () => {
+    await using gateway = await startCauseway({
+      config: 'listen: ["127.0.0.1:0", "[::1]:0", ":0"]\nworkers: 2\n',
+      args: ['--workers', '1'],
+    });
+    const lines = gateway.program.log().trimEnd().split('\n');
+    assert.equal(lines.length, 1);
+    const { level, msg, listen, admin, engine, workers, time, ...rest } = JSON.parse(lines[0]);
+    assert.deepEqual(rest, {});
+    assert.deepEqual([level, msg, workers], ['info', 'ready', 1]);
+    assert.ok(['net', 'epoll'].includes(engine));
+    assert.ok(Math.abs(Date.parse(time) - Date.now()) < 60_000);
+    assert.match(listen.join(' '), /^127\.0\.0\.1:\d+ \[::1\]:\d+ \[::\]:\d+$/);
+    assert.match(admin, /^http:\/\/127\.0\.0\.1:\d+$/);
+  });
+
+  test('log: text and level as the file says', async () => {
+    await using backend = await Backend.start({ name: 'backend' });
+    await using gateway = await startCauseway({
+      config: `listen: ["127.0.0.1:0"]
+log: { format: json, level: info, connections: refused }
+clusters: [{ name: lab, api: { hosts: [lab.test], backends: ["${backend.text}"] } }]`,
+    });
+    assert.equal(await servedBy(gateway.port, hello('lab.test')), 'backend');
+    using client = await connectClient(gateway.port);
+    client.send(hello('nobody.test'));
+    await client.untilEnd();
+    await gateway.line(line => line.reason === 'unknown-host');
+    assert.equal(gateway.connections().length, 1);
+  });
+});
+
+describe('wrong usage → 64', { concurrency: true }, () => {
+  for (const [args, said] of [
+    [['runn'], /^causeway: There is no command 'runn'\. Did you mean 'run'\? /],
+    [['help', 'nope'], /^causeway: There is no command 'nope'\. 'causeway help' lists them$/],
+    [['run', '--nope'], /^causeway: Unknown option '--nope'\. See 'causeway help run'$/],
+    [['run', '-c'], /^causeway: .*See 'causeway help run'$/],
+    [['run'], /^causeway: Name the file: causeway run -c causeway\.yaml$/],
+    [['run', '-c', 'x', '--workers', '0'], /^causeway: --workers must be .*: 0$/],
+    [['check', '-c', 'x', '--engine', 'nope'], /^causeway: --engine must be one of .*: nope$/],
+    [['explain', '-c', 'x', 'a', 'b'], /^causeway: Name one host: /],
+  ] as const) {
+    test(['causeway', ...args].join(' '), () => fails(64, args, said));
+  }
+
+  test('causeway', async () => {
+    const { code, stdout, stderr } = await causeway();
+    assert.deepEqual([code, stdout], [64, '']);
+    assert.match(stderr, /^Usage: causeway COMMAND/m);
+  });
+});
+
+describe('help', { concurrency: true }, () => {
+  test('--version is the version of the package', async () => {
+    const { version } = JSON.parse(await readFile(new URL('../../package.json', import.meta.url), 'utf8'));
+    assert.deepEqual(await causeway('--version'), { code: 0, stdout: `causeway ${version}\n`, stderr: '' });
+  });
+
+  test('help lists every command', async () => {
+    const { code, stdout, stderr } = await causeway('help');
+    assert.deepEqual([code, stderr], [0, '']);
+    for (const command of ['run', 'check', 'explain', 'help', '--version']) {
+      assert.match(stdout, new RegExp(`^  ${command}\\b`, 'm'));
+    }
+  });
+
+  test('help run and run --help say the same', async () => {
+    const [byHelp, byFlag] = await Promise.all([causeway('help', 'run'), causeway('run', '--help')]);
+    assert.deepEqual(byHelp, byFlag);
+    assert.equal(byHelp.code, 0);
+    for (const word of ['--config', '--engine', '--workers', 'SIGHUP', 'SIGTERM'])
+      assert.ok(byHelp.stdout.includes(word));
+  });
+});
+
+describe('check', { concurrency: true }, () => {
+  test('a good file → 0 and what it has', async () => {
+    assert.deepEqual(await causeway('check', '-c', good), {
+      code: 0,
+      stdout: 'ok: 1 cluster, 2 routes, 2 hosts\n',
+      stderr: '',
+    });
+  });
+
+  test('a good file as JSON', async () => {
+    const { code, stdout, stderr } = await causeway('check', '-c', good, '--json');
+    assert.deepEqual([code, stderr], [0, '']);
+    const { ok, mistakes, counts } = JSON.parse(stdout);
+    assert.deepEqual(
+      { ok, mistakes, counts },
+      { ok: true, mistakes: [], counts: { clusters: 1, routes: 2, hosts: 2 } },
+    );
+  });
+
+  test('a bad file → 1, with every mistake on stderr', async () => {
+    await fails(1, ['check', '-c', bad], ...MISTAKES.map(mistake => new RegExp(`bad\\.yaml${mistake}`)));
+  });
+
+  test('a bad file as JSON', async () => {
+    const { code, stdout, stderr } = await causeway('check', '-c', bad, '--json');
+    assert.deepEqual([code, stderr], [1, '']);
+    const report = JSON.parse(stdout);
+    assert.equal(report.ok, false);
+    const places = report.mistakes.map(
+      ({ line, column }: { line: number; column: number }) => `${line}:${column}`,
+    );
+    assert.deepEqual(places, ['1:19', '2:1', '4:26', '4:58']);
+  });
+
+  test('what the engine cannot do → 1', async () => {
+    await fails(
+      1,
+      ['check', '-c', good, '--engine', 'haproxy'],
+      /good\.yaml: this version does not have engine: haproxy yet/,
+    );
+  });
+});
+
+describe('explain', { concurrency: true }, () => {
+  const stages = ['accept', 'identify', 'route', 'admit', 'dial'];
+
+  test('a served connection → 0, stage by stage', async () => {
+    const { code, stdout, stderr } = await causeway(
+      'explain',
+      '-c',
+      good,
+      'api.lab.test',
+      '--from',
+      '10.1.2.3',
+    );
+    assert.deepEqual([code, stderr], [0, '']);
+    const lines = stdout.trimEnd().split('\n');
+    assert.deepEqual(
+      lines.slice(0, -1).map(line => line.split(/\s+/).slice(0, 2).join(' ')),
+      stages.map(stage => `✓ ${stage}`),
+    );
+    assert.equal(lines.at(-1), 'served by lab/api at 192.0.2.1:6443');
+  });
+
+  for (const [args, expected] of [
+    [
+      ['api.lab.test', '--from', '10.1.2.3'],
+      { served: true, reason: null, cluster: 'lab', route: 'api', backend: '192.0.2.1:6443', stages: 5 },
+    ],
+    [
+      ['konnectivity.lab.test', '--on', '127.0.0.1:7443'],
+      { served: true, reason: null, cluster: 'lab', route: 'konnectivity', backend: null, stages: 5 },
+    ],
+    [
+      ['lab-1', '--protocol', 'connect', '--from', '10.1.2.3'],
+      { served: true, reason: null, cluster: 'lab', route: 'api', backend: '192.0.2.1:6443', stages: 5 },
+    ],
+    [
+      ['x.test', '--id', 'lab-1', '--from', '10.1.2.3'],
+      { served: true, reason: null, cluster: 'lab', route: 'api', backend: '192.0.2.1:6443', stages: 5 },
+    ],
+    [
+      ['api.lab.test', '--from', '11.1.2.3'],
+      { served: false, reason: 'not-allowed', cluster: 'lab', route: 'api', backend: null, stages: 4 },
+    ],
+    [
+      ['api.lab.test', '--on', '127.0.0.1:7443'],
+      { served: false, reason: 'unknown-host', cluster: null, route: null, backend: null, stages: 3 },
+    ],
+    [
+      ['lab', '--protocol', 'connect', '--from', '11.1.2.3'],
+      { served: false, reason: 'untrusted-agent', cluster: null, route: null, backend: null, stages: 2 },
+    ],
+    [
+      ['nobody.test'],
+      { served: false, reason: 'unknown-host', cluster: null, route: null, backend: null, stages: 3 },
+    ],
+  ] as const) {
+    test(`${args.join(' ')} --json → ${expected.reason ?? `${expected.cluster}/${expected.route}`}`, async () => {
+      const { code, stdout, stderr } = await causeway('explain', '-c', good, ...args, '--json');
+      assert.deepEqual([code, stderr], [expected.served ? 0 : 1, '']);
+      const { stages: told, ...answer } = JSON.parse(stdout);
+      const { stages: count, ...rest } = expected;
+      assert.deepEqual(answer, rest);
+      assert.deepEqual(
+        told.map(({ stage }: { stage: string }) => stage),
+        stages.slice(0, count),
+      );
+      assert.deepEqual(
+        told.map(({ ok }: { ok: boolean }) => ok),
+        stages.slice(0, count).map((_, i) => expected.served || i < count - 1),
+      );
+      for (const stage of told) assert.deepEqual(Object.keys(stage), ['stage', 'ok', 'text']);
+    });
+  }
+
+  test('a bad file → 2', async () => {
+    await fails(
+      2,
+      ['explain', '-c', bad, 'api.lab.test'],
+      ...MISTAKES.map(mistake => new RegExp(`bad\\.yaml${mistake}`)),
+    );
+  });
+
+  test('a listener that is not there → 64', async () => {
+    await fails(
+      64,
+      ['explain', '-c', good, 'api.lab.test', '--on', ':1'],
+      /^causeway: There is no listener ':1'; there are ':6443', '127\.0\.0\.1:7443'$/,
+    );
+  });
+});

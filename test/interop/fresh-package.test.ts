@@ -1,0 +1,99 @@
+// What `npm pack` gives, installed as a user installs it, away from the checkout: the same command, compiled, on the
+// Node that the package brings.
+
+import assert from 'node:assert/strict';
+import { cp, mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { missingPrograms } from '../../testbed/packages.ts';
+import { type RunResult, run } from '../../testbed/run.ts';
+import { startCauseway } from '../../testbed/start-causeway.ts';
+import { type TempDir, tempDir } from '../../testbed/temp-dir.ts';
+import { Backend, hello, servedBy } from '../features/given.ts';
+
+const ROOT = resolve(import.meta.dirname, '../..');
+/** What the package is made of and from. The tree itself is left alone: others run in it. */
+const MATERIAL = ['src', 'tsconfig.json', 'tsconfig.build.json', 'package.json', 'README.md', 'LICENSE'];
+/** It brings a whole Node, which may have to come over the network. */
+const INSTALL_MS = 240_000;
+
+interface Packed {
+  readonly filename: string;
+  readonly files: readonly { readonly path: string }[];
+}
+
+describe('the package', { skip: missingPrograms('npm'), timeout: 2 * INSTALL_MS }, () => {
+  let dir: TempDir;
+  let packed: Packed;
+  let causeway: string;
+  let version: string;
+
+  before(async () => {
+    dir = await tempDir();
+    const tree = dir.file('tree');
+    await mkdir(tree);
+    const { files, ...manifest } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8'));
+    version = manifest.version;
+    for (const entry of [...MATERIAL, ...(files as string[]).filter(file => file !== 'dist')]) {
+      await cp(join(ROOT, entry), join(tree, entry), { recursive: true });
+    }
+    // For the compiler.
+    await symlink(join(ROOT, 'node_modules'), join(tree, 'node_modules'));
+    const pack = await npm(['pack', '--json', '--pack-destination', dir.path], tree);
+    // npm before it, and what it runs, may print too.
+    [packed] = JSON.parse(/^\[\s*\{.*\]\s*$/ms.exec(pack.stdout.toString())?.[0] ?? '[]') as Packed[];
+    const prefix = dir.file('prefix');
+    await npm(['install', '--global', '--prefix', prefix, dir.file(packed.filename)], dir.path);
+    causeway = join(prefix, 'bin/causeway');
+  });
+
+  after(() => dir?.[Symbol.asyncDispose]());
+
+  test('has the program, its documents and nothing of the tests', () => {
+    const paths = packed.files.map(({ path }) => path);
+    for (const path of ['bin/causeway', 'dist/main.js', 'dist/gateway/worker.js', 'README.md', 'LICENSE'])
+      assert.ok(paths.includes(path), `${path} is missing`);
+    assert.ok(paths.some(path => path.startsWith('examples/')));
+    const foreign = paths.filter(path => /\.ts$|\.(test|samples|contract)\b|\/contract\//.test(path));
+    assert.deepEqual(foreign, []);
+  });
+
+  test('says its version', async () => {
+    const { code, stdout, stderr } = await run(causeway, ['--version'], { cwd: '/' });
+    assert.deepEqual([code, stdout.toString(), stderr], [0, `causeway ${version}\n`, '']);
+  });
+
+  test('checks a file, and names the mistakes in a bad one', async () => {
+    const file = dir.file('causeway.yaml');
+    await writeFile(file, 'listen: [":6443"]\nclusters: []\n');
+    const good = await run(causeway, ['check', '-c', file], { cwd: '/' });
+    assert.equal(good.code, 0, good.stderr);
+    await writeFile(file, 'listen: [":6443"]\nclusterz: []\n');
+    const bad = await run(causeway, ['check', '-c', file], { cwd: '/' });
+    assert.equal(bad.code, 1);
+    assert.match(`${bad.stdout}${bad.stderr}`, /causeway\.yaml:2:1: .*clusters/);
+  });
+
+  test('serves, and takes a change of its file', async () => {
+    await using backend = await Backend.start({ name: 'backend' });
+    const config = (host: string) =>
+      `listen: ["127.0.0.1:0"]\nclusters: [{ name: a, api: { hosts: [${host}], backends: ["${backend.text}"] } }]\n`;
+    await using gateway = await startCauseway({ command: causeway, config: config('one.test') });
+    assert.equal(await servedBy(gateway.port, hello('one.test')), 'backend');
+    await gateway.write(config('two.test'));
+    await gateway.line(entry => entry.msg === 'applied');
+    assert.equal(await servedBy(gateway.port, hello('two.test')), 'backend');
+    const { engine } = await gateway.status();
+    assert.equal(
+      engine,
+      process.env.CAUSEWAY_TEST_ENGINE ?? (process.platform === 'linux' ? 'epoll' : 'net'),
+    );
+  });
+});
+
+async function npm(args: readonly string[], cwd: string): Promise<RunResult> {
+  const quiet = ['--prefer-offline', '--no-audit', '--no-fund', '--no-update-notifier'];
+  const result = await run('npm', [...args, ...quiet], { cwd, timeoutMs: INSTALL_MS });
+  assert.equal(result.code, 0, `npm ${args[0]}:\n${result.stdout}\n${result.stderr}`);
+  return result;
+}
