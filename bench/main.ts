@@ -6,7 +6,7 @@ import { join, resolve } from 'node:path';
 import { installPackages, missingPackages } from '../testbed/packages.ts';
 import { type Bed, openBed } from './bed.ts';
 import { describeMachine, othersBusy } from './machine.ts';
-import { OptionError, type Options, readOptions, usage } from './options.ts';
+import { OptionError, type Options, readOptions, repeatCommand, usage } from './options.ts';
 import { causeway } from './peers/causeway.ts';
 import { direct } from './peers/direct.ts';
 import { haproxy, haproxyDefault, haproxyLargeBuffers } from './peers/haproxy.ts';
@@ -77,7 +77,7 @@ async function main(args: readonly string[]): Promise<number> {
   const wanted = peers(options.engine).filter(({ id }) => options.peers.includes(id));
   const about = {
     date: new Date().toISOString(),
-    command: ['npm run bench', ...(args.length > 0 ? ['--', ...args] : [])].join(' '),
+    command: repeatCommand(args),
     rounds: options.rounds,
     seconds: options.seconds,
     pinning: bed.pinning.text,
@@ -139,7 +139,7 @@ async function measure(
   const record = (column: string, measure: string, value: number) => recording.record(column, measure, value);
   const busy = (column: string, share: number) => recording.busy(column, share);
   try {
-    await scenario.run({ bed, columns, peers, rounds, seconds, signal, say: progress, record, busy, fail });
+    await scenario.run({ bed, peers, rounds, seconds, signal, say: progress, record, busy, fail });
     progress('done');
   } catch (error) {
     // What the other scenarios have found is worth keeping.

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { OptionError, readOptions } from './options.ts';
+import { OptionError, readOptions, repeatCommand } from './options.ts';
 
 const known = { scenarios: ['a', 'b', 'c'], peers: ['causeway', 'haproxy'] };
 
@@ -19,7 +19,7 @@ test('readOptions() takes what is chosen, in the order of the bench', () => {
 });
 
 test('readOptions() reads milliseconds', () => {
-  assert.equal(readOptions(['--duration', '250ms'], known).seconds, 0.25);
+  assert.equal(readOptions(['--duration', '700ms'], known).seconds, 0.7);
 });
 
 for (const [args, message] of [
@@ -37,3 +37,9 @@ for (const [args, message] of [
     );
   });
 }
+
+test('repeatCommand() leaves out where the results go', () => {
+  assert.equal(repeatCommand([]), 'npm run bench');
+  assert.equal(repeatCommand(['--docs', '--out', '/somewhere']), 'npm run bench');
+  assert.equal(repeatCommand(['--out=x', '--rounds', '7', '--docs']), 'npm run bench -- --rounds 7');
+});

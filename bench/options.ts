@@ -53,6 +53,12 @@ export function readOptions(args: readonly string[], known: Known): Options {
   };
 }
 
+/** What somebody else types to measure the same; where the results go is his own affair. */
+export function repeatCommand(args: readonly string[]): string {
+  const kept = args.filter((arg, i) => !/^--(docs|out)(=|$)/.test(arg) && args[i - 1] !== '--out');
+  return ['npm run bench', ...(kept.length > 0 ? ['--', ...kept] : [])].join(' ');
+}
+
 interface Known {
   readonly scenarios: readonly string[];
   readonly peers: readonly string[];
@@ -91,6 +97,6 @@ function choose(flag: string, text: string, known: readonly string[]): readonly 
 function parseSeconds(text: string): number | undefined {
   const match = /^(\d+(?:\.\d+)?)(ms|s|m)$/.exec(text);
   if (match === null) return undefined;
-  const seconds = Number(match[1]) * { ms: 0.001, s: 1, m: 60 }[match[2] as 'ms' | 's' | 'm'];
-  return seconds > 0 ? seconds : undefined;
+  const ms = Number(match[1]) * { ms: 1, s: 1000, m: 60_000 }[match[2] as 'ms' | 's' | 'm'];
+  return ms > 0 ? ms / 1000 : undefined;
 }

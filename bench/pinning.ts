@@ -16,6 +16,7 @@ export interface Pinning {
 
 /** Beyond, the load generator's half would be the limit and not the proxy's. */
 const MAX_WORKERS = 8;
+const PIN_TRIES = 20;
 
 export function choosePinning(cores: readonly number[]): Pinning {
   if (cores.length === 1) {
@@ -52,9 +53,14 @@ export function parseCores(text: string): number[] {
 
 /** Moves a running program, all its threads and all that it has started to these cores. */
 export async function pin(pid: number, cores: readonly number[]): Promise<void> {
-  for (const each of await processTree(pid)) {
-    const { code, stderr } = await run('taskset', ['-a', '-c', '-p', list(cores), String(each)]);
-    if (code !== 0) throw new Error(`Cannot pin process ${each}: ${stderr}`);
+  for (let tries = 1; ; tries++) {
+    const results = await Promise.all(
+      (await processTree(pid)).map(each => run('taskset', ['-a', '-c', '-p', list(cores), String(each)])),
+    );
+    const failed = results.find(({ code }) => code !== 0);
+    if (failed === undefined) return;
+    // A thread that ends while taskset goes through them makes it stop there.
+    if (tries === PIN_TRIES) throw new Error(`Cannot pin process ${pid}: ${failed.stderr}`);
   }
 }
 

@@ -1,5 +1,5 @@
-// `npm run bench` on whatever Node the machine has: installs the packages, then goes on with the Node that they bring
-// (bench/main.ts). All arguments are the benchmark's: `npm run bench -- --help`.
+// `npm run bench` and `npm run soak` on whatever Node the machine has: installs the packages, then goes on with the
+// Node that they bring (bench/main.ts, bench/soak.ts). All further arguments are theirs: `npm run bench -- --help`.
 
 import { spawn } from 'node:child_process';
 import { dirname, join } from 'node:path';
@@ -11,7 +11,8 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
 try {
   // stdout is for the results.
   const node = npmCi(root, line => process.stderr.write(`${line}\n`));
-  const args = [join(root, 'bench/main.ts'), ...process.argv.slice(2)];
+  const [program, ...rest] = process.argv.slice(2);
+  const args = [join(root, 'bench', program), ...rest];
   const bench = spawn(node, args, { cwd: root, stdio: 'inherit' });
   // A terminal sends SIGINT to both; whoever else stops this process means the benchmark.
   process.on('SIGINT', () => {});

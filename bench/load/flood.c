@@ -30,7 +30,8 @@ void launch_floods(struct thread *thread) {
     thread->random ^= thread->random >> 12;
     thread->random ^= thread->random << 25;
     thread->random ^= thread->random >> 27;
-    const unsigned host = (unsigned)((thread->random * 2685821657736338717ull) >> 33) % (unsigned)options.hosts;
+    const uint64_t drawn = (thread->random * 2685821657736338717ull) >> 33;
+    const unsigned host = (unsigned)(drawn % (uint64_t)options.hosts);
     char name[NAME_LENGTH + 1];
     snprintf(name, sizeof name, "h%06u", host % 1000000u);
     if (dial_with_hello(thread, ANSWER, FLOOD, name, 0) < 0) return;
@@ -53,7 +54,8 @@ void on_flood(struct thread *thread, int fd, uint32_t events) {
   if (length < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (connection->role == PROBE) {
     uint64_t unserved = 0;
-    if (length == 1 && bytes[0] == ANSWER_BYTE) atomic_compare_exchange_strong(&served_at, &unserved, nanoseconds());
+    const bool served = length == 1 && bytes[0] == ANSWER_BYTE;
+    if (served) atomic_compare_exchange_strong(&served_at, &unserved, nanoseconds());
     thread->probes--;
     return drop(fd);
   }

@@ -94,7 +94,8 @@ static void wait_for_events(struct thread *thread) {
 static double until_next(const struct thread *thread) {
   if (thread->phase != RUNNING) return 0.001;
   double next = seconds() + 0.01;
-  if (options.ping_every > 0 && thread->ping_count > 0 && thread->next_ping < next) next = thread->next_ping;
+  const bool pings = options.ping_every > 0 && thread->ping_count > 0;
+  if (pings && thread->next_ping < next) next = thread->next_ping;
   if (options.flood_rate > 0 && thread->next_flood < next) next = thread->next_flood;
   if (thread->number == 0 && atomic_load(&probing) && thread->next_probe < next) next = thread->next_probe;
   const double wait = next - seconds();
@@ -134,7 +135,8 @@ int dial_with_hello(struct thread *thread, enum kind kind, enum role role, const
   }
   const int on = 1;
   if (source > 0) {
-    const struct sockaddr_in from = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK + (unsigned)source)};
+    const struct sockaddr_in from = {.sin_family = AF_INET,
+                                     .sin_addr.s_addr = htonl(INADDR_LOOPBACK + (unsigned)source)};
     setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof on);
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     if (bind(fd, (const struct sockaddr *)&from, sizeof from) != 0) thread->errors.local++;

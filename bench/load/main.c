@@ -42,7 +42,9 @@ static struct thread *new_thread(int number);
 static bool wait_for(int wanted, double limit);
 static int total(bool busy);
 static void obey(int timeout_ms, bool *ended);
-static void print_result(double elapsed, const struct rusage *before, bool set_up);
+static void print_result(double elapsed, double cpu_before, bool set_up);
+static double cpu_seconds(void);
+static void print_count(const char *name, uint64_t count);
 static void print_times(const char *name, const struct histogram *times);
 
 int main(int count, char **arguments) {
@@ -54,8 +56,7 @@ int main(int count, char **arguments) {
 
   const int tunnels = options.pings + options.down + options.up;
   const bool set_up = wait_for(tunnels, SETUP_SECONDS);
-  struct rusage before;
-  getrusage(RUSAGE_SELF, &before);
+  const double cpu_before = cpu_seconds();
   const double started = seconds();
   double elapsed = 0;
   if (set_up) {
@@ -68,7 +69,8 @@ int main(int count, char **arguments) {
       if (!options.until_end && left <= 0) break;
       obey(options.until_end || left > 0.002 ? 1 : (int)(left * 1000), &ended);
       const uint64_t served = atomic_load(&served_at);
-      if (served != 0 && !told) printf("{\"event\":\"served\",\"at\":\"%llu\"}\n", (unsigned long long)served);
+      if (served != 0 && !told)
+        printf("{\"event\":\"served\",\"at\":\"%llu\"}\n", (unsigned long long)served);
       told = told || served != 0;
     }
     elapsed = seconds() - started;
@@ -77,14 +79,16 @@ int main(int count, char **arguments) {
   }
   atomic_store(&current_phase, CLOSING);
   wait_for(-2, CLOSE_SECONDS);
-  print_result(elapsed, &before, set_up);
+  print_result(elapsed, cpu_before, set_up);
   atomic_store(&current_phase, OVER);
   for (int i = 0; i < options.threads; i++) pthread_join(handles[i], NULL);
   return 0;
 }
 
 static void read_arguments(int count, char **arguments) {
-  enum { LISTEN, DIAL, HELLO, NAME_AT, THREADS, SECONDS, FLOOD_AT_ONCE, RATE, HOSTS, PINGS, EVERY, DOWNS, UPS };
+  enum {
+    LISTEN, DIAL, HELLO, NAME_AT, THREADS, SECONDS, FLOOD_AT_ONCE, RATE, HOSTS, PINGS, EVERY, DOWNS, UPS
+  };
   static const struct option known[] = {
       {"listen", required_argument, NULL, LISTEN},   {"dial", required_argument, NULL, DIAL},
       {"hello", required_argument, NULL, HELLO},     {"name-at", required_argument, NULL, NAME_AT},
@@ -112,7 +116,8 @@ static void read_arguments(int count, char **arguments) {
       default: exit(64);
     }
   }
-  if (options.hello_length == 0 || options.threads < 1 || options.threads > MAX_THREADS || options.hosts < 1) exit(64);
+  if (options.threads < 1 || options.threads > MAX_THREADS) exit(64);
+  if (options.hello_length == 0 || options.hosts < 1) exit(64);
 }
 
 static void read_ports(const char *text, int *ports) {
@@ -162,7 +167,8 @@ static struct thread *new_thread(int number) {
   memcpy(thread->hello, options.hello, options.hello_length);
   thread->hello[options.hello_length] = PING_BYTE;
   const int wanted[3] = {options.pings, options.down, options.up};
-  for (int i = 0; i < 3; i++) thread->tunnels[i] = wanted[i] / options.threads + (number < wanted[i] % options.threads);
+  for (int i = 0; i < 3; i++)
+    thread->tunnels[i] = wanted[i] / options.threads + (number < wanted[i] % options.threads);
   thread->pings = malloc(sizeof(int) * (size_t)(thread->tunnels[0] + 1));
   open_listeners(thread);
   return thread;
@@ -207,7 +213,7 @@ static void obey(int timeout_ms, bool *ended) {
   if (strncmp(line, "end", 3) == 0) *ended = true;
 }
 
-static void print_result(double elapsed, const struct rusage *before, bool set_up) {
+static void print_result(double elapsed, double cpu_before, bool set_up) {
   static struct thread sum;
   for (int i = 0; i < options.threads; i++) {
     const struct thread *thread = threads[i];
@@ -224,23 +230,35 @@ static void print_result(double elapsed, const struct rusage *before, bool set_u
     merge(&sum.flood_times, &thread->flood_times);
     merge(&sum.ping_times, &thread->ping_times);
   }
-  struct rusage after;
-  getrusage(RUSAGE_SELF, &after);
-  const double cpu = (double)(after.ru_utime.tv_sec + after.ru_stime.tv_sec - before->ru_utime.tv_sec - before->ru_stime.tv_sec) +
-                     (double)(after.ru_utime.tv_usec + after.ru_stime.tv_usec - before->ru_utime.tv_usec - before->ru_stime.tv_usec) / 1e6;
-  printf("{\"event\":\"result\",\"seconds\":%.6f,\"busy\":%.3f,", elapsed, elapsed > 0 ? cpu / elapsed / options.threads : 0);
-  printf("\"connections\":%llu,\"pings\":%llu,\"sent\":%llu,\"received\":%llu,", (unsigned long long)sum.connections,
-         (unsigned long long)sum.ping_times.total, (unsigned long long)sum.sent, (unsigned long long)sum.received);
+  const double busy = elapsed > 0 ? (cpu_seconds() - cpu_before) / elapsed / options.threads : 0;
+  printf("{\"event\":\"result\",\"seconds\":%.6f,\"busy\":%.3f,", elapsed, busy);
+  print_count("connections", sum.connections);
+  print_count("pings", sum.ping_times.total);
+  print_count("sent", sum.sent);
+  print_count("received", sum.received);
   print_times("connectionUs", &sum.flood_times);
   print_times("pingUs", &sum.ping_times);
-  printf("\"errors\":{\"setup\":%d,\"refused\":%llu,\"reset\":%llu,\"late\":%llu,\"corrupt\":%llu,\"local\":%llu,",
-         set_up ? 0 : options.pings + options.down + options.up - atomic_load(&established),
-         (unsigned long long)sum.errors.refused, (unsigned long long)sum.errors.reset,
-         (unsigned long long)sum.errors.late, (unsigned long long)sum.errors.corrupt,
-         (unsigned long long)sum.errors.local);
-  printf("\"dropped\":%llu,\"unfinished\":%d,\"lost\":%d}}\n", (unsigned long long)sum.dropped, sum.flying,
-         sum.sent != sum.received);
+  printf("\"errors\":{");
+  const int tunnels = options.pings + options.down + options.up;
+  print_count("setup", set_up ? 0 : (uint64_t)(tunnels - atomic_load(&established)));
+  print_count("refused", sum.errors.refused);
+  print_count("reset", sum.errors.reset);
+  print_count("late", sum.errors.late);
+  print_count("corrupt", sum.errors.corrupt);
+  print_count("local", sum.errors.local);
+  print_count("dropped", sum.dropped);
+  print_count("unfinished", (uint64_t)sum.flying);
+  printf("\"lost\":%d}}\n", sum.sent != sum.received);
 }
+
+static double cpu_seconds(void) {
+  struct rusage usage;
+  getrusage(RUSAGE_SELF, &usage);
+  const double micros = (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+  return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) + micros / 1e6;
+}
+
+static void print_count(const char *name, uint64_t count) { printf("\"%s\":%llu,", name, (unsigned long long)count); }
 
 static void print_times(const char *name, const struct histogram *times) {
   printf("\"%s\":{\"p50\":%.2f,\"p99\":%.2f,\"p999\":%.2f,\"max\":%.2f},", name, percentile_us(times, 0.5),

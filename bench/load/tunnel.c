@@ -31,13 +31,14 @@ void open_tunnels(struct thread *thread) {
   for (int shape = 0; shape < 3; shape++) {
     while (thread->tunnels[shape] > 0 && thread->opening < MAX_OPENING) {
       const int source = 1 + thread->tunnels_opened % SOURCES;
-      const int fd = dial_with_hello(thread, shapes[shape].kind, shapes[shape].role, shapes[shape].name, source);
+      const enum role role = shapes[shape].role;
+      const int fd = dial_with_hello(thread, shapes[shape].kind, role, shapes[shape].name, source);
       if (fd < 0) return;
       thread->tunnels[shape]--;
       thread->tunnels_opened++;
-      if (shapes[shape].role == UP) continue;  // the backend knows when it stands
+      if (role == UP) continue;  // the backend knows when it stands
       thread->opening++;
-      if (shapes[shape].role != PING) continue;
+      if (role != PING) continue;
       thread->pings[thread->ping_count++] = fd;
       connections[fd].waiting = true;
     }
@@ -58,8 +59,8 @@ void tunnel_phase(struct thread *thread, int fd) {
   const bool never = options.ping_every < 0;
   if (connection->role == PING && !connection->waiting) {
     // Tunnels that were idle all the time show once that they are alive.
-    const bool starts = never ? thread->phase == STOPPING : thread->phase == RUNNING && options.ping_every == 0;
-    if (starts) ping(thread, fd, connection, nanoseconds());
+    const bool closed_loop = options.ping_every == 0 && thread->phase == RUNNING;
+    if (never ? thread->phase == STOPPING : closed_loop) ping(thread, fd, connection, nanoseconds());
   }
   if (connection->role != UP || connection->hello < options.hello_length) return;
   if (thread->phase == RUNNING) rewatch(thread, fd, EPOLLIN | EPOLLOUT);
@@ -139,7 +140,8 @@ static void on_up(struct thread *thread, int fd, struct connection *connection, 
 }
 
 bool move_out(struct thread *thread, int fd, struct connection *connection) {
-  const ssize_t length = send(fd, pattern + connection->offset % PATTERN_PERIOD, BULK_CHUNK, MSG_NOSIGNAL);
+  const uint8_t *from = pattern + connection->offset % PATTERN_PERIOD;
+  const ssize_t length = send(fd, from, BULK_CHUNK, MSG_NOSIGNAL);
   if (length < 0) return errno == EAGAIN || errno == EINTR;
   connection->offset += (uint64_t)length;
   thread->sent += (uint64_t)length;
@@ -152,8 +154,8 @@ bool take_in(struct thread *thread, int fd, struct connection *connection) {
       verify ? recv(fd, thread->scratch, BULK_CHUNK, 0) : recv(fd, NULL, 4 * BULK_CHUNK, MSG_TRUNC);
   if (length < 0) return errno == EAGAIN || errno == EINTR;
   if (length == 0) return false;
-  if (verify && memcmp(thread->scratch, pattern + connection->offset % PATTERN_PERIOD, (size_t)length) != 0)
-    thread->errors.corrupt++;
+  const uint8_t *expected = pattern + connection->offset % PATTERN_PERIOD;
+  if (verify && memcmp(thread->scratch, expected, (size_t)length) != 0) thread->errors.corrupt++;
   connection->offset += (uint64_t)length;
   thread->received += (uint64_t)length;
   return true;

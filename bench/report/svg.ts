@@ -13,7 +13,7 @@ const CARD_HEAD = 58;
 const ROW = 30;
 const CARD_FOOT = 14;
 const LABEL_WIDTH = 148;
-const VALUE_WIDTH = 92;
+const VALUE_WIDTH = 100;
 const BAR_WIDTH = CARD_WIDTH - LABEL_WIDTH - VALUE_WIDTH - 32;
 
 const OURS = '#0f766e';

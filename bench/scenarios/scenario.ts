@@ -32,8 +32,6 @@ export interface Goal {
 /** What a scenario is given, and whom it tells. */
 export interface Run {
   readonly bed: Bed;
-  /** Those it asked for that are wanted. */
-  readonly columns: readonly Column[];
   readonly peers: readonly Peer[];
   readonly rounds: number;
   readonly seconds: number;

@@ -8,7 +8,7 @@ import { type AddressInfo, isIP } from 'node:net';
 import { createAdaptorServer } from '@hono/node-server';
 import { Registry } from '@prometheus-io/client';
 import { type Context, Hono, type Next } from 'hono';
-import { type MetricsView, metricsRegistry } from './metrics.ts';
+import { type MetricsView, metricsRegistry, metricsText } from './metrics.ts';
 
 export interface AdminOptions {
   readonly host: string;
@@ -75,7 +75,7 @@ export function adminApi(options: AdminOptions, view: AdminView): Hono {
     const contentType = openMetrics ? Registry.OPENMETRICS_CONTENT_TYPE : Registry.PROMETHEUS_CONTENT_TYPE;
     const registry = registries.get(contentType) ?? metricsRegistry(view, contentType);
     registries.set(contentType, registry);
-    return context.body(await registry.metrics(), 200, { 'Content-Type': contentType });
+    return context.body(await metricsText(registry), 200, { 'Content-Type': contentType });
   });
   api.get('/api/v1/status', context => context.json(view.status()));
   return api;

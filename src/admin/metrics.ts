@@ -22,6 +22,8 @@ import type { Status } from './status.ts';
 
 export interface MetricsView {
   readonly gateway: Gateway;
+  /** The version of Node. */
+  readonly node: string;
   status(): Status;
   findings(): ReadonlyMap<string, number>;
   /** Seconds that each table change took, by bucket as in `secondsBuckets`, and their sum. */
@@ -40,11 +42,19 @@ interface Value {
   readonly metricName?: string;
 }
 
+/** The event loop's lag is sampled by a timer: seldom, so that an idle gateway sleeps. */
+const LAG_EVERY_MS = 1000;
+
 export function metricsRegistry(view: MetricsView, contentType: RegistryContentType): Registry {
   const registry = new Registry(contentType);
-  collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: 20 });
+  collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: LAG_EVERY_MS });
   for (const metric of families(view)) registry.registerMetric(metric);
   return registry;
+}
+
+/** What a scrape gets. The library spells Nan what both formats call NaN. */
+export async function metricsText(registry: Registry): Promise<string> {
+  return (await registry.metrics()).replaceAll(/ Nan$/gm, ' NaN');
 }
 
 /** A family whose values are computed when asked for. The registry needs no more of a metric than this. */
@@ -111,8 +121,8 @@ function families(view: MetricsView): Metric<string>[] {
       single(view.status().leader ? 1 : 0),
     ),
     family('causeway_build_info', 'gauge', 'Always 1', () => {
-      const { version, engine, node } = view.status();
-      return [{ labels: { version, engine, node }, value: 1 }];
+      const { version, engine } = view.status();
+      return [{ labels: { version, engine, node: view.node }, value: 1 }];
     }),
   ];
 }

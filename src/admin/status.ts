@@ -4,7 +4,6 @@ export interface Status {
   readonly version: string;
   readonly engine: string;
   readonly workers: number;
-  readonly node: string;
   readonly uptimeSeconds: number;
   readonly generation: number;
   readonly listeners: readonly { readonly on: string; readonly address: string }[];

@@ -94,17 +94,19 @@ export class Controller implements AdminView, AsyncDisposable {
     return this.#admin?.url ?? null;
   }
 
+  get node(): string {
+    return this.#options.host.node;
+  }
+
   get applySeconds(): Histogram {
     return this.#apply;
   }
 
   status(): Status {
-    const { version, host } = this.#options;
     return {
-      version,
+      version: this.#options.version,
       engine: this.#engine,
       workers: this.workers,
-      node: host.node,
       uptimeSeconds: Math.round(performance.now() - this.#startedAt) / 1000,
       generation: this.#gateway?.generation ?? 0,
       listeners: this.#gateway?.listeners ?? [],

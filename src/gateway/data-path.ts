@@ -96,7 +96,7 @@ export class DataPath implements ReactorHandlers {
   }
 
   event(handle: number, events: number): void {
-    if ((events & HUNG_UP) !== 0) this.rows.flags[handle] |= HUNG;
+    if ((events & (HUNG_UP | FAILED)) !== 0) this.rows.flags[handle] |= HUNG;
     switch (this.rows.state[handle]) {
       case TUNNEL:
         tunnelEvent(this, handle, events);

@@ -51,7 +51,7 @@ export const HAS_ORIGIN = 4096;
 export const SOURCE_COUNTED = 16384;
 /** The last dial attempt ran out of time rather than failing. */
 export const TIMED = 8192;
-/** The reactor told that FIN has arrived: reads go on to the end. */
+/** The reactor told that FIN or a reset has arrived: reads go on to the end. */
 export const HUNG = 32768;
 /** The tunnel has lasted, and its backend's side has TCP keepalive too. */
 export const LASTING = 65536;

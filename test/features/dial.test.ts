@@ -26,6 +26,9 @@ const CONNECT_MS = 500;
 /** A busy machine is late, never early. */
 const LATE_MS = 1500;
 
+/** Not every machine has two addresses for any name at all. */
+const bothFamilies = (await lookup('localhost', { all: true })).some(({ family }) => family === 6);
+
 let gateway: Causeway;
 let a: Backend;
 let b: Backend;
@@ -172,13 +175,13 @@ describe('addresses', { concurrency: true }, () => {
     assert.equal((await lineOf(gateway, client)).backend, `localhost:${a.port}`);
   });
 
-  test('both families of a name are tried', async t => {
-    const found = await lookup('localhost', { all: true });
-    if (!found.some(({ family }) => family === 6)) return t.skip('localhost has no IPv6 address here');
-    // One of them has nobody listening on that port.
-    assert.equal(await servedBy(gateway.port, hello('named.test')), 'a');
-    assert.equal(await servedBy(gateway.port, hello('named-v6.test')), 'v6');
-  });
+  if (bothFamilies) {
+    test('both families of a name are tried', async () => {
+      // One of them has nobody listening on that port.
+      assert.equal(await servedBy(gateway.port, hello('named.test')), 'a');
+      assert.equal(await servedBy(gateway.port, hello('named-v6.test')), 'v6');
+    });
+  }
 
   test('a name that does not resolve is passed over', async () => {
     for (let turn = 0; turn < 2; turn++)

@@ -80,12 +80,14 @@ describe('run', { concurrency: true }, () => {
     await fails(1, ['run', '-c', dir.path], /must be a file: this is a directory$/);
   });
 
-  test('a file that may not be read → 1', async t => {
-    if (process.getuid?.() === 0) return t.skip('root may read every file');
-    const secret = await fileOf(GOOD);
-    await chmod(secret, 0);
-    await fails(1, ['run', '-c', secret], /permission/);
-  });
+  // Root may read every file.
+  if (process.getuid?.() !== 0) {
+    test('a file that may not be read → 1', async () => {
+      const secret = await fileOf(GOOD);
+      await chmod(secret, 0);
+      await fails(1, ['run', '-c', secret], /permission/);
+    });
+  }
 
   test('a bad file → 1, with every mistake', async () => {
     await fails(1, ['run', '-c', bad], ...MISTAKES.map(mistake => new RegExp(`bad\\.yaml${mistake}`)));
@@ -156,11 +158,11 @@ clusters: [{ name: lab, api: { hosts: [lab.test], backends: ["${backend.text}"] 
     assert.match(admin, /^http:\/\/127\.0\.0\.1:\d+$/);
   });
 
-  test('log: text and level as the file says', async () => {
+  test('log.connections: refused logs refusals only', async () => {
     await using backend = await Backend.start({ name: 'backend' });
     await using gateway = await startCauseway({
       config: `listen: ["127.0.0.1:0"]
-log: { format: json, level: info, connections: refused }
+log: { connections: refused }
 clusters: [{ name: lab, api: { hosts: [lab.test], backends: ["${backend.text}"] } }]`,
     });
     assert.equal(await servedBy(gateway.port, hello('lab.test')), 'backend');
@@ -282,16 +284,8 @@ describe('explain', { concurrency: true }, () => {
 
   for (const [args, expected] of [
     [
-      ['api.lab.test', '--from', '10.1.2.3'],
-      { served: true, reason: null, cluster: 'lab', route: 'api', backend: '192.0.2.1:6443', stages: 5 },
-    ],
-    [
       ['konnectivity.lab.test', '--on', '127.0.0.1:7443'],
       { served: true, reason: null, cluster: 'lab', route: 'konnectivity', backend: null, stages: 5 },
-    ],
-    [
-      ['lab-1', '--protocol', 'connect', '--from', '10.1.2.3'],
-      { served: true, reason: null, cluster: 'lab', route: 'api', backend: '192.0.2.1:6443', stages: 5 },
     ],
     [
       ['x.test', '--id', 'lab-1', '--from', '10.1.2.3'],
@@ -308,10 +302,6 @@ describe('explain', { concurrency: true }, () => {
     [
       ['lab', '--protocol', 'connect', '--from', '11.1.2.3'],
       { served: false, reason: 'untrusted-agent', cluster: null, route: null, backend: null, stages: 2 },
-    ],
-    [
-      ['nobody.test'],
-      { served: false, reason: 'unknown-host', cluster: null, route: null, backend: null, stages: 3 },
     ],
   ] as const) {
     test(`${args.join(' ')} --json → ${expected.reason ?? `${expected.cluster}/${expected.route}`}`, async () => {

@@ -42,10 +42,8 @@ test('1 GiB each way at once arrives as it was sent, with a reload every 200 ms'
   const written = await reloading;
 
   assert.deepEqual([near.error, near.sentBytes, near.receivedBytes], ['', GIB, GIB]);
-  const [far] = await until(
-    'the report of the far end',
-    () => server.reports().length > 0 && server.reports(),
-  );
+  await until('the report of the far end', () => server.reports().length > 0);
+  const [far] = server.reports();
   assert.deepEqual([far.error, far.sentBytes, far.receivedBytes], ['', GIB, GIB]);
   assert.equal(far.receivedSha256, near.sentSha256);
   assert.equal(near.receivedSha256, far.sentSha256);

@@ -185,7 +185,7 @@ ${clusters.join('\n')}
 
   /** The backend's side: which tunnel it is comes first. */
   #serve(way: Way, socket: Socket): void {
-    let begun = nothing;
+    let begun: Buffer = nothing;
     const leave = () => socket.end();
     const ignore = () => {};
     const silent = () => {

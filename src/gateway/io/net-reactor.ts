@@ -42,11 +42,16 @@ export function canShareListeners(platform: NodeJS.Platform): boolean {
 interface OwnedSocket extends net.Socket {
   owner: NetReactor;
   handle: number;
+  /** Without an address, and not gone for that. */
+  isUnix: boolean;
+  /** Node's own; see wasReset(). */
+  readonly _handle?: { getpeername?(out: object): number } | null;
 }
 
 interface OpenListener {
   readonly server: net.Server;
   readonly waiting: net.Socket[];
+  readonly isUnix: boolean;
 }
 
 export class NetReactor implements Reactor {
@@ -148,7 +153,7 @@ export class NetReactor implements Reactor {
       if (this.#stopped) return void server.close();
       // Out of descriptors libuv accepts and closes the surplus by itself; the listener stays.
       server.on('error', () => {});
-      this.#listeners[handle] = { server, waiting };
+      this.#listeners[handle] = { server, waiting, isUnix: address.path !== undefined };
       opened(handle);
     });
   }
@@ -159,14 +164,15 @@ export class NetReactor implements Reactor {
   }
 
   accept(listener: number): number {
-    const socket = this.#listeners[listener]?.waiting.shift();
-    if (socket === undefined) return AGAIN;
+    const open = this.#listeners[listener];
+    const socket = open?.waiting.shift();
+    if (open === undefined || socket === undefined) return AGAIN;
     const handle = this.#take();
     if (handle < 0) {
       socket.destroy();
       return EXHAUSTED;
     }
-    this.#own(handle, socket);
+    this.#own(handle, socket, open.isUnix);
     this.keepAlive(handle);
     return handle;
   }
@@ -182,7 +188,7 @@ export class NetReactor implements Reactor {
         ? { host: formatIp(address.address, 0), port: address.port, autoSelectFamily: false }
         : { path: address.path };
     const socket = new net.Socket(socketOptions);
-    this.#own(handle, socket);
+    this.#own(handle, socket, address.path !== undefined);
     socket.on('connect', onConnect);
     try {
       socket.connect(place);
@@ -199,12 +205,12 @@ export class NetReactor implements Reactor {
 
   peerAddress(handle: number, into: Uint8Array, at: number): number {
     const socket = this.#sockets[handle];
-    return putAddress(socket?.remoteAddress, socket?.remotePort, into, at);
+    return putAddress(socket, socket?.remoteAddress, socket?.remotePort, into, at);
   }
 
   localAddress(handle: number, into: Uint8Array, at: number): number {
     const socket = this.#sockets[handle];
-    return putAddress(socket?.localAddress, socket?.localPort, into, at);
+    return putAddress(socket, socket?.localAddress, socket?.localPort, into, at);
   }
 
   keepalive(ms: number): void {
@@ -285,9 +291,10 @@ export class NetReactor implements Reactor {
     else this.#handlers?.turn();
   }
 
-  #own(handle: number, plain: net.Socket): void {
+  #own(handle: number, plain: net.Socket, isUnix: boolean): void {
     const socket = plain as OwnedSocket;
     socket.owner = this;
+    socket.isUnix = isUnix;
     socket.handle = handle;
     this.#sockets[handle] = socket;
     this.#ended[handle] = 0;
@@ -347,6 +354,10 @@ function onReadable(this: net.Socket): void {
 
 function onEnd(this: net.Socket): void {
   const socket = this as OwnedSocket;
+  if (wasReset(socket)) {
+    socket.owner.failed(socket.handle, RESET);
+    return socket.owner.emit(socket.handle, FAILED | READABLE);
+  }
   socket.owner.ended(socket.handle);
   // HUNG_UP, for a rest may be unread: the read that takes it is short, and no event would follow that.
   socket.owner.emit(socket.handle, READABLE | HUNG_UP);
@@ -368,6 +379,14 @@ function onError(this: net.Socket, error: NodeJS.ErrnoException): void {
   socket.owner.emit(socket.handle, FAILED | READABLE);
 }
 
+/**
+ * libuv tells of a reset as of an end when it comes together with bytes (uv__stream_io() takes POLLHUP for the end
+ * after a short read). After a real end the socket still has a peer, as long as we have not sent FIN as well.
+ */
+function wasReset(socket: OwnedSocket): boolean {
+  return !socket.writableEnded && (socket._handle?.getpeername?.({}) ?? 0) !== 0;
+}
+
 function isShutting(socket: net.Socket): boolean {
   return socket.writableEnded && !socket.writableFinished && socket.writableLength === 0 && !socket.destroyed;
 }
@@ -382,11 +401,16 @@ function resetNow(this: net.Socket): void {
 }
 
 function putAddress(
+  socket: OwnedSocket | undefined,
   text: string | undefined,
   port: number | undefined,
   into: Uint8Array,
   at: number,
 ): number {
+  if (socket?.isUnix) {
+    into.fill(0, at, at + 16);
+    return 0;
+  }
   if (text === undefined || port === undefined) return -1;
   const zone = text.indexOf('%');
   const bytes = parseIp(zone < 0 ? text : text.slice(0, zone));

@@ -10,7 +10,7 @@
 //   Whoever stops before AGAIN comes back by itself (see `soon`); after AGAIN an event follows. A read that
 //   filled less than its space has taken everything, as if AGAIN had followed; only after HUNG_UP read on to 0.
 //   A write that took less than it was given has filled everything in the same way. READABLE and WRITABLE may
-//   come without cause, but WRITABLE never before a connect has succeeded.
+//   come without cause, but WRITABLE without FAILED never before a connect has succeeded.
 // - Bytes that write() took are delivered: close() does not lose them. Except when the peer resets, when reset()
 //   is called, or when bytes of the peer are unread at close() or come after it: the kernel resets then.
 
@@ -105,7 +105,7 @@ export interface Reactor {
   connect(address: SocketAddress): number;
   /** Why a connect failed. */
   failure(handle: number): number;
-  /** Writes the 16 address bytes and answers the port; -1 for a unix socket, or when the connection is gone already. */
+  /** Writes the 16 address bytes and answers the port; zeros for a unix socket; -1 when the connection is gone already. */
   peerAddress(handle: number, into: Uint8Array, at: number): number;
   localAddress(handle: number, into: Uint8Array, at: number): number;
   /** TCP keepalive after so long; 0 turns it off. Connections that are accepted have it from the start. */

@@ -109,19 +109,31 @@ export function endingContract(adapter: Adapter): void {
     },
   );
 
-  for (const size of [1, 20_000]) {
+  for (const [meanwhile, size] of [
+    ['waiting', 1],
+    ['waiting', 20_000],
+    ['busy', 1],
+    ['busy', 20_000],
+  ] as const) {
     contractTest(
       adapter,
-      `a reset by the peer right behind ${size} bytes leaves them to read`,
+      `a reset right behind bytes leaves them to read, and is told: ${size}, ${meanwhile}`,
       async start => {
-        const { thread, handle, peer } = await pair(start());
-        await thread.ask({ op: 'serve', handle, behaviour: sink });
-        await thread.whileBlocked(async () => {
-          await peer.send(pattern(0, size));
-          await peer.reset();
-        });
-        const { count, digest, end } = await thread.outcome(handle);
-        assert.deepEqual({ count, digest, end }, { count: size, digest: digestOf(size), end: RESET });
+        const thread = start();
+        const listener = await thread.listen(ip('127.0.0.1'));
+        for (let i = 0; i < 10; i++) {
+          const peer = await dial({ host: '127.0.0.1', port: listener.port });
+          const handle = await thread.accept(listener.handle);
+          await thread.ask({ op: 'serve', handle, behaviour: sink });
+          const act = async () => {
+            await peer.send(pattern(0, size));
+            await peer.reset();
+          };
+          await (meanwhile === 'busy' ? thread.whileBlocked(act) : act());
+          const { count, digest, end } = await thread.outcome(handle);
+          assert.deepEqual({ count, digest, end }, { count: size, digest: digestOf(size), end: RESET });
+          await thread.ask({ op: 'close', handle });
+        }
       },
     );
   }
@@ -201,6 +213,32 @@ export function endingContract(adapter: Adapter): void {
       },
     );
   }
+
+  contractTest(adapter, 'a handle used anew has nothing of its former owner', async start => {
+    const thread = start();
+    const listener = await thread.listen(ip('127.0.0.1'));
+    const numbers: number[] = [];
+    for (const before of ['unread', 'fin', 'reset', 'stalled'] as const) {
+      for (const owner of ['former', 'next']) {
+        const peer = await dial({ host: '127.0.0.1', port: listener.port });
+        const handle = await thread.accept(listener.handle);
+        numbers.push(handle);
+        assert.equal(await thread.value({ op: 'read', handle, space: 10 }), AGAIN);
+        await thread.write(handle, Buffer.from('welcome'));
+        assert.equal((await peer.take(7)).toString(), 'welcome');
+        if (owner === 'former') {
+          if (before === 'unread') await peer.send('not for others');
+          else if (before === 'fin') peer.socket.end();
+          else if (before === 'reset') await peer.reset();
+          if (before === 'stalled') await fill(thread, handle);
+          else await thread.read(handle, 5);
+        }
+        await thread.ask({ op: 'close', handle });
+        await peer.close();
+      }
+    }
+    assert.ok(new Set(numbers).size < numbers.length, 'no number was used anew');
+  });
 
   contractTest(adapter, 'opening and closing again and again uses no handle up', async start => {
     await using directory = await socketDirectory();

@@ -45,7 +45,16 @@ export type HandleName = number | 'last';
 export type Operation =
   | { readonly op: 'connect'; readonly address: SocketAddress; readonly serve?: BehaviourName }
   | {
-      readonly op: 'accept' | 'quiesce' | 'failure' | 'peer' | 'local' | 'keepAlive' | 'shutdown' | 'reset' | 'close' | 'progress';
+      readonly op:
+        | 'accept'
+        | 'quiesce'
+        | 'failure'
+        | 'peer'
+        | 'local'
+        | 'shutdown'
+        | 'reset'
+        | 'close'
+        | 'progress';
       readonly handle: HandleName;
     }
   | { readonly op: 'read'; readonly handle: HandleName; readonly space: number }

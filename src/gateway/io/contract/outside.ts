@@ -14,11 +14,16 @@ import { pattern } from './messages.ts';
 
 const PIECE = 64 * 1024;
 
-const open = new Set<{ destroy(): void }>();
+/** What the present test has open. */
+let open = new Set<{ destroy(): void }>();
 
-/** When a test ends, or has run out of time and cannot clean up: nothing may keep the process from ending. */
-export function closeOutside(): void {
-  for (const each of open) each.destroy();
+/** At the start of a test. What it gives closes everything the test has left open, also if its time ran out. */
+export function beginOutside(): () => void {
+  const mine = new Set<{ destroy(): void }>();
+  open = mine;
+  return () => {
+    for (const each of mine) each.destroy();
+  };
 }
 
 export function ip(text: string, port = 0, dualStack = false): SocketAddress {
@@ -46,13 +51,14 @@ export class Peer implements Disposable {
   over: string | undefined;
 
   constructor(socket: net.Socket) {
+    const mine = open;
+    mine.add(socket);
     this.socket = socket;
-    open.add(socket);
     socket.on('end', () => this.#ended('end'));
     socket.on('error', (error: NodeJS.ErrnoException) => this.#ended(error.code ?? 'error'));
     socket.on('close', () => {
       this.#ended('closed');
-      open.delete(socket);
+      mine.delete(socket);
     });
   }
 
@@ -171,8 +177,9 @@ export async function serveOutside(place: net.ListenOptions = { host: '127.0.0.1
   });
   server.listen(place.path === undefined ? { port: 0, ...place } : place);
   await once(server, 'listening');
+  const mine = open;
   const closing = { destroy: () => server.close() };
-  open.add(closing);
+  mine.add(closing);
   const address = server.address();
   return {
     port: typeof address === 'object' && address !== null ? address.port : 0,
@@ -181,7 +188,7 @@ export async function serveOutside(place: net.ListenOptions = { host: '127.0.0.1
       return queue.shift() as Peer;
     },
     async [Symbol.asyncDispose]() {
-      open.delete(closing);
+      mine.delete(closing);
       for (const peer of all) peer.socket.destroy();
       await new Promise(resolve => server.close(resolve));
     },

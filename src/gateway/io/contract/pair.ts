@@ -1,6 +1,7 @@
-// One connection for a test of the contract, and the way to fill it.
+// One connection for a test of the contract: from both sides, its addresses, a word each way, and filled up.
 
 import assert from 'node:assert/strict';
+import { formatIpPort } from '../../../wire/ip-address.ts';
 import { AGAIN } from '../reactor.ts';
 import { pattern } from './messages.ts';
 import { dial, ip, type Peer, unix } from './outside.ts';
@@ -32,4 +33,25 @@ export async function fill(thread: ReactorThread, handle: number): Promise<numbe
     for (let i = 0; i < 20; i++) await thread.ask();
     if (thread.eventCount(handle) === seen) return taken;
   }
+}
+
+/** A word each way. */
+export async function exchange(thread: ReactorThread, handle: number, peer: Peer): Promise<void> {
+  await peer.send('there');
+  assert.equal((await thread.readExactly(handle, 5)).toString(), 'there');
+  await thread.write(handle, Buffer.from('and back'));
+  assert.equal((await peer.take(8)).toString(), 'and back');
+}
+
+export async function addressOf(
+  thread: ReactorThread,
+  op: 'peer' | 'local',
+  handle: number,
+): Promise<string> {
+  const { value, bytes } = await thread.bytes({ op, handle });
+  return formatIpPort(bytes, 0, value);
+}
+
+export function endpoint(host: string, port: number | undefined): string {
+  return formatIpPort(ip(host).address, 0, port ?? 0);
 }

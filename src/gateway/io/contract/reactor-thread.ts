@@ -15,7 +15,7 @@ import type {
   ToThread,
   WorkerStart,
 } from './messages.ts';
-import { closeOutside } from './outside.ts';
+import { beginOutside } from './outside.ts';
 
 /** Far above what any test needs: a lost event ends in this, never in a wrong answer. */
 const TIMEOUT_MS = 30_000;
@@ -43,6 +43,7 @@ export function contractTest(
   body: (start: (options?: Partial<ReactorOptions>) => ReactorThread) => Promise<void>,
 ): void {
   test(`Reactor (${adapter.name}): ${name}`, { timeout: TIMEOUT_MS }, async t => {
+    const closeOutside = beginOutside();
     t.signal.addEventListener('abort', closeOutside);
     await using threads = new AsyncDisposableStack();
     threads.defer(closeOutside);
@@ -55,8 +56,8 @@ export class ReactorThread implements AsyncDisposable {
   readonly #adapter: Adapter;
   readonly #exited: Promise<number>;
   readonly #answers = new Map<number, readonly Answer[]>();
-  /** By handle: how many events its present owner has had, and which. */
-  readonly #events = new Map<number, { count: number; all: number }>();
+  /** By handle: the events that its present owner has had. */
+  readonly #events = new Map<number, number[]>();
   readonly #outcomes = new Map<number, Outcome>();
   readonly #strays: string[] = [];
   readonly #waiting = new Set<() => void>();
@@ -149,14 +150,15 @@ export class ReactorThread implements AsyncDisposable {
     }
   }
 
-  /** Everything that this handle's present owner has been told so far. */
-  eventsOf(handle: number): number {
-    return this.#events.get(handle)?.all ?? 0;
+  /** Everything that this handle's present owner has been told so far, but for events with any of `except`. */
+  eventsOf(handle: number, except = 0): number {
+    const told = this.#events.get(handle) ?? [];
+    return told.reduce((all, events) => ((events & except) === 0 ? all | events : all), 0);
   }
 
   /** How many events that handle's present owner has had. */
   eventCount(handle: number): number {
-    return this.#events.get(handle)?.count ?? 0;
+    return this.#events.get(handle)?.length ?? 0;
   }
 
   async event(handle: number, mask: number): Promise<void> {
@@ -252,8 +254,9 @@ export class ReactorThread implements AsyncDisposable {
         this.#events.delete(message.handle);
         break;
       case 'event': {
-        const had = this.#events.get(message.handle) ?? { count: 0, all: 0 };
-        this.#events.set(message.handle, { count: had.count + 1, all: had.all | message.events });
+        const told = this.#events.get(message.handle) ?? [];
+        told.push(message.events);
+        this.#events.set(message.handle, told);
         break;
       }
       case 'done':

@@ -3,7 +3,7 @@
 
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import type { Reactor, ReactorHandlers, SocketAddress } from '../reactor.ts';
-import { type Behaviour, behave, type Stage } from './behaviours.ts';
+import { behave } from './behaviours.ts';
 import type {
   Answer,
   BehaviourName,
@@ -14,6 +14,7 @@ import type {
   ToThread,
   WorkerStart,
 } from './messages.ts';
+import type { Behaviour, Stage } from './stage.ts';
 
 /** The caller may reuse a buffer after write(): this stands in it then. */
 const SCRIBBLE = 0xee;
@@ -198,9 +199,6 @@ class Script implements ReactorHandlers, Stage {
         return { value: this.#behaviours.get(handle)?.progress() ?? 0 };
       case 'quiesce':
         this.io.quiesce(handle);
-        return { value: 0 };
-      case 'keepAlive':
-        this.io.keepAlive(handle);
         return { value: 0 };
       case 'shutdown':
         this.io.shutdown(handle);

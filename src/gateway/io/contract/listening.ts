@@ -1,24 +1,13 @@
-// Contract of the I/O port: listen, accept, connect, addresses, and what happens when handles run out.
+// Contract of the I/O port: listen and accept, addresses, and what happens when handles run out.
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
-import { formatIp, formatIpPort } from '../../../wire/ip-address.ts';
-import {
-  AGAIN,
-  EXHAUSTED,
-  FAILED,
-  IN_USE,
-  NOT_AVAILABLE,
-  READABLE,
-  REFUSED,
-  type SocketAddress,
-  UNREACHABLE,
-  WRITABLE,
-} from '../reactor.ts';
+import { AGAIN, EXHAUSTED, IN_USE, NOT_AVAILABLE, READABLE, WRITABLE } from '../reactor.ts';
 import { dial, dialRefused, ip, type Peer, serveOutside, socketDirectory, unix } from './outside.ts';
-import { type Adapter, contractTest, type ReactorThread } from './reactor-thread.ts';
+import { addressOf, endpoint, exchange } from './pair.ts';
+import { type Adapter, contractTest } from './reactor-thread.ts';
 
-export function openingContract(adapter: Adapter): void {
+export function listeningContract(adapter: Adapter): void {
   for (const [family, host, listenOn] of [
     ['IPv4', '127.0.0.1', ip('127.0.0.1')],
     ['IPv6', '::1', ip('::1')],
@@ -51,8 +40,8 @@ export function openingContract(adapter: Adapter): void {
     const listener = await thread.listen(unix(path));
     using client = await dial({ path });
     const handle = await thread.accept(listener.handle);
-    assert.equal(await thread.value({ op: 'peer', handle }), -1);
-    assert.equal(await thread.value({ op: 'local', handle }), -1);
+    assert.equal(await addressOf(thread, 'peer', handle), '[::]:0');
+    assert.equal(await addressOf(thread, 'local', handle), '[::]:0');
     await exchange(thread, handle, client);
   });
 
@@ -85,9 +74,9 @@ export function openingContract(adapter: Adapter): void {
     const listener = await thread.listen(ip('127.0.0.1'));
     assert.equal(await thread.value({ op: 'accept', handle: listener.handle }), AGAIN);
     using client = await dial({ host: '127.0.0.1', port: listener.port });
+    await thread.event(listener.handle, READABLE);
     const handle = await thread.accept(listener.handle);
     assert.equal(await thread.value({ op: 'accept', handle: listener.handle }), AGAIN);
-    assert.ok((thread.eventsOf(listener.handle) & READABLE) !== 0);
     await exchange(thread, handle, client);
   });
 
@@ -108,11 +97,27 @@ export function openingContract(adapter: Adapter): void {
     assert.deepEqual([...ports], []);
   });
 
+  contractTest(adapter, 'quiesce() leaves those that came before to be accepted', async start => {
+    const thread = start();
+    const listener = await thread.listen(ip('127.0.0.1'));
+    const clients: Peer[] = [];
+    await thread.whileBlocked(async () => {
+      for (let i = 0; i < 10; i++) clients.push(await dial({ host: '127.0.0.1', port: listener.port }));
+    });
+    await thread.ask({ op: 'quiesce', handle: listener.handle });
+    for (const client of clients) {
+      await client.send('here');
+      const handle = await thread.accept(listener.handle);
+      assert.equal((await thread.readExactly(handle, 4)).toString(), 'here');
+    }
+  });
+
   contractTest(adapter, 'close() of a listener frees its port and leaves what was accepted', async start => {
     const thread = start();
     const listener = await thread.listen(ip('127.0.0.1'));
     using accepted = await dial({ host: '127.0.0.1', port: listener.port });
     const handle = await thread.accept(listener.handle);
+    assert.equal(await thread.value({ op: 'accept', handle: listener.handle }), AGAIN);
     using waiting = await dial({ host: '127.0.0.1', port: listener.port });
     await thread.event(listener.handle, READABLE);
     await thread.ask({ op: 'close', handle: listener.handle });
@@ -124,84 +129,6 @@ export function openingContract(adapter: Adapter): void {
     assert.equal(again.port, listener.port);
     using next = await dial({ host: '127.0.0.1', port: listener.port });
     await exchange(thread, await thread.accept(again.handle), next);
-  });
-
-  for (const host of ['127.0.0.1', '::1']) {
-    contractTest(adapter, `connect() to ${host} tells its success by WRITABLE`, async start => {
-      await using server = await serveOutside({ host });
-      const thread = start();
-      const handle = await thread.value({ op: 'connect', address: ip(host, server.port) });
-      await thread.event(handle, WRITABLE);
-      const peer = await server.next();
-      assert.equal(await addressOf(thread, 'peer', handle), endpoint(host, server.port));
-      assert.equal(await addressOf(thread, 'local', handle), endpoint(host, peer.socket.remotePort));
-      await exchange(thread, handle, peer);
-      assert.equal(thread.eventsOf(handle) & FAILED, 0);
-    });
-  }
-
-  contractTest(adapter, 'connect() to a unix socket tells its success by WRITABLE', async start => {
-    await using directory = await socketDirectory();
-    await using server = await serveOutside({ path: directory.path('server') });
-    const thread = start();
-    const handle = await thread.value({ op: 'connect', address: unix(directory.path('server')) });
-    await thread.event(handle, WRITABLE);
-    await exchange(thread, handle, await server.next());
-  });
-
-  contractTest(
-    adapter,
-    'write() right after connect() takes nothing before there is a connection',
-    async start => {
-      await using server = await serveOutside();
-      const thread = start();
-      const address = ip('127.0.0.1', server.port);
-      const [connected, written] = await thread.ask(
-        { op: 'connect', address },
-        { op: 'write', handle: 'last', bytes: Buffer.from('early ') },
-      );
-      assert.ok(written.value === AGAIN || written.value > 0, `${written.value}`);
-      const early = written.value === AGAIN ? 0 : written.value;
-      await thread.write(connected.value, Buffer.from('early bird').subarray(early));
-      assert.equal((await (await server.next()).take(10)).toString(), 'early bird');
-    },
-  );
-
-  contractTest(adapter, 'connect() that fails tells why, by FAILED or at once', async start => {
-    await using directory = await socketDirectory();
-    await using server = await serveOutside();
-    const thread = start();
-    // Nobody listens on the local port of a client, and nobody else gets it.
-    using client = await dial({ host: '127.0.0.1', port: server.port });
-    const closed = ip('127.0.0.1', client.socket.localPort);
-    assert.equal(await whyFailed(thread, closed), REFUSED);
-    assert.equal(await whyFailed(thread, unix(directory.path('missing'))), REFUSED);
-    assert.equal(await whyFailed(thread, ip('255.255.255.255', 9)), UNREACHABLE);
-  });
-
-  contractTest(adapter, 'connect() given up at once is never heard of again', async start => {
-    await using server = await serveOutside();
-    await using directory = await socketDirectory();
-    await using local = await serveOutside({ path: directory.path('server') });
-    const thread = start();
-    using client = await dial({ host: '127.0.0.1', port: server.port });
-    await server.next();
-    const closed = ip('127.0.0.1', client.socket.localPort);
-    for (const address of [ip('127.0.0.1', server.port), unix(directory.path('server')), closed]) {
-      for (const op of ['reset', 'close'] as const) {
-        await thread.ask({ op: 'connect', address }, { op, handle: 'last' });
-      }
-    }
-    // Disposing of the thread fails if an event came; this gives it the time to come.
-    for (const [address, { next }] of [
-      [ip('127.0.0.1', server.port), server],
-      [unix(directory.path('server')), local],
-    ] as const) {
-      const handle = await thread.value({ op: 'connect', address });
-      await thread.event(handle, WRITABLE);
-      await thread.write(handle, Buffer.from('!'));
-      while ((await (await next()).take(1)).length === 0);
-    }
   });
 
   contractTest(
@@ -273,32 +200,6 @@ export function openingContract(adapter: Adapter): void {
       }
     },
   );
-}
-
-/** A word each way. */
-async function exchange(thread: ReactorThread, handle: number, peer: Peer): Promise<void> {
-  await peer.send('there');
-  assert.equal((await thread.readExactly(handle, 5)).toString(), 'there');
-  await thread.write(handle, Buffer.from('and back'));
-  assert.equal((await peer.take(8)).toString(), 'and back');
-}
-
-async function addressOf(thread: ReactorThread, op: 'peer' | 'local', handle: number): Promise<string> {
-  const { value, bytes } = await thread.bytes({ op, handle });
-  return formatIpPort(bytes, 0, value);
-}
-
-function endpoint(host: string, port: number | undefined): string {
-  return formatIpPort(ip(host).address, 0, port ?? 0);
-}
-
-async function whyFailed(thread: ReactorThread, address: SocketAddress): Promise<number> {
-  const handle = await thread.value({ op: 'connect', address });
-  if (handle < 0) return handle;
-  await thread.event(handle, FAILED);
-  assert.equal(thread.eventsOf(handle) & WRITABLE, 0, formatIp(address.address, 0));
-  const [why] = await thread.ask({ op: 'failure', handle }, { op: 'close', handle });
-  return why.value;
 }
 
 /** Milliseconds until the kernel's keepalive timer of a loopback connection fires, if it runs. */

@@ -1,0 +1,242 @@
+// Thousands of connections that mean no good, many at a time, while an honest client goes on being served: each ends
+// with one reason, and nothing of them is left, neither connections nor descriptors nor memory.
+
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { readdir, readFile } from 'node:fs/promises';
+import { connect, type Socket } from 'node:net';
+import { test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import * as tls from 'node:tls';
+import { helloSamples } from '../../src/wire/hello.samples.ts';
+import { authority, certificateFor } from '../../testbed/certificates.ts';
+import { freePort } from '../../testbed/free-port.ts';
+import { startGoServer } from '../../testbed/go-peer.ts';
+import { missingPrograms } from '../../testbed/packages.ts';
+import { type Causeway, startCauseway } from '../../testbed/start-causeway.ts';
+import { bytes, hello, Peer, proxyV2, until } from '../features/given.ts';
+import { type SeededRandom, seededRandom } from './seeded-random.ts';
+
+const SEED = Number(process.env.HOSTILE_SEED ?? 1);
+const CONNECTIONS = 4_000;
+const AT_ONCE = 400;
+const HOST = 'steady.test';
+/** In `agents`, and in `balancers`; others are neither. */
+const AGENT = '127.0.0.20';
+const BALANCER = '127.0.0.10';
+const STRANGER = '127.0.0.30';
+/** What is in use by the way: collected late, and kept for the next ones. */
+const GROWTH_MIB = 200;
+
+interface Attack {
+  readonly from: string;
+  readonly says: Buffer;
+  /** Of so many bytes at a time, some ms apart. Infinity: all at once. */
+  readonly piece: number;
+  /** What it does when it has said that. */
+  readonly then: 'wait' | 'finish' | 'reset';
+}
+
+test(`${CONNECTIONS} hostile connections: an honest client is served, and nothing is left of them`, {
+  skip: missingPrograms('openssl', 'go'),
+  timeout: 240_000,
+}, async context => {
+  const { certFile } = await authority();
+  const ca = await readFile(certFile);
+  await using backend = await startGoServer(await certificateFor(HOST));
+  await using gateway = await startCauseway({
+    config: `
+listen: [{ on: "127.0.0.1:0", balancers: [${BALANCER}/32], agents: [${AGENT}/32, 10.0.0.0/8] }]
+timeouts: { hello: 1s, connect: 500ms, halfClosed: 1s }
+retries: 1
+log: { connections: none }
+clusters:
+  - { name: steady, id: steady, api: { hosts: [${HOST}], backends: ["127.0.0.1:${backend.port}"] } }
+  - { name: dead, api: { hosts: [dead.test], backends: ["127.0.0.1:${await freePort()}"] } }
+`,
+  });
+  const honest = new HonestClient(gateway, ca);
+  await honest.visit();
+  using ping = await honest.stay();
+  const before = { files: await openFiles(gateway), mib: await residentMib(gateway) };
+
+  const attack = storm(gateway.port);
+  let isOver = false;
+  void attack.finally(() => (isOver = true));
+  while (!isOver) {
+    await honest.visit();
+    await ping.once();
+  }
+  const made = await attack;
+  await ping.end();
+
+  const open = async () =>
+    ((await gateway.status()) as { counts: { connections: number } }).counts.connections;
+  await until('the last of them to end', async () => (await open()) === 0);
+  assert.equal(await gateway.metric('causeway_connections_active'), 0);
+  assert.equal(await gateway.metric('causeway_connections_total'), made + honest.visits, `seed ${SEED}`);
+  assert.ok((await gateway.metric('causeway_connections_total', { reason: 'done' })) >= honest.visits);
+  await until('their descriptors to be closed', async () => (await openFiles(gateway)) <= before.files);
+  const mib = await residentMib(gateway);
+  context.diagnostic(
+    `${made} hostile and ${honest.visits} honest connections; memory ${before.mib} MiB before, ${mib} MiB after`,
+  );
+  assert.ok(mib < before.mib + GROWTH_MIB, `memory grew from ${before.mib} MiB to ${mib} MiB`);
+  assert.deepEqual(
+    gateway.lines().filter(({ msg }) => msg === 'worker died'),
+    [],
+  );
+});
+
+/** Attacks until all are made. How many connections it were. */
+async function storm(port: number): Promise<number> {
+  let next = 0;
+  let made = 0;
+  const work = async () => {
+    while (next < CONNECTIONS) {
+      const attack = planAttack(seededRandom(SEED, next++));
+      if (await carryOut(port, attack)) made++;
+    }
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, work));
+  return made;
+}
+
+function planAttack(random: SeededRandom): Attack {
+  return {
+    from: random.pick([AGENT, BALANCER, STRANGER]),
+    says: random.pick(speeches)(random),
+    piece: random.chance(0.15) ? random.between(1, 50) : Number.POSITIVE_INFINITY,
+    then: random.pick(['wait', 'finish', 'reset']),
+  };
+}
+
+const junk = (random: SeededRandom, most: number) =>
+  Buffer.from(Array.from({ length: random.magnitude(1, most) }, () => random.between(0, 255)));
+
+/** Changes, drops and doubles a few bytes. */
+function mutated(random: SeededRandom, original: Uint8Array): Buffer {
+  let result = Buffer.from(original);
+  for (let changes = random.between(1, 8); changes > 0; changes--) {
+    const at = random.between(0, Math.max(0, result.length - 1));
+    const changed = random.pick([
+      () => bytes(result.subarray(0, at), junk(random, 8), result.subarray(at)),
+      () => bytes(result.subarray(0, at), result.subarray(at + random.between(1, 20))),
+      () => bytes(result.subarray(0, at), Uint8Array.of(random.between(0, 255)), result.subarray(at + 1)),
+      () => result.subarray(0, at),
+    ])();
+    result = changed;
+  }
+  return result;
+}
+
+const speeches: readonly ((random: SeededRandom) => Buffer)[] = [
+  // Nothing: a half-open connection.
+  () => Buffer.alloc(0),
+  random => junk(random, 4_000),
+  random => mutated(random, random.pick(helloSamples).bytes),
+  random => mutated(random, hello(HOST)),
+  // Whole, to a backend that gets junk for a handshake, and to one that is not there.
+  random => bytes(hello(HOST), junk(random, 100_000)),
+  () => bytes(hello('dead.test')),
+  // Records and messages that promise more than comes, or more than may come.
+  random => bytes(Uint8Array.of(22, 3, 1, 64, 0, 1, 255, 255, 255), junk(random, 100_000)),
+  random => bytes(Uint8Array.of(22, 3, random.between(0, 4), 0, 0), junk(random, 50)),
+  // HTTP and CONNECT heads without an end, or with too much in them.
+  random => bytes(`GET / HTTP/1.1\r\nHost: ${'x'.repeat(random.magnitude(1, 100_000))}`),
+  random => bytes(`CONNECT ${'x'.repeat(random.magnitude(1, 50_000))} HTTP/1.1\r\n\r\n`),
+  random => bytes('CONNECT steady:443 HTTP/1.1\r\n\r\n', junk(random, 1_000)),
+  random => mutated(random, bytes('CONNECT steady:443 HTTP/1.1\r\nHost: steady\r\n\r\n', hello(HOST))),
+  // PROXY headers: too long, broken, one after the other, with ids that nobody has.
+  random => bytes('PROXY TCP4 ', 'x'.repeat(random.magnitude(1, 1_000))),
+  random => mutated(random, bytes('PROXY TCP4 10.0.0.1 10.0.0.2 1 2\r\n', hello(HOST))),
+  random => mutated(random, bytes(proxyV2({ source: '10.0.0.1', id: 'steady', crc32c: true }), hello(HOST))),
+  random =>
+    bytes(proxyV2({ source: '10.0.0.1' }).subarray(0, 14), Uint8Array.of(255, 255), junk(random, 70_000)),
+  random =>
+    bytes(...Array.from({ length: random.between(2, 6) }, () => proxyV2({ source: '10.0.0.1', id: 'no' }))),
+  // What begins like something that is known, and is not.
+  random =>
+    bytes(
+      random.pick(['\r\n\r\n\0\r\nQUIT', 'PROXY', 'PRI * HTTP/2', '\x16\x03', 'CONNEC', 'GET']),
+      junk(random, 2_000),
+    ),
+];
+
+/** True when there was a connection. */
+async function carryOut(port: number, { from, says, piece, then }: Attack): Promise<boolean> {
+  const socket = connect({ port, host: '127.0.0.1', localAddress: from, allowHalfOpen: true });
+  const closed = new Promise(resolve => socket.once('close', resolve));
+  let isConnected = false;
+  socket.once('connect', () => (isConnected = true));
+  socket.on('error', () => {});
+  socket.resume();
+  await Promise.race([once(socket, 'connect'), closed]).catch(() => {});
+  for (let at = 0; at < says.length && socket.writable; at += piece) {
+    socket.write(says.subarray(at, at + piece));
+    if (Number.isFinite(piece)) await delay(20);
+  }
+  if (then === 'reset') socket.resetAndDestroy();
+  else if (then === 'finish') socket.end();
+  // The gateway ends it, or passes on that the backend did; then so does this side.
+  socket.once('end', () => socket.end());
+  if (socket.readableEnded) socket.end();
+  await closed;
+  return isConnected;
+}
+
+/** A TLS client that trusts only the right certificate, and minds every byte. */
+class HonestClient {
+  visits = 0;
+  readonly #gateway: Causeway;
+  readonly #ca: Buffer;
+
+  constructor(gateway: Causeway, ca: Buffer) {
+    this.#gateway = gateway;
+    this.#ca = ca;
+  }
+
+  /** One connection, and what is said comes back. */
+  async visit(): Promise<void> {
+    using client = await this.#connect();
+    const said = `visit ${this.visits}\n`;
+    client.send(said);
+    await client.hears(said);
+    client.finish();
+    assert.equal(await client.untilEnd(), 'FIN');
+  }
+
+  /** One that lasts. */
+  async stay(): Promise<Disposable & { once(): Promise<void>; end(): Promise<void> }> {
+    const client = await this.#connect();
+    let rounds = 0;
+    return {
+      async once() {
+        client.send(`round ${++rounds}\n`);
+        await client.hears(`round ${rounds}\n`);
+      },
+      async end() {
+        client.finish();
+        assert.equal(await client.untilEnd(), 'FIN');
+      },
+      [Symbol.dispose]: () => client[Symbol.dispose](),
+    };
+  }
+
+  async #connect(): Promise<Peer> {
+    this.visits++;
+    const { port } = this.#gateway;
+    const socket: Socket = tls.connect({ port, host: '127.0.0.1', servername: HOST, ca: this.#ca });
+    await once(socket, 'secureConnect');
+    return new Peer(socket);
+  }
+}
+
+async function openFiles({ program }: Causeway): Promise<number> {
+  return (await readdir(`/proc/${program.pid}/fd`)).length;
+}
+
+async function residentMib({ program }: Causeway): Promise<number> {
+  const status = await readFile(`/proc/${program.pid}/status`, 'utf8');
+  return Math.round(Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1]) / 1024);
+}
