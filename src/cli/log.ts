@@ -20,8 +20,15 @@ export interface Log {
 export function openLog(settings: LogSettings, isTerminal: boolean, colour: boolean): Log {
   const sink = pino.destination({ fd: 1, sync: false, maxLength: MAX_WAITING });
   let dropped = 0;
+  let timer: NodeJS.Timeout | undefined;
   sink.on('drop', () => {
     dropped++;
+    timer ??= setTimeout(() => {
+      const count = dropped;
+      dropped = 0;
+      timer = undefined;
+      logger.warn({ count }, 'dropped');
+    }, DROPPED_EVERY_MS);
   });
   // A reader that went away (EPIPE) is no reason to stop serving.
   sink.on('error', () => {});
@@ -36,17 +43,10 @@ export function openLog(settings: LogSettings, isTerminal: boolean, colour: bool
     },
     destination,
   );
-  const timer = setInterval(() => {
-    if (dropped === 0) return;
-    const count = dropped;
-    dropped = 0;
-    logger.warn({ count }, 'dropped');
-  }, DROPPED_EVERY_MS);
-  timer.unref();
   return {
     logger,
     async close() {
-      clearInterval(timer);
+      clearTimeout(timer);
       let late: NodeJS.Timeout | undefined;
       await Promise.race([
         new Promise<void>(resolve => sink.flush(() => resolve())),

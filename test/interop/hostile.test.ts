@@ -18,9 +18,11 @@ import { bytes, hello, Peer, proxyV2, until } from '../features/given.ts';
 import { type SeededRandom, seededRandom } from './seeded-random.ts';
 
 const SEED = Number(process.env.HOSTILE_SEED ?? 1);
-const CONNECTIONS = 4_000;
+const CONNECTIONS = 3_000;
 const AT_ONCE = 400;
 const HOST = 'steady.test';
+/** Of an attacker. */
+const PATIENCE_MS = 2_000;
 /** In `agents`, and in `balancers`; others are neither. */
 const AGENT = '127.0.0.20';
 const BALANCER = '127.0.0.10';
@@ -34,7 +36,7 @@ interface Attack {
   /** Of so many bytes at a time, some ms apart. Infinity: all at once. */
   readonly piece: number;
   /** What it does when it has said that. */
-  readonly then: 'wait' | 'finish' | 'reset';
+  readonly lastly: 'wait' | 'finish' | 'reset';
 }
 
 test(`${CONNECTIONS} hostile connections: an honest client is served, and nothing is left of them`, {
@@ -47,7 +49,7 @@ test(`${CONNECTIONS} hostile connections: an honest client is served, and nothin
   await using gateway = await startCauseway({
     config: `
 listen: [{ on: "127.0.0.1:0", balancers: [${BALANCER}/32], agents: [${AGENT}/32, 10.0.0.0/8] }]
-timeouts: { hello: 1s, connect: 500ms, halfClosed: 1s }
+timeouts: { hello: 500ms, connect: 500ms, halfClosed: 1s }
 retries: 1
 log: { connections: none }
 clusters:
@@ -60,10 +62,9 @@ clusters:
   using ping = await honest.stay();
   const before = { files: await openFiles(gateway), mib: await residentMib(gateway) };
 
-  const attack = storm(gateway.port);
-  let isOver = false;
-  void attack.finally(() => (isOver = true));
-  while (!isOver) {
+  const over = new AbortController();
+  const attack = storm(gateway.port).finally(() => over.abort());
+  while (!over.signal.aborted) {
     await honest.visit();
     await ping.once();
   }
@@ -107,7 +108,7 @@ function planAttack(random: SeededRandom): Attack {
     from: random.pick([AGENT, BALANCER, STRANGER]),
     says: random.pick(speeches)(random),
     piece: random.chance(0.15) ? random.between(1, 50) : Number.POSITIVE_INFINITY,
-    then: random.pick(['wait', 'finish', 'reset']),
+    lastly: random.pick(['wait', 'finish', 'reset']),
   };
 }
 
@@ -116,7 +117,7 @@ const junk = (random: SeededRandom, most: number) =>
 
 /** Changes, drops and doubles a few bytes. */
 function mutated(random: SeededRandom, original: Uint8Array): Buffer {
-  let result = Buffer.from(original);
+  let result: Buffer = Buffer.from(original);
   for (let changes = random.between(1, 8); changes > 0; changes--) {
     const at = random.between(0, Math.max(0, result.length - 1));
     const changed = random.pick([
@@ -164,24 +165,23 @@ const speeches: readonly ((random: SeededRandom) => Buffer)[] = [
 ];
 
 /** True when there was a connection. */
-async function carryOut(port: number, { from, says, piece, then }: Attack): Promise<boolean> {
-  const socket = connect({ port, host: '127.0.0.1', localAddress: from, allowHalfOpen: true });
-  const closed = new Promise(resolve => socket.once('close', resolve));
+async function carryOut(port: number, { from, says, piece, lastly }: Attack): Promise<boolean> {
+  const socket = connect({ port, host: '127.0.0.1', localAddress: from });
   let isConnected = false;
   socket.once('connect', () => (isConnected = true));
   socket.on('error', () => {});
   socket.resume();
-  await Promise.race([once(socket, 'connect'), closed]).catch(() => {});
+  const closed = new Promise(resolve => socket.once('close', resolve));
+  const timer = setTimeout(() => socket.destroy(), PATIENCE_MS);
+  await Promise.race([once(socket, 'connect').catch(() => {}), closed]);
   for (let at = 0; at < says.length && socket.writable; at += piece) {
     socket.write(says.subarray(at, at + piece));
-    if (Number.isFinite(piece)) await delay(20);
+    if (piece < says.length) await delay(20);
   }
-  if (then === 'reset') socket.resetAndDestroy();
-  else if (then === 'finish') socket.end();
-  // The gateway ends it, or passes on that the backend did; then so does this side.
-  socket.once('end', () => socket.end());
-  if (socket.readableEnded) socket.end();
+  if (lastly === 'reset') socket.resetAndDestroy();
+  else if (lastly === 'finish') socket.end();
   await closed;
+  clearTimeout(timer);
   return isConnected;
 }
 
