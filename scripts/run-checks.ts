@@ -13,9 +13,12 @@ import { describeFailure } from './describe-failure.ts';
 import { runTestFile, type TestFileResult } from './run-test-file.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
-const QUICK_TESTS = ['test/architecture*.test.ts', 'test/features/**/*.test.ts', 'src/**/*.test.ts'];
+const QUICK_TESTS = ['test/{architecture,docs}.test.ts', 'test/features/**/*.test.ts', 'src/**/*.test.ts'];
 /** The long ones first. */
-const ALL_TESTS = ['test/**/*.test.ts', 'testbed/**/*.test.ts', 'src/**/*.test.ts'];
+const ALL_TESTS = ['test/**/*.test.ts', 'bench/**/*.test.ts', 'testbed/**/*.test.ts', 'src/**/*.test.ts'];
+/** What is shown end to end is shown on every engine. */
+const ON_EVERY_ENGINE = /^test\/(features|interop)\//;
+const ENGINES = ['epoll', 'net'];
 /** Tests wait for real programs more than they compute. */
 const PARALLEL = Math.max(2, availableParallelism());
 
@@ -89,12 +92,15 @@ async function lint(): Promise<void> {
 async function test(): Promise<void> {
   const scratch = await mkdtemp(join(tmpdir(), 'causeway-test-'));
   const results: TestFileResult[] = [];
-  const waiting = files.entries();
+  const runs = files.flatMap(file =>
+    !values.quick && ON_EVERY_ENGINE.test(file) ? ENGINES.map(engine => ({ file, engine })) : [{ file }],
+  );
+  const waiting = runs.entries();
   async function work(): Promise<void> {
-    for (const [number, file] of waiting) {
+    for (const [number, run] of waiting) {
       if (stop.signal.aborted) return;
       const own = join(scratch, String(number));
-      const result = await runTestFile(file, own, stop.signal);
+      const result = await runTestFile(run, own, stop.signal);
       results.push(result);
       report(result);
       if (result.failures.length === 0) await rm(own, { recursive: true, force: true });

@@ -44,9 +44,15 @@ export interface TestFileResult {
   readonly logs: string;
 }
 
-/** Runs `file` with `scratch`, a directory that does not exist yet, for all it writes. */
+export interface TestRun {
+  readonly file: string;
+  /** Of the gateways that it starts; absent: they decide. */
+  readonly engine?: string;
+}
+
+/** Runs a file with `scratch`, a directory that does not exist yet, for all it writes. */
 export async function runTestFile(
-  file: string,
+  { file, engine }: TestRun,
   scratch: string,
   signal: AbortSignal,
   { testMs, blockedMs, lingeringMs }: typeof LIMITS = LIMITS,
@@ -58,6 +64,7 @@ export async function runTestFile(
   // The scratch directory is new, so its name also marks the processes that inherit this environment.
   // NODE_TEST_CONTEXT: under `node --test` it would report to that instead.
   const env = { ...process.env, TMPDIR: tmp, CAUSEWAY_TEST_LOGS: logs, NODE_TEST_CONTEXT: undefined };
+  if (engine !== undefined) Object.assign(env, { CAUSEWAY_TEST_ENGINE: engine });
   const flags = [`--test-timeout=${testMs}`, `--test-reporter=${REPORTER}`];
   const child = spawn(process.execPath, [...flags, file], { env, stdio: ['ignore', 'pipe', 'pipe', 'pipe'] });
   const abort = () => child.kill('SIGKILL');
@@ -109,7 +116,8 @@ export async function runTestFile(
     for (const entry of await readdir(tmp)) fail(`Left a temporary file or directory: ${entry}`);
   }
   const seconds = (performance.now() - started) / 1000;
-  return { file, seconds, passed: tests.passed, skipped: tests.skipped, failures, output, logs };
+  const name = engine === undefined ? file : `${file} (${engine})`;
+  return { file: name, seconds, passed: tests.passed, skipped: tests.skipped, failures, output, logs };
 }
 
 /** What is known of a file's tests so far. */

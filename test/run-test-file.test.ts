@@ -15,7 +15,7 @@ async function runSource(source: string) {
   await using dir = await tempDir();
   const file = dir.file('sample.test.mjs');
   await writeFile(file, `import { describe, it, test } from 'node:test';\n${source}`);
-  const result = await runTestFile(file, dir.file('scratch'), signal, LIMITS);
+  const result = await runTestFile({ file }, dir.file('scratch'), signal, LIMITS);
   return { ...result, told: describeFailure(result) };
 }
 

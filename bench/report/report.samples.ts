@@ -4,7 +4,7 @@ import type { Scenario } from '../scenarios/scenario.ts';
 import { ratio } from '../scenarios/scenario.ts';
 import { Recording, type Report } from './report.ts';
 
-export const sampleScenario: Scenario = {
+const sampleScenario: Scenario = {
   id: 'a',
   title: 'New connections',
   how: 'As many as there can be.',

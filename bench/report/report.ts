@@ -97,7 +97,7 @@ export class Recording {
   }
 }
 
-export function judge(goal: Goal, lookup: Lookup): GoalReport {
+function judge(goal: Goal, lookup: Lookup): GoalReport {
   const { text, unit, limit } = goal;
   const value = goal.value(lookup) ?? null;
   return { text, unit, limit, value, reached: value === null ? null : value <= limit };

@@ -60,7 +60,7 @@ export class AdminServer implements AsyncDisposable {
   }
 }
 
-export function adminApi(options: AdminOptions, view: AdminView): Hono {
+function adminApi(options: AdminOptions, view: AdminView): Hono {
   const api = new Hono();
   const registries = new Map<string, Registry>();
   api.use((context, next) => checkHost(options, context, next));

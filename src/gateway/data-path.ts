@@ -21,7 +21,7 @@ import {
   LINGERING,
   LISTENER,
   QUEUED,
-  Rows,
+  type Rows,
   TUNNEL,
 } from './rows.ts';
 import { type BucketPages, BYTES_IN_AT } from './shared-memory.ts';

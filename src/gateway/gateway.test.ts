@@ -127,7 +127,7 @@ test('Gateway (epoll) serves every client whose handshake completed before the l
   await using it = await given('epoll');
   const { gateway } = it;
   const port = Number(gateway.listeners[0].address.split(':').at(-1));
-  let draining = false;
+  const visiting = new AbortController();
   let connected = 0;
   let served = 0;
   const visit = async () => {
@@ -143,13 +143,13 @@ test('Gateway (epoll) serves every client whose handshake completed before the l
     socket.destroy();
   };
   const visitors = Array.from({ length: 10 }, async () => {
-    while (!draining) await visit();
+    while (!visiting.signal.aborted) await visit();
   });
   await until(() => served > 200);
   const drained = gateway.drain(5000);
   // Visitors go on while the listeners close.
   await sleep(250);
-  draining = true;
+  visiting.abort();
   await Promise.all([drained, ...visitors]);
   assert.equal(served, connected);
 });

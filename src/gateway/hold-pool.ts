@@ -9,7 +9,7 @@ const USUAL = 4 * 1024;
 /** Free buffers kept for the next connections: 1 MiB. */
 const KEEP = 256;
 /** A balancer's header, an agent's header and a hello. */
-export const MAX_HELD = 2 * MAX_PROXY_HEADER + MAX_HELLO;
+const MAX_HELD = 2 * MAX_PROXY_HEADER + MAX_HELLO;
 
 export class HoldPool {
   readonly #free: Uint8Array[] = [];

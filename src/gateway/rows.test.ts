@@ -8,7 +8,7 @@ test('Rows have room for every field of every row, and none overlaps another', (
   const arrays = Object.values(rows).filter(value => ArrayBuffer.isView(value)) as Uint8Array[];
   const ranges = arrays
     .map(array => [array.byteOffset, array.byteOffset + array.byteLength])
-    .sort((a, b) => a[0] - b[0]);
+    .toSorted((a, b) => a[0] - b[0]);
   for (let i = 1; i < ranges.length; i++) assert.equal(ranges[i][0], ranges[i - 1][1]);
   assert.equal(ranges.at(-1)?.[1], rows.state.buffer.byteLength);
 });

@@ -138,7 +138,7 @@ export class WorkerThread {
     this.#wakeFd = undefined;
     if (this.#rows !== undefined) this.#bury(new Rows(this.#rows));
     this.#closeFds();
-    for (const key of [...this.#waiting.keys()]) this.#resolve(key, undefined);
+    for (const key of this.#waiting.keys()) this.#resolve(key, undefined);
     this.#events.died(this.#cause ?? new Error(`The thread ended with exit code ${code}`));
   }
 

@@ -278,7 +278,7 @@ export function proxyV2({ source, id = [], tlvs = [], crc32c = false }: HeaderOp
   });
 }
 
-export function endpoint(address: string, port: number): Endpoint {
+function endpoint(address: string, port: number): Endpoint {
   const ip = parseIp(address);
   assert.ok(ip !== undefined, `not an address: ${address}`);
   return { address: ip, port };

@@ -8,6 +8,7 @@ import { connect, type Socket } from 'node:net';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import * as tls from 'node:tls';
+import type { CloseReason } from '../../src/gateway/close-reason.ts';
 import { helloSamples } from '../../src/wire/hello.samples.ts';
 import { authority, certificateFor } from '../../testbed/certificates.ts';
 import { freePort } from '../../testbed/free-port.ts';
@@ -18,7 +19,7 @@ import { bytes, hello, Peer, proxyV2, until } from '../features/given.ts';
 import { type SeededRandom, seededRandom } from './seeded-random.ts';
 
 const SEED = Number(process.env.HOSTILE_SEED ?? 1);
-const CONNECTIONS = 3_000;
+const CONNECTIONS = 6_000;
 const AT_ONCE = 400;
 const HOST = 'steady.test';
 /** Of an attacker. */
@@ -29,6 +30,23 @@ const BALANCER = '127.0.0.10';
 const STRANGER = '127.0.0.30';
 /** What is in use by the way: collected late, and kept for the next ones. */
 const GROWTH_MIB = 200;
+
+/** Of the reasons there are, those that so many attacks cannot miss. */
+const met: readonly CloseReason[] = [
+  'bad-hello',
+  'bad-proxy-header',
+  'bad-request',
+  'client-gone',
+  'client-reset',
+  'connect-failed',
+  'hello-timeout',
+  'no-data',
+  'no-sni',
+  'not-recognized',
+  'unknown-cluster',
+  'unknown-host',
+  'untrusted-agent',
+];
 
 interface Attack {
   readonly from: string;
@@ -77,6 +95,9 @@ clusters:
   assert.equal(await gateway.metric('causeway_connections_active'), 0);
   assert.equal(await gateway.metric('causeway_connections_total'), made + honest.visits, `seed ${SEED}`);
   assert.ok((await gateway.metric('causeway_connections_total', { reason: 'done' })) >= honest.visits);
+  // Else it was no storm.
+  for (const reason of met)
+    assert.notEqual(await gateway.metric('causeway_connections_total', { reason }), 0, reason);
   await until('their descriptors to be closed', async () => (await openFiles(gateway)) <= before.files);
   const mib = await residentMib(gateway);
   context.diagnostic(

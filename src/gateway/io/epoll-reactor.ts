@@ -333,9 +333,8 @@ export class EpollReactor implements Reactor {
 
   #receive(): void {
     this.#libc.read(this.wakeFd, this.#wakeBytes, this.#wakeBytes.length);
-    const port = this.#port;
-    while (port !== undefined && this.#handlers !== undefined) {
-      const received = receiveMessageOnPort(port);
+    while (this.#port !== undefined && this.#handlers !== undefined) {
+      const received = receiveMessageOnPort(this.#port);
       if (received === undefined) return;
       this.#handlers.message(received.message);
     }
@@ -419,12 +418,15 @@ const scratch = new Uint8Array(16);
  * A socket filter (classic BPF: code, jt, jf, k) that drops a SYN and lets everything else pass. Its data begin with
  * the TCP header. Without it, handshakes that complete between the last accept and close() would be reset.
  */
-const noHandshakes = Buffer.from([
-  ...[0x30, 0, 0, 0, 13, 0, 0, 0], // load the byte with the flags
-  ...[0x45, 0, 0, 1, 0x10, 0, 0, 0], // has it ACK?
-  ...[0x06, 0, 0, 0, 0xff, 0xff, 0xff, 0xff], // yes: keep the packet
-  ...[0x06, 0, 0, 0, 0, 0, 0, 0], // no: drop it
-]);
+const noHandshakes = Buffer.from(
+  [
+    '300000000d000000', // load the byte with the flags
+    '4500000110000000', // has it ACK?
+    '06000000ffffffff', // yes: keep the packet
+    '0600000000000000', // no: drop it
+  ].join(''),
+  'hex',
+);
 /** struct linger { on, 0 seconds }: close() sends RST. */
 const noLinger = Buffer.from(new Int32Array([1, 0]).buffer);
 
