@@ -14,7 +14,7 @@ import { REASONS_AT } from './shared-memory.ts';
 
 const hello = inRecords(helloMessage({ extensions: [serverNameExtension('api.a.lab')] }));
 
-async function given(engine: EngineName) {
+async function given(engine: EngineName, addresses: readonly string[] = []) {
   const backend = net.createServer(socket => socket.on('error', () => {}).pipe(socket));
   backend.listen(0, '127.0.0.1');
   await once(backend, 'listening');
@@ -26,7 +26,12 @@ async function given(engine: EngineName) {
     clusters: [
       sampleCluster('a', {
         limits: { connections: 20, perSource: 20 },
-        routes: [sampleRoute({ hosts: ['api.a.lab'], backends: [`127.0.0.1:${port}`] })],
+        routes: [
+          sampleRoute({
+            hosts: ['api.a.lab'],
+            backends: [`${addresses.length > 0 ? 'name.lab' : '127.0.0.1'}:${port}`],
+          }),
+        ],
       }),
     ],
     settings: {
@@ -49,7 +54,10 @@ async function given(engine: EngineName) {
       workers: 2,
       share: true,
       capacity: 4096,
-      resolver: new NameResolver(() => {}),
+      resolver: new NameResolver(
+        () => {},
+        async () => addresses,
+      ),
       onRecord: record => records.push(record),
       onDropped: () => {},
       onWorkerDeath: worker => deaths.push(worker),
@@ -152,4 +160,15 @@ test('Gateway (epoll) serves every client whose handshake completed before the l
   visiting.abort();
   await Promise.all([drained, ...visitors]);
   assert.equal(served, connected);
+});
+
+test('Gateway tries every address of a backend given by name, whatever its family', async () => {
+  for (const addresses of [
+    ['::1', '127.0.0.1'],
+    ['127.0.0.1', '::1'],
+    ['127.0.0.2', '127.0.0.1'],
+  ]) {
+    await using it = await given('epoll', addresses);
+    (await tunnel(it.gateway)).destroy();
+  }
 });
