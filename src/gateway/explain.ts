@@ -2,7 +2,7 @@
 // socket. Where the answer depends on who asks and nobody is named, it says so instead of guessing.
 
 import type { Cluster } from '../cluster/cluster.ts';
-import { isHostname, normalizeHost } from '../cluster/hostname.ts';
+import { normalizeHost } from '../cluster/hostname.ts';
 import { formatIp, parseIp } from '../wire/ip-address.ts';
 import { isAllowed } from './admit.ts';
 import { hashKeyOf } from './balance.ts';
@@ -104,7 +104,7 @@ export class Explainer {
     const host = normalizeHost(question.host);
     if (question.protocol === 'connect') return routeConnect(this.#table, listener, host);
     if (question.protocol === 'http') return routeHttp(this.#table, listener, host);
-    return routeTls(this.#table, listener, isHostname(host) ? host : undefined, [], question.id);
+    return routeTls(this.#table, listener, host, [], question.id);
   }
 
   #whyNoRoute(question: Question, entry: ListenerEntry, reason: CloseReason): string {

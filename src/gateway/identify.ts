@@ -241,11 +241,11 @@ function readHello(path: DataPath, client: number, held: Uint8Array, from: numbe
     return refused(path, client, isUnknownCluster(path, client) ? 'unknown-cluster' : 'bad-hello');
   }
   const { serverName, alpn } = hello.value;
-  // An IP literal or an illegal name counts as none.
-  const host = serverName !== undefined && isHostname(serverName) ? serverName : undefined;
-  rows.host[client] = host;
   const listener = path.listeners[rows.listener[client]];
-  const route = routeTls(table, listener, host, alpn, id);
+  const route = routeTls(table, listener, serverName, alpn, id);
+  // What the log shows is a name, whatever bytes the client sent for one. A name that has led to a route is one.
+  const named = id === undefined && typeof route !== 'string';
+  if (serverName !== undefined && (named || isHostname(serverName))) rows.host[client] = serverName;
   return proceed(path, client, route);
 }
 

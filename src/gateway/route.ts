@@ -1,12 +1,14 @@
 // route: which route a connection asks for. Pure lookups in the table; a string is the reason for a refusal.
 
+import { isHostname } from '../cluster/hostname.ts';
 import type { CloseReason } from './close-reason.ts';
 import type { TableListener } from './listener-table.ts';
 import type { Table, TableRoute } from './table.ts';
 
 /**
  * By SNI and ALPN; with an id, among that cluster's routes only, and its `api` when nothing matches.
- * `host` is a normalized legal name, or undefined.
+ * `host` is in lower case, without a trailing dot. An IP literal or an illegal name counts as none; the table has no
+ * such names, so that it is looked at only when nothing was found.
  */
 export function routeTls(
   table: Table,
@@ -27,7 +29,7 @@ export function routeTls(
   }
   if (host === undefined) return 'no-sni';
   const routes = table.routesByHost(host);
-  if (routes === undefined) return 'unknown-host';
+  if (routes === undefined) return isHostname(host) ? 'unknown-host' : 'no-sni';
   return pickByAlpn(routes, listener, alpn) ?? 'unknown-host';
 }
 

@@ -123,12 +123,15 @@ describe('an end', { concurrency: true }, () => {
     assert.equal((await lineOf(gateway, client)).reason, 'done');
   });
 
-  test('a FIN comes behind what was sent before it', async () => {
+  test('a FIN comes behind what was sent before it, to a client that reads late', async () => {
     const [client, served] = await tunnel(gateway);
     using _ = client;
-    const last = randomBytes(3 * MIB);
+    client.socket.pause();
+    const last = randomBytes(32 * MIB);
     served.send(last);
     served.finish();
+    assert.ok((await untilStalled(served.socket)) < last.length);
+    client.socket.resume();
     assert.equal(await client.untilEnd(), 'FIN');
     assert.ok(client.received().equals(last));
   });
