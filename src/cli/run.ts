@@ -18,7 +18,7 @@ const CANNOT_LISTEN = 2;
 const help = `causeway run -c FILE: serves the file
 
   -c, --config FILE   causeway.yaml
-  --engine ENGINE     auto or net; overrides the file's engine
+  --engine ENGINE     auto, epoll or net; overrides the file's engine
   --workers N         worker threads, or auto for one per core; overrides the file's workers
 
 The file is watched: a good edit is served within a second and disturbs nothing that is

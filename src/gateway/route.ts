@@ -7,8 +7,8 @@ import type { Table, TableRoute } from './table.ts';
 
 /**
  * By SNI and ALPN; with an id, among that cluster's routes only, and its `api` when nothing matches.
- * `host` is in lower case, without a trailing dot. An IP literal or an illegal name counts as none; the table has no
- * such names, so that it is looked at only when nothing was found.
+ * `host` is in lower case, without a trailing dot. An IP literal or an illegal name counts as none; the table finds
+ * nothing for those, so that a name is judged here only when nothing was found.
  */
 export function routeTls(
   table: Table,

@@ -55,6 +55,8 @@ export const TIMED = 8192;
 export const HUNG = 32768;
 /** The tunnel has lasted, and its backend's side has TCP keepalive too. */
 export const LASTING = 65536;
+/** A write to it has failed, which takes the error away: reading no longer tells whether FIN or a reset came first. */
+export const UNWRITABLE = 131072;
 
 export const protocols = ['', 'tls', 'connect', 'http', 'h2'] as const;
 export const NO_PROTOCOL = 0;

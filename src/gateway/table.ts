@@ -3,7 +3,7 @@
 // but that cluster's names. Each route, cluster and backend has a slot: its place in shared memory.
 
 import type { Balance, ClusterLimits, ProxyProtocol } from '../cluster/cluster.ts';
-import { wildcardOf } from '../cluster/hostname.ts';
+import { isHostname, wildcardOf } from '../cluster/hostname.ts';
 import { parseIp } from '../wire/ip-address.ts';
 import { type AllowList, compileAllowList } from './allow-list.ts';
 import type { SocketAddress } from './io/reactor.ts';
@@ -134,18 +134,27 @@ export class Table {
     backend.preferred = 0;
   }
 
-  /** Routes that this SNI selects: those of the exact name, else of the wildcard. Expects a normalized name. */
+  /** Routes that this SNI selects: those of the exact name, else of the wildcard. Expects it in lower case. */
   routesByHost(host: string): readonly TableRoute[] | undefined {
-    return this.#tls.get(host) ?? this.#tls.get(wildcardOf(host) ?? '');
+    return this.#exact(host) ?? this.#wildcard(host);
   }
 
   /** The same among one cluster's routes, whoever else has the exact name. */
   routesByHostIn(cluster: TableCluster, host: string): readonly TableRoute[] | undefined {
-    for (const name of [host, wildcardOf(host) ?? '']) {
-      const routes = this.#tls.get(name);
-      if (routes?.[0].cluster === cluster) return routes;
-    }
-    return undefined;
+    const exact = this.#exact(host);
+    if (exact?.[0].cluster === cluster) return exact;
+    const wildcard = this.#wildcard(host);
+    return wildcard?.[0].cluster === cluster ? wildcard : undefined;
+  }
+
+  /** What is found is a legal name, since only those are put in. Wildcards stand there too, and are no names. */
+  #exact(host: string): readonly TableRoute[] | undefined {
+    return host.startsWith('*') ? undefined : this.#tls.get(host);
+  }
+
+  /** A wildcard stands for legal names only: `*.apps.x` itself, or a label with a space, is none. */
+  #wildcard(host: string): readonly TableRoute[] | undefined {
+    return isHostname(host) ? this.#tls.get(wildcardOf(host) ?? '') : undefined;
   }
 
   httpRoute(host: string): TableRoute | undefined {

@@ -5,7 +5,7 @@
 import type { DataPath } from './data-path.ts';
 import { end, endWithReset } from './end.ts';
 import { AGAIN, FAILED, HUNG_UP, READABLE, WRITABLE } from './io/reactor.ts';
-import { ENDED, FAILING, HUNG, LASTING, MORE, SHUT, TUNNEL } from './rows.ts';
+import { ENDED, FAILING, HUNG, LASTING, MORE, SHUT, TUNNEL, UNWRITABLE } from './rows.ts';
 import { BYTES_IN_AT, BYTES_OUT_AT } from './shared-memory.ts';
 
 /** Reads of one direction before others get their turn. */
@@ -104,7 +104,7 @@ function pump(path: DataPath, source: number): boolean {
       return true;
     }
     if (count === 0)
-      return (rows.flags[source] & FAILING) === 0 ? ended(path, source) : passReset(path, source);
+      return (rows.flags[source] & UNWRITABLE) === 0 ? ended(path, source) : passReset(path, source);
     if (count < 0) return passReset(path, source);
     moved(path, source, count);
     if (!send(path, target, count)) return false;
@@ -140,8 +140,7 @@ function countOut(path: DataPath, client: number, count: number): void {
 /** Writes the first `count` bytes of the shared buffer; what is not taken is kept. False when it has ended. */
 function send(path: DataPath, target: number, count: number): boolean {
   const { rows, io } = path;
-  // A side that failed takes nothing more, but the other may still be read for what it has to say.
-  if ((rows.flags[target] & FAILING) !== 0) return true;
+  if ((rows.flags[target] & FAILING) !== 0) return lost(path, target);
   const sent = io.write(target, path.buffer, 0, count);
   if (sent === count) return true;
   if (sent < 0 && sent !== AGAIN) return targetFailed(path, target);
@@ -214,8 +213,18 @@ function limitHalfClosed(path: DataPath, client: number): void {
 
 /** A write found the target gone. What it sent before is read first; reading then tells the rest. */
 function targetFailed(path: DataPath, target: number): boolean {
-  path.rows.flags[target] |= FAILING | MORE;
-  return pump(path, target);
+  path.rows.flags[target] |= FAILING | MORE | UNWRITABLE;
+  return (path.rows.flags[target] & ENDED) === 0 ? pump(path, target) : lost(path, target);
+}
+
+/**
+ * Bytes for a side that failed go nowhere. While there is still something to pass on from it, that comes first; but
+ * one that had sent FIN before is gone for good, and who goes on sending to it gets the reset.
+ */
+function lost(path: DataPath, target: number): boolean {
+  const { rows } = path;
+  if ((rows.flags[target] & ENDED) === 0 || rows.kept[rows.peer[target]] !== undefined) return true;
+  return passReset(path, target);
 }
 
 /** `source` was reset and all it sent is read: its peer gets the reset once it took what was kept for it. */

@@ -243,14 +243,22 @@ describe('a bad file is refused as a whole, and the old table keeps serving', ()
     const other = await freePort();
     const listen = `, "127.0.0.1:${other}", "127.0.0.1:${port}"`;
     // Somebody always comes while the other one is open and not to be served yet.
-    const knocking = until('the end of the test', () => isClosed(other).then(() => !taken.listening));
+    const visitors: Peer[] = [];
+    const visits = until('the end of the visits', async () => {
+      await connectClient(other).then(
+        visitor => visitors.push(visitor),
+        () => {},
+      );
+      return !taken.listening;
+    });
     const error = await refuse(() => gateway.write(file({ listen, clusters: cluster('never') })));
     assert.match(error, new RegExp(`^Cannot listen on '127\\.0\\.0\\.1:${port}': address already in use`));
     await isUnknown('never.test');
     assert.equal(await servedBy(gateway.port, hello('before.test')), 'backend');
     await until('the other new listener to be closed again', () => isClosed(other));
     taken.close();
-    await knocking;
+    await visits;
+    for (const visitor of visitors) visitor[Symbol.dispose]();
     await apply(() => gateway.write(file({ listen, clusters: cluster('at-last') })));
     assert.equal(await servedBy(port, hello('at-last.test')), 'backend');
     assert.equal(await servedBy(other, hello('at-last.test')), 'backend');

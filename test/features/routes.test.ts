@@ -54,6 +54,8 @@ describe('a server name that selects nothing gets alert 112', { concurrency: tru
     ['*.apps.lab.test', 'no-sni'],
     ['127.0.0.1', 'no-sni'],
     ['under score.lab.test', 'no-sni'],
+    ['under score.apps.lab.test', 'no-sni'],
+    ['-dash.apps.lab.test', 'no-sni'],
   ] as const) {
     test(`${host} → ${reason}`, async () => {
       const { received, address } = await visit(gateway.port, hello(host));

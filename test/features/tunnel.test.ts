@@ -149,6 +149,21 @@ describe('an end', { concurrency: true }, () => {
       assert.ok(to.received().subarray(before).equals(last));
       assert.equal((await lineOf(gateway, client)).reason, `${who}-reset`);
     });
+
+    test(`a reset by the ${who} behind its FIN stops what is sent to it`, async () => {
+      const [client, served] = await tunnel(gateway);
+      using _ = client;
+      const [from, to] = who === 'client' ? [client, served] : [served, client];
+      from.finish();
+      assert.equal(await to.untilEnd(), 'FIN');
+      const closed = new Promise(resolve => to.socket.once('close', resolve));
+      to.socket.on('drain', () => to.socket.write(randomBytes(MIB)));
+      to.socket.write(randomBytes(MIB));
+      await from.hears(MIB);
+      from.reset();
+      await closed;
+      assert.equal((await lineOf(gateway, client)).reason, `${who}-reset`);
+    });
   }
 });
 

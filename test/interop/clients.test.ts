@@ -105,10 +105,9 @@ for (const [name, { needs, visit }] of Object.entries(clients)) {
         assert.ok(report.handshake, report.transcript);
         assert.match(report.answer.toString(), new RegExp(`cluster ${cluster} as ${host}$`));
         const line = await gateway.line(entry => entry.msg === 'connection' && entry.host === host);
-        assert.deepEqual(
-          [line.protocol, line.cluster, line.route, line.reason],
-          ['tls', cluster, 'api', 'done'],
-        );
+        assert.deepEqual([line.protocol, line.cluster, line.route], ['tls', cluster, 'api']);
+        // Either may close in a hurry, when all is said.
+        assert.match(String(line.reason), /^(done|client-reset|backend-reset)$/);
       });
     }
 

@@ -94,7 +94,6 @@ clusters:
   await until('the last of them to end', async () => (await open()) === 0);
   assert.equal(await gateway.metric('causeway_connections_active'), 0);
   assert.equal(await gateway.metric('causeway_connections_total'), made + honest.visits, `seed ${SEED}`);
-  assert.ok((await gateway.metric('causeway_connections_total', { reason: 'done' })) >= honest.visits);
   // Else it was no storm.
   for (const reason of met)
     assert.notEqual(await gateway.metric('causeway_connections_total', { reason }), 0, reason);
