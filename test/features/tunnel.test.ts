@@ -156,12 +156,15 @@ describe('an end', { concurrency: true }, () => {
       const [from, to] = who === 'client' ? [client, served] : [served, client];
       from.finish();
       assert.equal(await to.untilEnd(), 'FIN');
-      const closed = new Promise(resolve => to.socket.once('close', resolve));
-      to.socket.on('drain', () => to.socket.write(randomBytes(MIB)));
-      to.socket.write(randomBytes(MIB));
-      await from.hears(MIB);
+      const before = from.received().length;
+      to.send(randomBytes(MIB));
+      await from.hears(before + MIB);
       from.reset();
-      await closed;
+      // A socket that heard FIN learns of a reset only by writing.
+      await until('the reset', () => {
+        if (!to.socket.destroyed) to.send('.');
+        return to.socket.destroyed;
+      });
       assert.equal((await lineOf(gateway, client)).reason, `${who}-reset`);
     });
   }
