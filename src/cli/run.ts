@@ -3,8 +3,8 @@
 import { availableParallelism } from 'node:os';
 import { type Config, engines } from '../config/config.ts';
 import { ConfigError } from '../controller/config-error.ts';
-import { Controller } from '../controller/controller.ts';
-import { loadConfig, type Overrides } from '../controller/load-config.ts';
+import { Controller, type ControllerOptions } from '../controller/controller.ts';
+import { loadConfig } from '../controller/load-config.ts';
 import { ListenError } from '../gateway/listen-error.ts';
 import { type Command, parse, requireFile, UsageError } from './command.ts';
 import { type Log, openLog } from './log.ts';
@@ -49,9 +49,10 @@ async function run(args: readonly string[]): Promise<number> {
   const overrides = { ...engineFlag(values.engine), ...workersFlag(values.workers) };
   let log: Log | undefined;
   try {
+    const readAt = Date.now();
     const config = await loadConfig(file, overrides);
     log = openLog(config.log, process.stdout.isTTY === true, coloured(process.stdout));
-    await serve(file, config, overrides, log);
+    await serve({ file, config, readAt, overrides }, log);
     return 0;
   } catch (error) {
     if (!(error instanceof ConfigError || error instanceof ListenError)) throw error;
@@ -62,11 +63,12 @@ async function run(args: readonly string[]): Promise<number> {
   }
 }
 
-async function serve(file: string, config: Config, overrides: Overrides, { logger }: Log): Promise<void> {
+async function serve(
+  what: Pick<ControllerOptions, 'file' | 'config' | 'readAt' | 'overrides'>,
+  { logger }: Log,
+): Promise<void> {
   await using controller = await Controller.start({
-    file,
-    config,
-    overrides,
+    ...what,
     log: logger,
     version: version(),
     host: {

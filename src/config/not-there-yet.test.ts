@@ -27,7 +27,7 @@ identity: { secretFile: ./secret }
 tunnel: { hosts: [t.example.com], certificates: [${keyPair}] }
 sources: [{ directory: { path: ./clusters } }]
 outputs: [{ ingress: {} }]
-engine: epoll
+engine: haproxy
 admin: { tls: ${keyPair} }
 `);
   assert.deepEqual(refused, [
@@ -35,7 +35,7 @@ admin: { tls: ${keyPair} }
     'the tunnel for agents (tunnel)',
     'clusters from Kubernetes or a directory (sources)',
     'objects in Kubernetes and DNS (outputs)',
-    'engine: epoll',
+    'engine: haproxy',
     'TLS for the admin side (admin.tls)',
   ]);
   assert.deepEqual(ignored, []);

@@ -77,6 +77,15 @@ export class FileWatch implements Disposable {
   }
 }
 
+export async function changedSince(path: string, time: number): Promise<boolean> {
+  try {
+    const { ctimeMs } = await stat(path);
+    return ctimeMs > time;
+  } catch {
+    return true;
+  }
+}
+
 /** Changes whenever the content may have. */
 async function identityOf(path: string): Promise<string> {
   try {

@@ -9,7 +9,7 @@ import type { Status } from '../admin/status.ts';
 import type { Finding } from '../cluster/finding.ts';
 import type { Config } from '../config/config.ts';
 import { notThereYet } from '../config/not-there-yet.ts';
-import { FileWatch } from '../config/watch-file.ts';
+import { changedSince, FileWatch } from '../config/watch-file.ts';
 import type { Settings } from '../gateway/data-path.ts';
 import { Gateway, type GatewayConfig } from '../gateway/gateway.ts';
 import { canShareListeners, errnoWord } from '../gateway/io/net-reactor.ts';
@@ -25,6 +25,8 @@ import { loadConfigAside, type Overrides } from './load-config.ts';
 export interface ControllerOptions {
   readonly file: string;
   readonly config: Config;
+  /** When the file was read, in ms since 1970. */
+  readonly readAt: number;
   readonly overrides: Overrides;
   readonly log: Logger;
   readonly version: string;
@@ -188,6 +190,8 @@ export class Controller implements AdminView, AsyncDisposable {
     this.#logFindings();
     this.#logIgnored(config);
     this.#watch = await FileWatch.start(file, () => void this.reload());
+    // An edit between the first read and now would go unnoticed.
+    if (await changedSince(file, this.#options.readAt)) void this.reload();
   }
 
   /** `auto` takes epoll where it works. */
@@ -233,9 +237,11 @@ export class Controller implements AdminView, AsyncDisposable {
       this.#logFindings();
       this.#logIgnored(config);
     } catch (error) {
-      if (!(error instanceof ConfigError || error instanceof ListenError)) throw error;
-      this.#error = error.message;
-      log.error({ error: error.message }, 'file refused; what was served before goes on');
+      // Whatever it is, the next edit must find us alive.
+      const expected = error instanceof ConfigError || error instanceof ListenError;
+      this.#error = error instanceof Error ? error.message : String(error);
+      const refused = 'file refused; what was served before goes on';
+      log.error({ error: this.#error, ...(!expected && { err: error }) }, refused);
     }
   }
 

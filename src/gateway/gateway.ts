@@ -47,6 +47,8 @@ const LISTENER_CLOSES_MS = 150;
 const CUT_MS = 1000;
 /** Port 0: how often another free port is tried when somebody else takes it first. */
 const FREE_PORT_TRIES = 5;
+/** Counters of a route that is gone are told for this long, so that a scrape sees its last connections. */
+const RETIRED_MS = 300_000;
 /** A worker that died less than this after its last death is not started at once but after RESTART_MS. */
 const OFTEN_MS = 10_000;
 const RESTART_MS = 1000;
@@ -86,6 +88,11 @@ export interface OpenListener {
   readonly address: string;
 }
 
+interface Retiring {
+  readonly freed: FreedSlots;
+  readonly at: number;
+}
+
 interface Opened {
   readonly index: number;
   readonly listener: Listener;
@@ -110,7 +117,7 @@ export class Gateway implements AsyncDisposable {
   #settings: Settings;
   #open: Opened[] = [];
   #generation = 0;
-  #retiring: FreedSlots[] = [];
+  #retiring: Retiring[] = [];
   /** Changes of what the workers serve, one after the other. */
   #queue: Promise<unknown> = Promise.resolve();
   #recordsTimer: NodeJS.Timeout | undefined;
@@ -129,7 +136,7 @@ export class Gateway implements AsyncDisposable {
     const seed = randomInt(2 ** 32);
     this.#totals = new Int32Array(totals);
     const { engine, arch, capacity, share, workers } = options;
-    this.#start = { engine, arch, capacity, share: share && workers > 1, settings, totals, sources, seed };
+    this.#start = { engine, arch, capacity, share, settings, totals, sources, seed };
     const counts = {
       clusters: this.#clusters,
       backends: this.#backends,
@@ -282,7 +289,7 @@ export class Gateway implements AsyncDisposable {
       // The next change may want the same address again.
       await sleep(LISTENER_CLOSES_MS);
     }
-    this.#retiring.push(change.freed);
+    this.#retiring.push({ freed: change.freed, at: performance.now() });
     this.#recycle();
   }
 
@@ -316,7 +323,7 @@ export class Gateway implements AsyncDisposable {
   async #openOne(listener: Listener): Promise<Opened> {
     for (let tries = 1; ; tries++) {
       const index = this.#listenerNames.push(listener.on) - 1;
-      const address = await probeListener(listener);
+      const address = await probeListener(listener, this.#hasPort(listener.port));
       const results = await Promise.all(
         this.#threads.map(thread => thread.open({ kind: 'open', index, address })),
       );
@@ -326,6 +333,11 @@ export class Gateway implements AsyncDisposable {
       if (listener.port !== 0 || word !== IN_USE || tries === FREE_PORT_TRIES)
         throw new ListenError(listener.on, word);
     }
+  }
+
+  /** Ours already, on another address or in another spelling: then nobody else can be there. */
+  #hasPort(port: number): boolean {
+    return port !== 0 && this.#options.share && this.#open.some(({ address }) => address.port === port);
   }
 
   #died(number: number, cause: Error): void {
@@ -402,12 +414,14 @@ export class Gateway implements AsyncDisposable {
     });
   }
 
-  /** Slots whose last connection is gone may be given out again. */
+  /** Slots whose last connection is gone may be given out again, once what was counted for them has been told. */
   #recycle(): void {
+    const due = this.#retiring.filter(({ at }) => performance.now() - at >= RETIRED_MS);
+    if (due.length === 0) return;
     const idle = { routes: [] as number[], clusters: [] as number[], backends: [] as number[] };
     const busy = { routes: [] as number[], clusters: [] as number[], backends: [] as number[] };
     const sort = (key: keyof FreedSlots, active: (slot: number) => number) => {
-      for (const slot of this.#retiring.flatMap(freed => freed[key]))
+      for (const slot of due.flatMap(({ freed }) => freed[key]))
         (active(slot) === 0 ? idle : busy)[key].push(slot);
     };
     sort('routes', slot => this.#sum(slot, ACTIVE_AT));
@@ -415,9 +429,9 @@ export class Gateway implements AsyncDisposable {
     sort('backends', slot => this.#backends.get(slot, BACKEND_ACTIVE));
     // Their last records are read while the names are still known.
     this.takeRecords();
-    for (const slot of idle.routes) for (const thread of this.#threads) thread.counters.clear(slot);
-    this.#author.recycle(idle);
-    this.#retiring = [busy];
+    for (const slot of this.#author.recycle(idle))
+      for (const thread of this.#threads) thread.counters.clear(slot);
+    this.#retiring = [...this.#retiring.filter(one => !due.includes(one)), { freed: busy, at: due[0].at }];
   }
 
   #sum(slot: number, offset: number): number {

@@ -16,10 +16,12 @@ export interface ListenPlace {
   readonly port: number;
 }
 
-/** Where the workers are to listen. Throws a ListenError. */
-export async function probeListener(place: ListenPlace): Promise<SocketAddress> {
+/** Where the workers are to listen. `ours`: the port is ours already, and cannot be probed. Throws a ListenError. */
+export async function probeListener(place: ListenPlace, ours: boolean): Promise<SocketAddress> {
   const dualStack = place.host === '';
   const host = dualStack ? '::' : place.host === 'localhost' ? '127.0.0.1' : place.host;
+  const address = parseIp(host) ?? new Uint8Array(16);
+  if (ours) return { address, port: place.port, dualStack };
   await using server = net.createServer();
   try {
     await listening(server, { host, port: place.port, ipv6Only: !dualStack }).catch(error => {
@@ -31,7 +33,7 @@ export async function probeListener(place: ListenPlace): Promise<SocketAddress> 
     throw new ListenError(place.on, errnoWord(error as NodeJS.ErrnoException));
   }
   const { port } = server.address() as net.AddressInfo;
-  return { address: parseIp(host) ?? new Uint8Array(16), port, dualStack };
+  return { address, port, dualStack };
 }
 
 function listening(server: net.Server, options: net.ListenOptions): Promise<void> {

@@ -56,6 +56,8 @@ export class TableAuthor {
   readonly #clusters = new SlotPool<string>();
   readonly #routes = new SlotPool<RouteSlot>();
   readonly #backends = new SlotPool<Backend>();
+  /** Slots of routes that are gone and may come back: what was counted for them is still told. */
+  readonly #retired = new Map<string, number>();
 
   /** What must change for exactly these clusters to be served. `addressesOf` gives IP literals. */
   change(clusters: readonly Cluster[], addressesOf: (backend: Backend) => readonly string[]): TableChange {
@@ -67,7 +69,7 @@ export class TableAuthor {
       removed.push(name);
       this.#known.delete(name);
       freed.clusters.push(known.entry.slot);
-      for (const route of known.entry.routes) free(route, freed);
+      for (const route of known.entry.routes) this.#retire(name, route, freed);
     }
     const put: ClusterEntry[] = [];
     for (const cluster of clusters) {
@@ -81,11 +83,21 @@ export class TableAuthor {
     return { removed, put, freed };
   }
 
-  /** All workers applied the change that freed them, and nothing of theirs is left to be logged. */
-  recycle(freed: FreedSlots): void {
+  /**
+   * All workers applied the change that freed them, and nothing of theirs is left to be logged or counted. A route that
+   * came back meanwhile has its slot again.
+   */
+  recycle(freed: FreedSlots): readonly number[] {
+    const routes = freed.routes.filter(slot => {
+      const route = this.#routes.owners[slot];
+      return (
+        route !== undefined && this.#retired.get(keyOf(route)) === slot && this.#retired.delete(keyOf(route))
+      );
+    });
     this.#clusters.give(freed.clusters);
-    this.#routes.give(freed.routes);
+    this.#routes.give(routes);
     this.#backends.give(freed.backends);
+    return routes;
   }
 
   get pages(): { readonly clusters: number; readonly routes: number; readonly backends: number } {
@@ -143,7 +155,7 @@ export class TableAuthor {
       return this.#enterRoute(cluster, route, old, addressesOf, freed);
     });
     for (const old of before?.routes ?? []) {
-      if (!cluster.routes.some(route => route.kind === old.kind)) free(old, freed);
+      if (!cluster.routes.some(route => route.kind === old.kind)) this.#retire(cluster.name, old, freed);
     }
     return {
       slot: before?.slot ?? this.#clusters.take(cluster.name),
@@ -172,7 +184,7 @@ export class TableAuthor {
       if (!backends.some(backend => backend.slot === old.slot)) freed.backends.push(old.slot);
     }
     return {
-      slot: before?.slot ?? this.#routes.take({ cluster: cluster.name, route: route.kind }),
+      slot: before?.slot ?? this.#routeSlot({ cluster: cluster.name, route: route.kind }),
       kind: route.kind,
       hosts: route.hosts,
       connect: route.connect,
@@ -184,9 +196,20 @@ export class TableAuthor {
       backends,
     };
   }
+
+  #routeSlot(route: RouteSlot): number {
+    const slot = this.#retired.get(keyOf(route)) ?? this.#routes.take(route);
+    this.#retired.delete(keyOf(route));
+    return slot;
+  }
+
+  #retire(cluster: string, route: RouteEntry, freed: { routes: number[]; backends: number[] }): void {
+    this.#retired.set(keyOf({ cluster, route: route.kind }), route.slot);
+    freed.routes.push(route.slot);
+    for (const backend of route.backends) freed.backends.push(backend.slot);
+  }
 }
 
-function free(route: RouteEntry, freed: { routes: number[]; backends: number[] }): void {
-  freed.routes.push(route.slot);
-  for (const backend of route.backends) freed.backends.push(backend.slot);
+function keyOf({ cluster, route }: RouteSlot): string {
+  return `${cluster} ${route}`;
 }

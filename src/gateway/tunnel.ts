@@ -49,8 +49,9 @@ export function tunnelEvent(path: DataPath, handle: number, events: number): voi
     if ((rows.flags[rows.peer[handle]] & MORE) !== 0 && !pump(path, rows.peer[handle])) return;
   }
   if ((rows.flags[handle] & MORE) === 0) return;
-  // A side that failed while the other is stalled does not wait for it forever.
-  if (pump(path, handle) && (events & FAILED) !== 0) limitHalfClosed(path, clientOf(path, handle));
+  if (!pump(path, handle) || (events & FAILED) === 0) return;
+  // What waits for it goes nowhere. And a side that failed while the other is stalled does not wait for it forever.
+  if (rows.kept[handle] === undefined || lost(path, handle)) limitHalfClosed(path, clientOf(path, handle));
 }
 
 /** Its turn has come again. */
