@@ -54,9 +54,13 @@ export interface Shared extends Counts {
 const ARRIVED = READABLE | HUNG_UP | FAILED;
 
 /** As many bytes as one read takes from a tunnel. One such buffer serves all tunnels of a worker. */
-const READ_BUFFER = 256 * 1024;
-/** Spare buffers kept for later: 4 MiB. */
+const READ_BUFFER = 512 * 1024;
+/** Spare buffers kept for later: 8 MiB. */
 const SPARE_BUFFERS = 16;
+/** Read buffers that stalled directions may keep, 32 MiB in all: while they do, others are read in small pieces. */
+const MOST_LENT = 64;
+/** A piece that is copied aside when it cannot be written. */
+export const SMALL_READ = 16 * 1024;
 
 export class DataPath implements ReactorHandlers {
   readonly io: Reactor;
@@ -69,11 +73,12 @@ export class DataPath implements ReactorHandlers {
   readonly listeners: TableListener[] = [];
   settings: Settings;
   buffer: Uint8Array = Buffer.allocUnsafeSlow(READ_BUFFER);
-  /** Buffers of READ_BUFFER bytes to go on with when a stalled direction keeps the shared one. */
-  readonly spareBuffers: Uint8Array[] = [];
   /** Backends in the order to try them, for the few connections whose first attempt failed. */
   readonly dialOrders = new Map<number, readonly number[]>();
   lingering = 0;
+  /** Buffers of READ_BUFFER bytes to go on with when a stalled direction keeps the shared one, and how many do. */
+  readonly #spareBuffers: Uint8Array[] = [];
+  #lent = 0;
   /** Handles whose turn ended before their bytes did. */
   #again: number[] = [];
   readonly #onMessage: (message: unknown) => void;
@@ -170,8 +175,20 @@ export class DataPath implements ReactorHandlers {
 
   /** A buffer that held bytes goes back to the pool it is from. */
   giveBack(buffer: Uint8Array): void {
-    if (buffer.length !== READ_BUFFER) this.holds.give(buffer);
-    else if (this.spareBuffers.length < SPARE_BUFFERS) this.spareBuffers.push(buffer);
+    if (buffer.length !== READ_BUFFER) return this.holds.give(buffer);
+    this.#lent--;
+    if (this.#spareBuffers.length < SPARE_BUFFERS) this.#spareBuffers.push(buffer);
+  }
+
+  /** How much to read from a tunnel at a time. */
+  get readSpace(): number {
+    return this.#lent < MOST_LENT ? READ_BUFFER : SMALL_READ;
+  }
+
+  /** A stalled direction keeps the shared buffer; another takes its place. */
+  lendBuffer(): void {
+    this.#lent++;
+    this.buffer = this.#spareBuffers.pop() ?? Buffer.allocUnsafeSlow(READ_BUFFER);
   }
 
   cut(reason: 'drained' | 'shutdown'): void {

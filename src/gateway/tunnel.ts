@@ -2,18 +2,16 @@
 // side cannot take is kept in one buffer and the other side is not read meanwhile; FIN passes on in each
 // direction by itself; a reset passes on after what came before it. An idle tunnel owns no buffer and no timer.
 
-import type { DataPath } from './data-path.ts';
+import { type DataPath, SMALL_READ } from './data-path.ts';
 import { end, endWithReset } from './end.ts';
 import { AGAIN, FAILED, HUNG_UP, READABLE, WRITABLE } from './io/reactor.ts';
 import { ENDED, FAILING, HUNG, LASTING, MORE, SHUT, TUNNEL, UNWRITABLE } from './rows.ts';
 import { BYTES_IN_AT, BYTES_OUT_AT } from './shared-memory.ts';
 
 /** Reads of one direction before others get their turn. */
-const READS_PER_TURN = 4;
+const READS_PER_TURN = 2;
 /** A tunnel that lasts gets what short ones can do without: TCP keepalive towards the backend. */
 const LASTS_MS = 1000;
-/** Up to this much is copied aside when a write is cut short; more keeps the whole read buffer instead. */
-const SMALL_REST = 16 * 1024;
 
 /** Joins both sides. `first` goes to the backend, `answer` to the client, each before anything else. */
 export function beginTunnel(
@@ -99,7 +97,8 @@ function pump(path: DataPath, source: number): boolean {
       return true;
     }
     if ((rows.flags[source] & ENDED) !== 0) return true;
-    const count = io.read(source, path.buffer, 0, path.buffer.length);
+    const space = path.readSpace;
+    const count = io.read(source, path.buffer, 0, space);
     if (count === AGAIN) {
       rows.flags[source] &= ~MORE;
       return true;
@@ -109,7 +108,7 @@ function pump(path: DataPath, source: number): boolean {
     if (count < 0) return passReset(path, source);
     moved(path, source, count);
     if (!send(path, target, count)) return false;
-    if (count < path.buffer.length && (rows.flags[source] & (HUNG | FAILING)) === 0) {
+    if (count < space && (rows.flags[source] & (HUNG | FAILING)) === 0) {
       rows.flags[source] &= ~MORE;
       return true;
     }
@@ -146,11 +145,11 @@ function send(path: DataPath, target: number, count: number): boolean {
   if (sent === count) return true;
   if (sent < 0 && sent !== AGAIN) return targetFailed(path, target);
   const from = Math.max(sent, 0);
-  if (count - from <= SMALL_REST) {
+  if (count - from <= SMALL_READ) {
     keep(path, target, Uint8Array.prototype.slice.call(path.buffer, from, count), 0, count - from);
   } else {
     keep(path, target, path.buffer, from, count);
-    path.buffer = path.spareBuffers.pop() ?? Buffer.allocUnsafeSlow(path.buffer.length);
+    path.lendBuffer();
   }
   return true;
 }

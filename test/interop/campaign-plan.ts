@@ -40,38 +40,36 @@ export interface TunnelPlan {
 
 const KIB = 1024;
 const MIB = 1024 * KIB;
-/** Most are small; a few are more than all the buffers on the way. */
+/** Most streams are small. A few are more than the kernel holds for a reader that does not begin: about 4 MiB. */
 const USUAL = 2 * MIB;
-const LARGE = 16 * MIB;
-const LARGE_ONES = 0.01;
+const LARGE = 12 * MIB;
+const HELD_UP = 0.06;
 /** What is sent is cut out of a pool of this size, each stream from a place of its own. */
-export const POOL_BYTES = 2 * LARGE;
+export const POOL_BYTES = 32 * MIB;
 
 export function planTunnel(seed: number, number: number): TunnelPlan {
   const random = seededRandom(seed, number);
-  const side = (): SidePlan => {
-    const size = random.chance(0.05) ? 0 : random.magnitude(1, random.chance(LARGE_ONES) ? LARGE : USUAL);
-    const slow = random.chance(0.2);
+  const [way, ending] = [random.pick(ways), random.pick(endings)];
+  const firstPiece = random.chance(0.2) ? random.between(1, 40) : 4 * KIB;
+  const heldUp = random.chance(HELD_UP) ? random.pick(['client', 'backend'] as const) : undefined;
+  const side = (name: 'client' | 'backend'): SidePlan => {
+    const usual = random.chance(0.05) ? 0 : random.magnitude(1, USUAL);
+    const bytes = heldUp === name ? random.between(LARGE / 2, LARGE) : usual;
+    const isSlow = random.chance(0.2);
+    const isLate = random.chance(0.1) || (heldUp !== undefined && heldUp !== name);
     return {
       offset: random.between(0, POOL_BYTES - LARGE),
-      bytes: size,
-      piece: random.magnitude(Math.max(1, size / 50), 256 * KIB),
+      bytes,
+      piece: random.magnitude(Math.max(1, bytes / 50), 256 * KIB),
       pauses: Array.from({ length: random.between(0, 6) }, () =>
         random.chance(0.5) ? 0 : random.magnitude(1, 80),
       ),
-      readAfter: random.chance(0.1) ? random.between(1, 400) : 0,
-      stopEvery: slow ? random.magnitude(KIB, MIB) + size / 20 : Number.POSITIVE_INFINITY,
-      stopMs: slow ? random.between(1, 40) : 0,
+      readAfter: isLate ? random.between(50, 400) : 0,
+      stopEvery: isSlow ? random.magnitude(KIB, MIB) + bytes / 20 : Number.POSITIVE_INFINITY,
+      stopMs: isSlow ? random.between(1, 40) : 0,
     };
   };
-  return {
-    number,
-    way: random.pick(ways),
-    ending: random.pick(endings),
-    firstPiece: random.chance(0.2) ? random.between(1, 40) : 4 * KIB,
-    client: side(),
-    backend: side(),
-  };
+  return { number, way, ending, firstPiece, client: side('client'), backend: side('backend') };
 }
 
 /** How many bytes a side sends: all, or about half of it where it resets. */
