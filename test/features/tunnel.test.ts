@@ -170,6 +170,23 @@ describe('an end', { concurrency: true }, () => {
   }
 });
 
+for (const who of ['client', 'backend'] as const) {
+  test(`a reset by the ${who} is one even when it is seen together with what was sent before it`, async () => {
+    const [client, served] = await tunnel(gateway);
+    using _ = client;
+    const [from, to] = who === 'client' ? [client, served] : [served, client];
+    const before = to.received().length;
+    const last = randomBytes(1024);
+    gateway.program.signal('SIGSTOP');
+    await new Promise(resolve => from.socket.write(last, resolve));
+    from.reset();
+    gateway.program.signal('SIGCONT');
+    assert.equal(await to.untilEnd(), 'RST');
+    assert.ok(to.received().subarray(before).equals(last));
+    assert.equal((await lineOf(gateway, client)).reason, `${who}-reset`);
+  });
+}
+
 describe('a time-out', { concurrency: true }, () => {
   test('idle: a byte in either direction puts it off', async () => {
     const [client, served] = await tunnel(impatient);
