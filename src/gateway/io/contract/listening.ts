@@ -141,6 +141,7 @@ export function listeningContract(adapter: Adapter): void {
       const capacity = 256;
       const thread = start({ capacity });
       const listener = await thread.listen(unix(path));
+      await using elsewhere = await serveOutside();
       await using stack = new AsyncDisposableStack();
       const served: { handle: number; client: Peer }[] = [];
       for (;;) {
@@ -159,7 +160,7 @@ export function listeningContract(adapter: Adapter): void {
         for (let tries = 0; tries < 32; tries++) if ((await open()) === EXHAUSTED) return;
         assert.fail('32 more handles than there are');
       };
-      await untilExhausted(() => thread.value({ op: 'connect', address: unix(path) }));
+      await untilExhausted(() => thread.value({ op: 'connect', address: ip('127.0.0.1', elsewhere.port) }));
       await untilExhausted(async () => (await thread.listen(ip('127.0.0.1'))).handle);
       for (const { handle, client } of served.splice(0, 8)) {
         await client.close();
