@@ -105,6 +105,7 @@ class Campaign implements AsyncDisposable {
     );
     const config = `
 listen: [{ on: "127.0.0.1:0", agents: [127.0.0.0/8] }]
+timeouts: { hello: 60s, connect: 30s }
 log: { connections: refused }
 clusters:
 ${clusters.join('\n')}
