@@ -90,6 +90,11 @@ function families(view: MetricsView): Metric<string>[] {
         { labels: { ...labels, direction: 'out' }, value: get(BYTES_OUT_AT) },
       ]),
     ),
+    family('causeway_requests_total', 'counter', 'HTTP requests that ended, by status', () =>
+      perRoute(gateway, (labels, _, slot) =>
+        [...gateway.requests(slot)].map(([code, value]) => ({ labels: { ...labels, code }, value })),
+      ),
+    ),
     family('causeway_hello_seconds', 'histogram', 'Accept until it was known where to', () =>
       perRoute(gateway, (labels, get) =>
         labels.cluster === '' ? histogram('causeway_hello_seconds', {}, slotHistogram(get)) : [],
@@ -129,10 +134,13 @@ function families(view: MetricsView): Metric<string>[] {
 
 type Get = (offset: number) => number;
 
-function perRoute(gateway: Gateway, each: (labels: Record<string, string>, get: Get) => Value[]): Value[] {
+function perRoute(
+  gateway: Gateway,
+  each: (labels: Record<string, string>, get: Get, slot: number) => Value[],
+): Value[] {
   const values: Value[] = [];
-  for (const { route, get } of gateway.routes()) {
-    values.push(...each({ cluster: route?.cluster ?? '', route: route?.route ?? '' }, get));
+  for (const { route, get, slot } of gateway.routes()) {
+    values.push(...each({ cluster: route?.cluster ?? '', route: route?.route ?? '' }, get, slot));
   }
   return values;
 }

@@ -11,7 +11,6 @@ export interface NotThereYet {
 
 export function notThereYet(config: Config): NotThereYet {
   const { admin, clusters, engine, identity, outputs, sources, tunnel } = config;
-  const hasHttp = clusters.some(cluster => cluster.routes.some(route => route.kind === 'apps-http'));
   const needsIdentity = identity !== undefined || clusters.some(cluster => cluster.identityRequired);
   return {
     refused: phrases([
@@ -23,7 +22,6 @@ export function notThereYet(config: Config): NotThereYet {
       [admin.tls !== undefined, 'TLS for the admin side (admin.tls)'],
     ]),
     ignored: phrases([
-      [hasHttp, 'cleartext HTTP routes (apps.http): requests are answered 503'],
       [config.healthIsSet, 'health checks (health): every backend counts as up'],
       [config.stateDir !== undefined, 'the saved table (stateDir)'],
       [config.lease !== undefined, 'the lease of the writing replica (lease)'],

@@ -1,8 +1,8 @@
-// One log line for each connection that ended.
+// One log line for each connection that ended, and for each HTTP request.
 
 import type { Logger } from 'pino';
 import { closeReasons } from '../gateway/close-reason.ts';
-import type { NamedRecord } from '../gateway/gateway.ts';
+import type { NamedRecord, NamedRequest } from '../gateway/gateway.ts';
 import type { RecordAddress } from '../gateway/record-ring.ts';
 import { protocols } from '../gateway/rows.ts';
 import { formatIpPort } from '../wire/ip-address.ts';
@@ -27,6 +27,22 @@ export function logConnection(log: Logger, record: NamedRecord): void {
       dialMs: record.dialMs < 0 ? null : tenths(record.dialMs),
     },
     'connection',
+  );
+}
+
+export function logRequest(log: Logger, record: NamedRequest): void {
+  log.info(
+    {
+      client: place(record),
+      host: record.host ?? null,
+      cluster: record.route?.cluster ?? null,
+      route: record.route?.route ?? null,
+      backend: record.backend ?? null,
+      method: record.method,
+      status: record.status,
+      ms: tenths(record.ms),
+    },
+    'request',
   );
 }
 

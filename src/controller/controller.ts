@@ -19,7 +19,7 @@ import { NameResolver } from '../gateway/name-resolver.ts';
 import { secondsBuckets } from '../gateway/shared-memory.ts';
 import { type Plan, plan } from '../plan/plan.ts';
 import { ConfigError } from './config-error.ts';
-import { logConnection } from './connection-log.ts';
+import { logConnection, logRequest } from './connection-log.ts';
 import { loadConfigAside, type Overrides } from './load-config.ts';
 
 export interface ControllerOptions {
@@ -181,8 +181,9 @@ export class Controller implements AdminView, AsyncDisposable {
           capacity: Math.min(this.#options.host.openFiles, MAX_CAPACITY),
           resolver,
           onRecord: record => logConnection(log, record),
+          onRequest: record => logRequest(log, record),
           onDropped: count => log.warn({ count }, 'dropped'),
-          onWorkerDeath: (worker, cause) => log.error({ worker, err: cause }, 'worker died'),
+          onWorkerDeath: (thread, cause) => log.error({ thread, err: cause }, 'thread died'),
         },
         this.#gatewayConfig(config),
       ),

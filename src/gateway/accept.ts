@@ -1,7 +1,7 @@
 // accept: takes what waits on a listener, within the gateway's limits. First of the stages.
 
 import type { DataPath } from './data-path.ts';
-import { end, refuseAtOnce } from './end.ts';
+import { end } from './end.ts';
 import { identify, knowClient } from './identify.ts';
 import { EXHAUSTED } from './io/reactor.ts';
 import { CLIENT, CLOSING, DESTINATION, IDENTIFYING, OPENED, PEER, PENDING } from './rows.ts';
@@ -73,7 +73,7 @@ function begin(path: DataPath, listener: number, handle: number): void {
     Atomics.load(shared.totals, TOTAL_CONNECTIONS) > settings.connections ||
     Atomics.load(shared.totals, TOTAL_PENDING) > settings.pending
   ) {
-    return refuseAtOnce(path, handle, 'over-limit');
+    return end(path, handle, 'over-limit');
   }
   path.wheel.set(handle, now + settings.helloMs);
   const { balancers } = path.listeners[rows.listener[handle]];

@@ -3,11 +3,13 @@
 
 import type { CloseReason } from './close-reason.ts';
 import { closeReasons } from './close-reason.ts';
+import type { RecordWriter } from './record-ring.ts';
 import {
   ADMITTED,
   CLIENT,
   COUNTED,
   DIALING,
+  HANDED_OVER,
   IDENTIFYING,
   PENDING,
   type Rows,
@@ -20,13 +22,16 @@ import {
   BYTES_IN_AT,
   BYTES_OUT_AT,
   CLUSTER_ACTIVE,
+  HTTP_SLOT,
   REASONS_AT,
   type RouteCounters,
   type SharedSlots,
   TOTAL_CONNECTIONS,
+  TOTAL_HTTP,
   TOTAL_PENDING,
 } from './shared-memory.ts';
 import type { SourceCounts } from './source-counts.ts';
+import type { Verdicts } from './verdicts.ts';
 
 /** Where a connection is counted. `counters` are those of its worker. */
 export interface Counts {
@@ -42,24 +47,67 @@ export const reasonIndex = Object.fromEntries(closeReasons.map((reason, index) =
   number
 >;
 
-export function account(rows: Rows, counts: Counts, client: number, reason: CloseReason): void {
+/** Where the end of a connection is told. */
+export interface Ledger extends Counts {
+  readonly verdicts: Verdicts;
+  readonly records: RecordWriter;
+}
+
+/**
+ * Counts the end and writes the record where `isLogged` says so. A connection that the HTTP part had gets its last
+ * request's route and backend, and the reason of a request that was refused stands above what the front saw.
+ */
+export function conclude(
+  rows: Rows,
+  ledger: Ledger,
+  client: number,
+  told: CloseReason,
+  now: number,
+  isLogged: (reason: CloseReason) => boolean,
+): void {
+  const { verdicts, records } = ledger;
+  const isHttp = rows.slot[client] === HTTP_SLOT;
+  const said = isHttp ? verdicts.reason(client) : -1;
+  const reason = said < 0 || said === reasonIndex.done ? told : closeReasons[said];
+  if (isHttp) {
+    rows.slot[client] = verdicts.slot(client);
+    rows.dialMs[client] = verdicts.dialMs(client);
+  }
+  account(rows, ledger, client, reason);
+  if (isHttp) {
+    // Only for the record: the HTTP part counts by itself what its requests have open.
+    rows.backendSlot[client] = verdicts.backendSlot(client);
+    verdicts.end(client);
+  }
+  if (isLogged(reason)) records.write(rows, client, reasonIndex[reason], now);
+}
+
+function account(rows: Rows, counts: Counts, client: number, reason: CloseReason): void {
   const slot = rows.slot[client];
   const flags = rows.flags[client];
-  const address = rows.addressAt(client, CLIENT);
   Atomics.sub(counts.totals, TOTAL_CONNECTIONS, 1);
   if ((flags & PENDING) !== 0) Atomics.sub(counts.totals, TOTAL_PENDING, 1);
-  if ((flags & COUNTED) !== 0) counts.sources.remove(0, rows.addresses, address);
-  if ((flags & SOURCE_COUNTED) !== 0) counts.sources.remove(rows.cluster[client], rows.addresses, address);
-  if ((flags & ADMITTED) !== 0) {
-    counts.clusters.add(rows.cluster[client], CLUSTER_ACTIVE, -1);
-    counts.counters.add(slot, ACTIVE_AT, -1);
-  }
-  if (rows.backendSlot[client] !== 0) counts.backends.add(rows.backendSlot[client], BACKEND_ACTIVE, -1);
-  if (slot === 0) {
+  if ((flags & HANDED_OVER) !== 0) Atomics.sub(counts.totals, TOTAL_HTTP, 1);
+  if ((flags & COUNTED) !== 0) counts.sources.remove(0, rows.addresses, rows.addressAt(client, CLIENT));
+  leavePlace(rows, counts, client);
+  // The HTTP part counts the bytes of its requests by itself.
+  if (slot === 0 && (flags & HANDED_OVER) === 0) {
     counts.counters.add(0, BYTES_IN_AT, rows.bytesIn[client]);
     counts.counters.add(0, BYTES_OUT_AT, rows.bytesOut[client]);
   }
   counts.counters.add(slot, REASONS_AT + reasonIndex[reason], 1);
+}
+
+/** Undoes what `takePlace` and the choice of a backend counted, for a connection or a request. */
+export function leavePlace(rows: Rows, counts: Counts, client: number): void {
+  const flags = rows.flags[client];
+  if ((flags & SOURCE_COUNTED) !== 0)
+    counts.sources.remove(rows.cluster[client], rows.addresses, rows.addressAt(client, CLIENT));
+  if ((flags & ADMITTED) !== 0) {
+    counts.clusters.add(rows.cluster[client], CLUSTER_ACTIVE, -1);
+    counts.counters.add(rows.slot[client], ACTIVE_AT, -1);
+  }
+  if (rows.backendSlot[client] !== 0) counts.backends.add(rows.backendSlot[client], BACKEND_ACTIVE, -1);
 }
 
 /** Whether the handle is the client's side of a connection that has no reason yet. */

@@ -1,14 +1,19 @@
 // Which backend of a route's pool a connection goes to. `source` and `host` hash, so that every replica answers
 // alike and a removed backend moves only its own clients; the others look at counts that all workers share.
 
-import type { DataPath } from './data-path.ts';
 import { hashBytes, hashText, pickBest, rankAll } from './rendezvous.ts';
-import { CLIENT } from './rows.ts';
-import { BACKEND_ACTIVE, BACKEND_TURN } from './shared-memory.ts';
+import { CLIENT, type Rows } from './rows.ts';
+import { BACKEND_ACTIVE, BACKEND_TURN, type SharedSlots } from './shared-memory.ts';
 import type { TableRoute } from './table.ts';
 
+/** Whose rows hold the client, and which counts all threads share: a worker's, or an HTTP thread's. */
+export interface Choosing {
+  readonly rows: Rows;
+  readonly shared: { readonly backends: SharedSlots };
+}
+
 /** The backend to try first: its index in the route's pool, which is not empty. */
-export function firstBackend(path: DataPath, client: number, route: TableRoute): number {
+export function firstBackend(path: Choosing, client: number, route: TableRoute): number {
   const count = route.backends.length;
   if (count === 1) return 0;
   switch (route.balance) {
@@ -27,7 +32,7 @@ export function firstBackend(path: DataPath, client: number, route: TableRoute):
 }
 
 /** All backends in the order to try them, beginning with the one tried first. */
-export function orderBackends(path: DataPath, client: number, route: TableRoute, first: number): number[] {
+export function orderBackends(path: Choosing, client: number, route: TableRoute, first: number): number[] {
   const hashed = route.balance === 'source' || route.balance === 'host';
   const order = hashed
     ? rankAll(hashKey(path, client, route), route.hashes)
@@ -45,7 +50,7 @@ export function hashKeyOf(
   return route.balance === 'source' && client !== undefined ? hashBytes(client, 0, client.length) : undefined;
 }
 
-function hashKey(path: DataPath, client: number, route: TableRoute): number {
+function hashKey(path: Choosing, client: number, route: TableRoute): number {
   const { rows } = path;
   if (route.balance === 'host') return hashText(rows.host[client] ?? '');
   const at = rows.addressAt(client, CLIENT);
@@ -57,7 +62,7 @@ function inTurn(count: number, first: number): number[] {
 }
 
 /** Begins at a random place, so that equals share the load. */
-function leastOf(path: DataPath, route: TableRoute): number {
+function leastOf(path: Choosing, route: TableRoute): number {
   const count = route.backends.length;
   const start = Math.floor(Math.random() * count);
   let best = start;
@@ -73,13 +78,13 @@ function leastOf(path: DataPath, route: TableRoute): number {
   return best;
 }
 
-function lesserOfTwo(path: DataPath, route: TableRoute): number {
+function lesserOfTwo(path: Choosing, route: TableRoute): number {
   const count = route.backends.length;
   const one = Math.floor(Math.random() * count);
   const other = (one + 1 + Math.floor(Math.random() * (count - 1))) % count;
   return activeOn(path, route, one) <= activeOn(path, route, other) ? one : other;
 }
 
-function activeOn(path: DataPath, route: TableRoute, index: number): number {
+function activeOn(path: Choosing, route: TableRoute, index: number): number {
   return path.shared.backends.get(route.backends[index].slot, BACKEND_ACTIVE);
 }

@@ -3,7 +3,7 @@
 // readiness, or ends the connection with a reason. This file hands events to the stage that a row is in.
 
 import { acceptAll, listenerTimer } from './accept.ts';
-import type { Counts } from './account.ts';
+import type { Ledger } from './account.ts';
 import { clientWhileDialing, dialEvent, dialTimer } from './dial.ts';
 import { cutAll } from './end.ts';
 import { HoldPool } from './hold-pool.ts';
@@ -11,7 +11,6 @@ import { identify, identifyTimer } from './identify.ts';
 import { FAILED, HUNG_UP, READABLE, type Reactor, type ReactorHandlers } from './io/reactor.ts';
 import { lingerEvent, lingerTimer } from './linger.ts';
 import type { TableListener } from './listener-table.ts';
-import type { RecordWriter } from './record-ring.ts';
 import {
   CLOSING,
   CONNECTING,
@@ -44,10 +43,9 @@ export interface Settings {
 }
 
 /** Memory that the control thread sees as well. */
-export interface Shared extends Counts {
+export interface Shared extends Ledger {
   readonly rows: Rows;
   readonly buckets: BucketPages;
-  readonly records: RecordWriter;
 }
 
 /** Something to read: bytes, the end, or an error. */
@@ -63,6 +61,8 @@ const MOST_LENT = 64;
 export const SMALL_READ = 16 * 1024;
 
 export class DataPath implements ReactorHandlers {
+  /** Which of the workers this is. */
+  readonly worker: number;
   readonly io: Reactor;
   readonly shared: Shared;
   readonly rows: Rows;
@@ -85,12 +85,14 @@ export class DataPath implements ReactorHandlers {
   readonly #onDialFailed: (backendSlot: number) => void;
 
   constructor(
+    worker: number,
     io: Reactor,
     shared: Shared,
     settings: Settings,
     onMessage: (message: unknown) => void,
     onDialFailed: (backendSlot: number) => void,
   ) {
+    this.worker = worker;
     this.io = io;
     this.shared = shared;
     this.settings = settings;

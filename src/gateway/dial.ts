@@ -7,9 +7,10 @@ import { buildProxyV1, buildProxyV2, type Endpoint } from '../wire/proxy-protoco
 import { firstBackend, orderBackends } from './balance.ts';
 import type { DataPath } from './data-path.ts';
 import { end, refuse } from './end.ts';
+import { buildHandOver } from './http/hand-over.ts';
 import { AGAIN, FAILED, READABLE, WRITABLE } from './io/reactor.ts';
-import { CLIENT, CONNECT, CONNECTING, DESTINATION, DIALING, HUNG, MORE, TIMED } from './rows.ts';
-import { BACKEND_ACTIVE } from './shared-memory.ts';
+import { CLIENT, CONNECT, CONNECTING, DESTINATION, DIALING, HUNG, MORE, PEER, TIMED } from './rows.ts';
+import { BACKEND_ACTIVE, HTTP_SLOT } from './shared-memory.ts';
 import type { TableRoute } from './table.ts';
 import { beginTunnel } from './tunnel.ts';
 
@@ -187,17 +188,32 @@ function answerOf(path: DataPath, client: number): Uint8Array | undefined {
 }
 
 function proxyHeader(path: DataPath, client: number, route: TableRoute): Uint8Array | undefined {
-  if (route.proxyProtocol === 'none') return undefined;
   const { rows, io } = path;
+  if (route.proxyProtocol === 'none' && route.slot !== HTTP_SLOT) return undefined;
   if (rows.portOf(client, DESTINATION) === 0) {
     const port = io.localAddress(client, rows.addresses, rows.addressAt(client, DESTINATION));
     rows.setPort(client, DESTINATION, Math.max(port, 0));
   }
   const source = endpoint(path, client, CLIENT);
   const destination = endpoint(path, client, DESTINATION);
+  if (route.slot === HTTP_SLOT) return handOverHeader(path, client, source, destination);
   return route.proxyProtocol === 'v1'
     ? buildProxyV1(source, destination)
     : buildProxyV2({ source, destination });
+}
+
+/** What the HTTP part must know besides who the client is. */
+function handOverHeader(path: DataPath, client: number, source: Endpoint, destination: Endpoint): Uint8Array {
+  const { rows, shared } = path;
+  const listener = rows.listener[client];
+  return buildHandOver(source, destination, {
+    worker: path.worker,
+    handle: client,
+    generation: shared.verdicts.generation(client),
+    listener,
+    fromBalancer:
+      path.listeners[listener].balancers?.admits(rows.addresses, rows.addressAt(client, PEER)) === true,
+  });
 }
 
 function endpoint(path: DataPath, client: number, place: number): Endpoint {

@@ -1,11 +1,12 @@
 // How a connection ends: with exactly one close reason, counted once and logged once, whatever stage it is in.
 // A refusal says a word to the client where its protocol has one; see refusal.ts.
 
-import { account, isClient, reasonIndex } from './account.ts';
+import { conclude, isClient } from './account.ts';
 import type { CloseReason } from './close-reason.ts';
-import type { DataPath } from './data-path.ts';
+import type { DataPath, Settings } from './data-path.ts';
 import { linger } from './linger.ts';
 import { refusalWord } from './refusal.ts';
+import { BYTES_OUT_AT, HTTP_SLOT } from './shared-memory.ts';
 import { hangUpBackend } from './tunnel.ts';
 
 /** The connection was served, or left by itself: not worth a line where only refusals are logged. */
@@ -21,40 +22,43 @@ const served: ReadonlySet<CloseReason> = new Set([
   'shutdown',
 ]);
 
+/** A probe that says nothing is counted and never logged. */
+const isLogged: Record<Settings['log'], (reason: CloseReason) => boolean> = {
+  all: reason => reason !== 'no-data',
+  refused: reason => !served.has(reason),
+  none: () => false,
+};
+
+const nothing = new Uint8Array(0);
+
 /** Says the word for that reason, then waits a moment for the client to read it. */
 export function refuse(path: DataPath, client: number, reason: CloseReason): void {
+  const { rows, shared } = path;
   hangUpBackend(path, client);
-  const word = refusalWord(reason, path.rows.protocol[client]);
-  path.rows.bytesOut[client] += word.length;
+  const word = refusalWord(reason, rows.protocol[client]);
+  rows.bytesOut[client] += word.length;
+  // What belongs to no route is added up when it ends.
+  if (rows.slot[client] !== 0) shared.counters.add(rows.slot[client], BYTES_OUT_AT, word.length);
   finish(path, client, reason);
   linger(path, client, word);
 }
 
-/** Without a word: for those that are too many to talk to. */
-export function refuseAtOnce(path: DataPath, client: number, reason: CloseReason): void {
-  end(path, client, reason);
-}
-
 /** FIN to both sides. */
 export function end(path: DataPath, client: number, reason: CloseReason): void {
-  const backend = path.rows.peer[client];
-  finish(path, client, reason);
-  if (backend >= 0) {
-    path.release(backend);
-    path.io.close(backend);
-  }
-  path.release(client);
-  path.io.close(client);
+  leave(path, client, reason, false);
 }
 
 /** RST to both sides. */
 export function endWithReset(path: DataPath, client: number, reason: CloseReason): void {
-  const backend = path.rows.peer[client];
-  finish(path, client, reason);
-  if (backend >= 0) {
-    path.release(backend);
-    path.io.reset(backend);
-  }
+  leave(path, client, reason, true);
+}
+
+/** The HTTP part has closed it, and all that it said is with the client: the client gets time to read that. */
+export function endOfHttp(path: DataPath, client: number): void {
+  hangUpBackend(path, client);
+  const isBroken = path.shared.verdicts.isBroken(client);
+  finish(path, client, 'done');
+  if (!isBroken) return linger(path, client, nothing);
   path.release(client);
   path.io.reset(client);
 }
@@ -66,12 +70,28 @@ export function cutAll(path: DataPath, reason: 'drained' | 'shutdown'): void {
   }
 }
 
+/** An HTTP thread died: its connections end as those of a worker that died. */
+export function cutHttp(path: DataPath, thread: number): void {
+  const { rows } = path;
+  for (let handle = 0; handle < rows.capacity; handle++) {
+    if (rows.slot[handle] === HTTP_SLOT && rows.backend[handle] === thread && isClient(rows, handle))
+      end(path, handle, 'shutdown');
+  }
+}
+
+function leave(path: DataPath, client: number, reason: CloseReason, reset: boolean): void {
+  const backend = path.rows.peer[client];
+  finish(path, client, reason);
+  for (const handle of [backend, client]) {
+    if (handle < 0) continue;
+    path.release(handle);
+    if (reset) path.io.reset(handle);
+    else path.io.close(handle);
+  }
+}
+
 /** Counts the reason, once, and writes the log line. */
-function finish(path: DataPath, client: number, reason: CloseReason): void {
-  const { rows, shared, settings } = path;
+function finish(path: DataPath, client: number, told: CloseReason): void {
   path.dialOrders.delete(client);
-  account(rows, shared, client, reason);
-  if (reason === 'no-data' || settings.log === 'none' || (settings.log === 'refused' && served.has(reason)))
-    return;
-  shared.records.write(rows, client, reasonIndex[reason], path.io.now());
+  conclude(path.rows, path.shared, client, told, path.io.now(), isLogged[path.settings.log]);
 }

@@ -198,9 +198,9 @@ function dial(
   route: TableRoute,
   client: Uint8Array | undefined,
 ): Explanation {
-  if (question.protocol === 'http') {
-    told.say('dial', false, 'cleartext HTTP is not served by this version yet: 503');
-    return told.refuse('no-backend');
+  if (route.redirect) {
+    told.say('dial', true, 'no backend: answered with 308 to https');
+    return told.serve(null);
   }
   if (route.backends.length === 0) {
     told.say('dial', false, 'the pool is empty');

@@ -20,7 +20,7 @@ async function given(engine: EngineName, addresses: readonly string[] = []) {
   await once(backend, 'listening');
   const { port } = backend.address() as net.AddressInfo;
   const records: NamedRecord[] = [];
-  const deaths: number[] = [];
+  const deaths: string[] = [];
   const config = {
     listeners: [{ on: '127.0.0.1:0', host: '127.0.0.1', port: 0, balancers: [], agents: [], idTlv: [] }],
     clusters: [
@@ -60,6 +60,7 @@ async function given(engine: EngineName, addresses: readonly string[] = []) {
       ),
       onRecord: record => records.push(record),
       onDropped: () => {},
+      onRequest: () => {},
       onWorkerDeath: worker => deaths.push(worker),
     },
     config,
@@ -108,7 +109,7 @@ for (const engine of ['epoll', 'net'] as const) {
       for (const socket of sockets) socket.once('close', () => closed++);
       gateway.killWorker(0);
       await until(() => deaths.length === 1 && closed > 0 && gateway.connections === 16 - closed);
-      assert.deepEqual(deaths, [0]);
+      assert.deepEqual(deaths, ['worker-0']);
       assert.ok(closed < 16, 'the other worker’s connections go on');
       assert.deepEqual(reasons(gateway), { shutdown: closed });
       await until(() => records.length === closed);

@@ -8,6 +8,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Backend, Cluster } from '../cluster/cluster.ts';
 import { formatIpPort } from '../wire/ip-address.ts';
 import type { Settings } from './data-path.ts';
+import { HttpThreads } from './http/http-threads.ts';
+import type { RequestRecord } from './http/request-log.ts';
 import type { EngineName } from './io/open-reactor.ts';
 import { IN_USE, type SocketAddress } from './io/reactor.ts';
 import { ListenError } from './listen-error.ts';
@@ -18,20 +20,17 @@ import type { ConnectionRecord } from './record-ring.ts';
 import {
   ACTIVE_AT,
   BACKEND_ACTIVE,
-  BACKEND_FIELDS,
-  BucketPages,
   CLUSTER_ACTIVE,
-  CLUSTER_FIELDS,
-  RouteCounters,
-  SharedSlots,
   TOTAL_CONNECTIONS,
   TOTAL_FIELDS,
 } from './shared-memory.ts';
+import { SharedPages } from './shared-pages.ts';
 import { SourceCounts, sourceCountsBytes } from './source-counts.ts';
 import type { ClusterEntry } from './table.ts';
 import { type FreedSlots, type RouteSlot, TableAuthor } from './table-author.ts';
-import type { FromWorker, Pages, TableMessage, ToWorker } from './worker-messages.ts';
-import { type StartOptions, WorkerThread } from './worker-thread.ts';
+import { Verdicts } from './verdicts.ts';
+import type { FromWorker, TableMessage, ToWorker, WorkerStart } from './worker-messages.ts';
+import { WorkerThread } from './worker-thread.ts';
 
 /** How long records may wait for more to come, so that a burst is written in one go. */
 const RECORDS_MS = 20;
@@ -72,7 +71,9 @@ export interface GatewayOptions {
   readonly resolver: NameResolver;
   readonly onRecord: (record: NamedRecord) => void;
   readonly onDropped: (count: number) => void;
-  readonly onWorkerDeath: (worker: number, cause: Error) => void;
+  readonly onRequest: (record: NamedRequest) => void;
+  /** The thread's name. */
+  readonly onWorkerDeath: (thread: string, cause: Error) => void;
 }
 
 /** A connection's record with the names its slots stand for. */
@@ -80,6 +81,11 @@ export interface NamedRecord extends ConnectionRecord {
   readonly on: string;
   readonly route: RouteSlot | undefined;
   readonly backend: string | undefined;
+}
+
+/** A request's record with the names its slot stands for. */
+export interface NamedRequest extends RequestRecord {
+  readonly route: RouteSlot | undefined;
 }
 
 export interface OpenListener {
@@ -103,15 +109,11 @@ export class Gateway implements AsyncDisposable {
   readonly #options: GatewayOptions;
   readonly #author = new TableAuthor();
   readonly #threads: WorkerThread[];
-  readonly #start: StartOptions;
+  readonly #start: Omit<WorkerStart, 'number' | 'rows' | 'records' | 'verdicts'>;
   readonly #totals: Int32Array;
-  readonly #clusters = new SharedSlots(CLUSTER_FIELDS);
-  readonly #backends = new SharedSlots(BACKEND_FIELDS);
-  /** All pages so far, for a worker that starts anew; counters by worker. */
-  readonly #pages: { counters: SharedArrayBuffer[][] } & Record<
-    'clusters' | 'buckets' | 'backends',
-    SharedArrayBuffer[]
-  >;
+  readonly #pages = new SharedPages();
+  readonly #verdicts: readonly SharedArrayBuffer[];
+  readonly #http: HttpThreads;
   /** Names of listeners by index; closed ones stay for the records of their connections. */
   readonly #listenerNames: string[] = [];
   #settings: Settings;
@@ -123,8 +125,8 @@ export class Gateway implements AsyncDisposable {
   #recordsTimer: NodeJS.Timeout | undefined;
   #dropped = 0;
   #droppedTimer: NodeJS.Timeout | undefined;
-  /** When each worker last died. */
-  readonly #deaths: number[] = [];
+  /** When each thread last died. */
+  readonly #deaths = new Map<WorkerThread, number>();
   #accepting = true;
   #stopped = false;
 
@@ -138,27 +140,38 @@ export class Gateway implements AsyncDisposable {
     const { engine, arch, capacity, share, workers } = options;
     this.#start = { engine, arch, capacity, share, settings, totals, sources, seed };
     const counts = {
-      clusters: this.#clusters,
-      backends: this.#backends,
+      clusters: this.#pages.clusters,
+      backends: this.#pages.backends,
       totals: this.#totals,
       sources: new SourceCounts(sources, seed),
     };
-    this.#threads = Array.from(
-      { length: workers },
-      (_, number) =>
-        new WorkerThread(number, counts, {
-          message: message => this.#message(message),
-          died: cause => this.#died(number, cause),
-        }),
+    this.#verdicts = Array.from({ length: workers }, () => Verdicts.memory(capacity));
+    this.#threads = this.#verdicts.map(
+      (verdicts, number) =>
+        new WorkerThread(
+          number,
+          'worker',
+          { ...counts, verdicts: new Verdicts(verdicts) },
+          {
+            message: message => this.#message(message),
+            died: cause => this.#died(this.#threads[number], cause),
+          },
+        ),
     );
-    this.#pages = { counters: this.#threads.map(() => []), clusters: [], buckets: [], backends: [] };
+    this.#http = new HttpThreads(workers, counts, this.#verdicts, {
+      message: message => this.#message(message),
+      died: (thread, cause) => {
+        this.#send({ kind: 'http-died', index: thread.number });
+        this.#died(thread, cause);
+      },
+    });
   }
 
   /** Starts the workers and opens the listeners; the first table is served when it returns. */
   static async start(options: GatewayOptions, config: GatewayConfig): Promise<Gateway> {
     const gateway = new Gateway(options, config.settings);
     try {
-      await Promise.all(gateway.#threads.map(thread => thread.start(gateway.#start)));
+      await Promise.all(gateway.#threads.map(thread => gateway.#startThread(thread)));
       await gateway.apply(config);
       return gateway;
     } catch (error) {
@@ -224,6 +237,7 @@ export class Gateway implements AsyncDisposable {
     this.#sayDropped();
     this.#options.resolver.stop();
     await Promise.all(this.#threads.map(thread => thread.end()));
+    await this.#http[Symbol.asyncDispose]();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -233,7 +247,7 @@ export class Gateway implements AsyncDisposable {
   /** Hands out the records that the workers wrote so far. */
   takeRecords(): void {
     for (const thread of this.#threads) {
-      this.#dropped += thread.records.take(record => {
+      const dropped = thread.records.take(record => {
         this.#options.onRecord({
           ...record,
           on: this.#listenerNames[record.listener] ?? '',
@@ -241,13 +255,23 @@ export class Gateway implements AsyncDisposable {
           backend: this.#author.backendAt(record.backendSlot)?.text,
         });
       });
+      this.#countDropped(dropped);
     }
-    if (this.#dropped > 0) this.#droppedTimer ??= setTimeout(() => this.#sayDropped(), DROPPED_MS);
   }
 
-  /** Ends a worker as a fault would. For tests of what follows. */
-  killWorker(number: number): void {
-    this.#threads[number].kill();
+  /** HTTP requests that were answered, by status. */
+  requests(slot: number): Map<number, number> {
+    const byStatus = new Map<number, number>();
+    for (const { pages } of this.#http.threads) {
+      for (const [status, count] of pages.requests?.of(slot) ?? [])
+        byStatus.set(status, (byStatus.get(status) ?? 0) + count);
+    }
+    return byStatus;
+  }
+
+  /** Ends a thread as a fault would. For tests of what follows. */
+  killWorker(number: number, kind: WorkerThread['kind'] = 'worker'): void {
+    (kind === 'http' ? this.#http.threads : this.#threads)[number].kill();
   }
 
   #inTurn<T>(work: () => Promise<T>): Promise<T> {
@@ -278,10 +302,11 @@ export class Gateway implements AsyncDisposable {
     this.#settings = config.settings;
     for (const { index, listener } of open) this.#listenerNames[index] = listener.on;
     this.#generation++;
-    const pages = this.#addPages();
+    this.#pages.grow(this.#author.pages);
+    await this.#startHttp(config.clusters);
     await Promise.all(
-      this.#threads.map(thread =>
-        thread.apply(this.#table(pages[thread.number], change.removed, change.put)),
+      [...this.#http.threads, ...this.#threads].map(thread =>
+        thread.apply(this.#table(thread, change.removed, change.put)),
       ),
     );
     if (closed.length > 0) {
@@ -293,11 +318,11 @@ export class Gateway implements AsyncDisposable {
     this.#recycle();
   }
 
-  #table(pages: Pages, removed: readonly string[], put: readonly ClusterEntry[]): TableMessage {
+  #table(thread: WorkerThread, removed: readonly string[], put: readonly ClusterEntry[]): TableMessage {
     return {
       kind: 'table',
       generation: this.#generation,
-      pages,
+      pages: this.#pages.give(thread.pages),
       removed,
       put,
       listeners: this.#open.map(open => [open.index, entryOf(open.listener)] as const),
@@ -340,25 +365,45 @@ export class Gateway implements AsyncDisposable {
     return port !== 0 && this.#options.share && this.#open.some(({ address }) => address.port === port);
   }
 
-  #died(number: number, cause: Error): void {
-    this.#options.onWorkerDeath(number, cause);
-    this.takeRecords();
-    const now = performance.now();
-    const pause = now - (this.#deaths[number] ?? Number.NEGATIVE_INFINITY) < OFTEN_MS ? RESTART_MS : 0;
-    this.#deaths[number] = now;
-    setTimeout(() => void this.#inTurn(() => this.#revive(this.#threads[number])), pause);
+  #startThread(thread: WorkerThread): Promise<boolean> {
+    const verdicts = this.#verdicts[thread.number];
+    return thread.start({ ...this.#start, settings: this.#settings, verdicts });
   }
 
-  /** Gives a worker that starts anew all that the others have. */
-  async #revive(thread: WorkerThread): Promise<void> {
-    if (this.#stopped || !(await thread.start({ ...this.#start, settings: this.#settings }))) return;
-    if (this.#accepting) {
-      for (const { index, address } of this.#open) await thread.open({ kind: 'open', index, address });
-    }
-    const { counters, ...common } = this.#pages;
-    await thread.apply(
-      this.#table({ ...common, counters: counters[thread.number] }, [], this.#author.entries),
+  /** HTTP threads are there from the first route that needs them. They know what was served before. */
+  async #startHttp(clusters: readonly Cluster[]): Promise<void> {
+    const isNeeded = clusters.some(cluster => cluster.routes.some(route => route.kind === 'apps-http'));
+    if (!isNeeded || this.#http.threads.length > 0) return;
+    await this.#http.start({ ...this.#start, settings: this.#settings });
+    await Promise.all(
+      this.#http.threads.map(thread => thread.apply(this.#table(thread, [], this.#author.entries))),
     );
+    this.#send({ kind: 'http', sockets: this.#http.sockets });
+  }
+
+  #died(thread: WorkerThread, cause: Error): void {
+    this.#options.onWorkerDeath(thread.name, cause);
+    this.takeRecords();
+    const now = performance.now();
+    const pause = now - (this.#deaths.get(thread) ?? Number.NEGATIVE_INFINITY) < OFTEN_MS ? RESTART_MS : 0;
+    this.#deaths.set(thread, now);
+    setTimeout(() => void this.#inTurn(() => this.#revive(thread)), pause);
+  }
+
+  /** Gives a thread that starts anew all that the others have. */
+  async #revive(thread: WorkerThread): Promise<void> {
+    if (this.#stopped) return;
+    const isStarted = await (thread.kind === 'http'
+      ? this.#http.restart(thread, { ...this.#start, settings: this.#settings })
+      : this.#startThread(thread));
+    if (!isStarted) return;
+    if (thread.kind === 'worker') {
+      if (this.#http.sockets.length > 0) thread.send({ kind: 'http', sockets: this.#http.sockets });
+      for (const { index, address } of this.#accepting ? this.#open : [])
+        await thread.open({ kind: 'open', index, address });
+    }
+    await thread.apply(this.#table(thread, [], this.#author.entries));
+    if (!this.#accepting) thread.send({ kind: 'drain' });
   }
 
   #message(message: FromWorker): void {
@@ -367,10 +412,25 @@ export class Gateway implements AsyncDisposable {
         this.#recordsTimer = undefined;
         this.takeRecords();
       }, RECORDS_MS);
+    } else if (message.kind === 'requests') {
+      this.#requests(message);
     } else if (message.kind === 'dial-failed') {
       const backend = this.#author.backendAt(message.slot);
       if (backend !== undefined) this.#options.resolver.hurry(backend.host);
     }
+  }
+
+  #requests({ thread, records, dropped }: Extract<FromWorker, { kind: 'requests' }>): void {
+    for (const record of records) {
+      this.#options.onRequest({ ...record, route: this.#author.routeAt(record.slot) });
+    }
+    this.#countDropped(dropped);
+    this.#http.threads[thread]?.send({ kind: 'requests-taken' });
+  }
+
+  #countDropped(count: number): void {
+    this.#dropped += count;
+    if (this.#dropped > 0) this.#droppedTimer ??= setTimeout(() => this.#sayDropped(), DROPPED_MS);
   }
 
   #sayDropped(): void {
@@ -380,7 +440,7 @@ export class Gateway implements AsyncDisposable {
   }
 
   #send(message: ToWorker): void {
-    for (const thread of this.#threads) thread.send(message);
+    for (const thread of this.#all()) thread.send(message);
   }
 
   #addressesOf(backend: Backend): readonly string[] {
@@ -390,28 +450,6 @@ export class Gateway implements AsyncDisposable {
   #renamed(names: readonly string[]): void {
     const backends = names.flatMap(name => this.#author.rename(name, this.#options.resolver.addresses(name)));
     if (backends.length > 0) this.#send({ kind: 'addresses', backends });
-  }
-
-  /** Memory for slots that the author gave out beyond the pages there are: counters per worker, the rest common. */
-  #addPages(): Pages[] {
-    const wanted = this.#author.pages;
-    const more = (have: SharedArrayBuffer[], count: number, page: () => SharedArrayBuffer) => {
-      const fresh = Array.from({ length: count - have.length }, page);
-      have.push(...fresh);
-      return fresh;
-    };
-    const clusters = more(this.#pages.clusters, wanted.clusters, () => SharedSlots.newPage(CLUSTER_FIELDS));
-    const buckets = more(this.#pages.buckets, wanted.clusters, () => BucketPages.newPage());
-    const backends = more(this.#pages.backends, wanted.backends, () => SharedSlots.newPage(BACKEND_FIELDS));
-    for (const page of clusters) this.#clusters.addPage(page);
-    for (const page of backends) this.#backends.addPage(page);
-    return this.#threads.map(thread => {
-      const counters = more(this.#pages.counters[thread.number], wanted.routes, () =>
-        RouteCounters.newPage(),
-      );
-      for (const page of counters) thread.counters.addPage(page);
-      return { counters, clusters, buckets, backends };
-    });
   }
 
   /** Slots whose last connection is gone may be given out again, once what was counted for them has been told. */
@@ -425,18 +463,21 @@ export class Gateway implements AsyncDisposable {
         (active(slot) === 0 ? idle : busy)[key].push(slot);
     };
     sort('routes', slot => this.#sum(slot, ACTIVE_AT));
-    sort('clusters', slot => this.#clusters.get(slot, CLUSTER_ACTIVE));
-    sort('backends', slot => this.#backends.get(slot, BACKEND_ACTIVE));
+    sort('clusters', slot => this.#pages.clusters.get(slot, CLUSTER_ACTIVE));
+    sort('backends', slot => this.#pages.backends.get(slot, BACKEND_ACTIVE));
     // Their last records are read while the names are still known.
     this.takeRecords();
-    for (const slot of this.#author.recycle(idle))
-      for (const thread of this.#threads) thread.counters.clear(slot);
+    for (const slot of this.#author.recycle(idle)) for (const thread of this.#all()) thread.pages.clear(slot);
     this.#retiring = [...this.#retiring.filter(one => !due.includes(one)), { freed: busy, at: due[0].at }];
+  }
+
+  #all(): readonly WorkerThread[] {
+    return [...this.#threads, ...this.#http.threads];
   }
 
   #sum(slot: number, offset: number): number {
     let sum = 0;
-    for (const thread of this.#threads) sum += thread.counters.get(slot, offset);
+    for (const thread of this.#all()) sum += thread.pages.counters.get(slot, offset);
     return sum;
   }
 }

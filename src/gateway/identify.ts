@@ -6,13 +6,13 @@
 
 import { isHostname } from '../cluster/hostname.ts';
 import { parseClientHello } from '../wire/client-hello.ts';
-import { connectName, parseHttpHead } from '../wire/http-head.ts';
+import { connectName, hostOf, parseHttpHead } from '../wire/http-head.ts';
 import { type Endpoint, type ProxyHeader, parseProxyHeader } from '../wire/proxy-protocol.ts';
 import { recognize } from '../wire/recognize.ts';
-import { admit } from './admit.ts';
+import { admit, noLongerPending } from './admit.ts';
 import type { DataPath } from './data-path.ts';
 import { dial } from './dial.ts';
-import { end, refuse, refuseAtOnce } from './end.ts';
+import { end, refuse } from './end.ts';
 import { AGAIN } from './io/reactor.ts';
 import { routeConnect, routeTls } from './route.ts';
 import {
@@ -24,6 +24,7 @@ import {
   COUNTED,
   DESTINATION,
   H2,
+  HANDED_OVER,
   HAS_ORIGIN,
   HTTP,
   HUNG,
@@ -34,6 +35,7 @@ import {
   PEER,
   TLS,
 } from './rows.ts';
+import { HTTP_SLOT, TOTAL_HTTP } from './shared-memory.ts';
 import type { TableRoute } from './table.ts';
 
 /** A source with this many times its share of connections is not even waited for to say why. */
@@ -90,7 +92,7 @@ export function knowClient(path: DataPath, client: number): boolean {
   if (count < 0) return true;
   rows.flags[client] |= COUNTED;
   if (count > FLOOD * limit) {
-    refuseAtOnce(path, client, 'over-limit');
+    end(path, client, 'over-limit');
     return false;
   }
   if (count > limit) rows.flags[client] |= OVER;
@@ -277,11 +279,25 @@ function readConnect(
   return proceed(path, client, route);
 }
 
-/** Cleartext HTTP is told apart and answered; routing it by Host is not part of the gateway yet. */
+/** The first request's head is waited for here; it is routed, as every request, by the HTTP part. */
 function readHttp(path: DataPath, client: number, held: Uint8Array, from: number, used: number): boolean {
+  const { rows, shared, settings } = path;
   const head = parseHttpHead(held, from, used);
   if (head.kind === 'incomplete') return true;
-  return refused(path, client, head.kind === 'reject' ? 'bad-request' : 'no-backend');
+  const host = head.kind === 'reject' ? undefined : hostOf(head.value);
+  if (host === undefined) return refused(path, client, 'bad-request');
+  if (isHostname(host)) rows.host[client] = host;
+  const route = path.table.route(HTTP_SLOT);
+  if (route === undefined) return refused(path, client, 'unknown-host');
+  rows.flags[client] |= HANDED_OVER;
+  // Each takes four descriptors instead of two, so that there is room for half as many.
+  if (Atomics.add(shared.totals, TOTAL_HTTP, 1) >= settings.connections / 2)
+    return refused(path, client, 'over-limit');
+  noLongerPending(path, client);
+  rows.slot[client] = HTTP_SLOT;
+  shared.verdicts.begin(client);
+  dial(path, client, route);
+  return false;
 }
 
 function proceed(path: DataPath, client: number, route: TableRoute | Parameters<typeof refuse>[2]): false {

@@ -35,6 +35,7 @@ const words: Partial<Record<CloseReason, Words>> = {
     connect: 504,
     text: 'no backend answered in time',
   },
+  'backend-reset': { http: 502, text: 'the backend closed before it answered' },
   'bad-request': { http: 400, connect: 400, text: 'the request is malformed' },
 };
 

@@ -21,6 +21,9 @@ export const TUNNEL = 5;
 /** Client: its reason is counted and its word is said; waiting for it to read that, reading nothing more. */
 export const LINGERING = 6;
 
+/** In the HTTP part's own rows: a request in progress. */
+export const REQUEST = 9;
+
 /** Flags of either side of a tunnel. */
 /** There may be more to read than was read. */
 export const MORE = 1;
@@ -57,6 +60,8 @@ export const HUNG = 32768;
 export const LASTING = 65536;
 /** A write to it has failed, which takes the error away: reading no longer tells whether FIN or a reset came first. */
 export const UNWRITABLE = 131072;
+/** Handed over to the HTTP part, and counted there. */
+export const HANDED_OVER = 262144;
 
 export const protocols = ['', 'tls', 'connect', 'http', 'h2'] as const;
 export const NO_PROTOCOL = 0;

@@ -15,6 +15,9 @@ export const secondsBuckets = [
   0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5,
 ] as const;
 
+/** Route slot 0 means that no route is known yet; 1 is the HTTP part, which finds the route of each request by itself. */
+export const HTTP_SLOT = 1;
+
 /** Offsets within one route's counters. Each worker has its own page set, so that writing needs no atomics. */
 export const REASONS_AT = 0;
 export const BYTES_IN_AT = closeReasons.length;
@@ -56,6 +59,40 @@ export class RouteCounters {
   clear(slot: number): void {
     const at = (slot & PAGE_MASK) * STRIDE;
     this.#pages[slot >>> PAGE_SHIFT].fill(0, at, at + STRIDE);
+  }
+}
+
+/** HTTP statuses that a counter can have. */
+const STATUSES = 600;
+
+/** Requests of one HTTP thread by route slot and status. Memory is only touched where there are requests. */
+export class RequestCounters {
+  readonly #pages: Float64Array[] = [];
+
+  static newPage(): SharedArrayBuffer {
+    return new SharedArrayBuffer(PAGE_SLOTS * STATUSES * Float64Array.BYTES_PER_ELEMENT);
+  }
+
+  addPage(memory: SharedArrayBuffer): void {
+    this.#pages.push(new Float64Array(memory));
+  }
+
+  add(slot: number, status: number): void {
+    if (status < STATUSES) this.#pages[slot >>> PAGE_SHIFT][(slot & PAGE_MASK) * STATUSES + status]++;
+  }
+
+  /** All statuses of that slot that have been counted. */
+  *of(slot: number): Generator<readonly [status: number, count: number]> {
+    const page = this.#pages[slot >>> PAGE_SHIFT];
+    const at = (slot & PAGE_MASK) * STATUSES;
+    for (let status = 100; status < STATUSES; status++) {
+      if (page[at + status] !== 0) yield [status, page[at + status]];
+    }
+  }
+
+  clear(slot: number): void {
+    const at = (slot & PAGE_MASK) * STATUSES;
+    this.#pages[slot >>> PAGE_SHIFT].fill(0, at, at + STATUSES);
   }
 }
 
@@ -119,4 +156,6 @@ export const BACKEND_FIELDS = 2;
 /** Fields of the totals. */
 export const TOTAL_CONNECTIONS = 0;
 export const TOTAL_PENDING = 1;
-export const TOTAL_FIELDS = 2;
+/** Connections that the HTTP part has. */
+export const TOTAL_HTTP = 2;
+export const TOTAL_FIELDS = 3;

@@ -3,7 +3,7 @@
 // again only after every worker let go of it.
 
 import type { Backend, Cluster, Route } from '../cluster/cluster.ts';
-import { PAGE_SLOTS } from './shared-memory.ts';
+import { HTTP_SLOT, PAGE_SLOTS } from './shared-memory.ts';
 import type { ClusterEntry, RouteEntry } from './table.ts';
 
 export interface TableChange {
@@ -32,8 +32,13 @@ interface Known {
 
 /** Slot 0 means "none" everywhere. */
 class SlotPool<Owner> {
-  readonly owners: (Owner | undefined)[] = [undefined];
+  readonly owners: (Owner | undefined)[];
   readonly #free: number[] = [];
+
+  /** The first slot that is given out. */
+  constructor(first = 1) {
+    this.owners = Array.from({ length: first });
+  }
 
   take(owner: Owner): number {
     const slot = this.#free.pop() ?? this.owners.length;
@@ -54,7 +59,7 @@ class SlotPool<Owner> {
 export class TableAuthor {
   readonly #known = new Map<string, Known>();
   readonly #clusters = new SlotPool<string>();
-  readonly #routes = new SlotPool<RouteSlot>();
+  readonly #routes = new SlotPool<RouteSlot>(HTTP_SLOT + 1);
   readonly #backends = new SlotPool<Backend>();
   /** Slots of routes that are gone and may come back: what was counted for them is still told. */
   readonly #retired = new Map<string, number>();

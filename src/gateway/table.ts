@@ -8,6 +8,7 @@ import { parseIp } from '../wire/ip-address.ts';
 import { type AllowList, compileAllowList } from './allow-list.ts';
 import type { SocketAddress } from './io/reactor.ts';
 import { hashText } from './rendezvous.ts';
+import { HTTP_SLOT } from './shared-memory.ts';
 
 /** As sent by the control thread. */
 export interface ClusterEntry {
@@ -123,6 +124,11 @@ export class Table {
     }
   }
 
+  /** Where cleartext HTTP goes: a route of its own, whose backends are the HTTP threads. */
+  putHttpPart(sockets: readonly string[]): void {
+    this.#routes[HTTP_SLOT] = httpPart(sockets);
+  }
+
   route(slot: number): TableRoute | undefined {
     return this.#routes[slot];
   }
@@ -158,6 +164,7 @@ export class Table {
   }
 
   httpRoute(host: string): TableRoute | undefined {
+    if (!isHostname(host)) return undefined;
     return this.#http.get(host) ?? this.#http.get(wildcardOf(host) ?? '');
   }
 
@@ -165,6 +172,38 @@ export class Table {
   connectRoute(name: string): TableRoute | undefined {
     return this.#connect.get(name) ?? this.routesByHost(name)?.find(route => route.kind === 'api');
   }
+}
+
+function httpPart(sockets: readonly string[]): TableRoute {
+  const cluster: TableCluster = {
+    slot: 0,
+    name: '',
+    id: undefined,
+    allow: undefined,
+    limits: {},
+    routes: [],
+    api: undefined,
+  };
+  return {
+    slot: HTTP_SLOT,
+    kind: '',
+    hosts: [],
+    connect: [],
+    alpn: [],
+    allow: undefined,
+    proxyProtocol: 'none',
+    redirect: false,
+    balance: 'round-robin',
+    backends: sockets.map(path => ({
+      slot: 0,
+      text: '',
+      port: 0,
+      addresses: [{ address: new Uint8Array(16), port: 0, path }],
+      preferred: 0,
+    })),
+    hashes: new Uint32Array(sockets.length),
+    cluster,
+  };
 }
 
 /** What CONNECT calls a cluster by. A CONNECT name comes in lower case. */

@@ -3,10 +3,10 @@
 // direction by itself; a reset passes on after what came before it. An idle tunnel owns no buffer and no timer.
 
 import { type DataPath, SMALL_READ } from './data-path.ts';
-import { end, endWithReset } from './end.ts';
+import { end, endOfHttp, endWithReset } from './end.ts';
 import { AGAIN, FAILED, HUNG_UP, READABLE, WRITABLE } from './io/reactor.ts';
 import { ENDED, FAILING, HUNG, LASTING, MORE, SHUT, TUNNEL, UNWRITABLE } from './rows.ts';
-import { BYTES_IN_AT, BYTES_OUT_AT } from './shared-memory.ts';
+import { BYTES_IN_AT, BYTES_OUT_AT, HTTP_SLOT } from './shared-memory.ts';
 
 /** Reads of one direction before others get their turn. */
 const READS_PER_TURN = 2;
@@ -176,7 +176,9 @@ function flush(path: DataPath, target: number): boolean {
   if (rows.keptFrom[target] < rows.keptTo[target]) return true;
   rows.kept[target] = undefined;
   path.giveBack(bytes);
-  if ((rows.flags[target] & SHUT) !== 0) io.shutdown(target);
+  if ((rows.flags[target] & SHUT) === 0) return true;
+  if (isEndOfHttp(path, target)) return false;
+  io.shutdown(target);
   return !isThrough(path, target);
 }
 
@@ -188,8 +190,21 @@ function ended(path: DataPath, source: number): boolean {
   rows.flags[target] |= SHUT;
   // The end of both sides is closed without a shutdown of its own.
   if (isThrough(path, source)) return false;
-  if (rows.kept[target] === undefined) io.shutdown(target);
+  if (rows.kept[target] === undefined) {
+    if (isEndOfHttp(path, target)) return false;
+    io.shutdown(target);
+  }
   limitHalfClosed(path, clientOf(path, source));
+  return true;
+}
+
+/**
+ * The HTTP part closed, and what it said is with the client: over, and ended here. While a request is in progress
+ * (an upgraded connection), FIN is no more than FIN.
+ */
+function isEndOfHttp(path: DataPath, client: number): boolean {
+  if (path.rows.slot[client] !== HTTP_SLOT || path.shared.verdicts.reason(client) < 0) return false;
+  endOfHttp(path, client);
   return true;
 }
 
@@ -230,6 +245,9 @@ function lost(path: DataPath, target: number): boolean {
 /** `source` was reset and all it sent is read: its peer gets the reset once it took what was kept for it. */
 function passReset(path: DataPath, source: number): boolean {
   const client = clientOf(path, source);
+  // A unix socket that is closed before all was read from it looks like a reset.
+  if (client !== source && path.rows.slot[client] === HTTP_SLOT && path.shared.verdicts.reason(client) >= 0)
+    return ended(path, source);
   endWithReset(path, client, client === source ? 'client-reset' : 'backend-reset');
   return false;
 }

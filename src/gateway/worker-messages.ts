@@ -1,24 +1,39 @@
 // What the control thread and a worker say to each other.
 
 import type { Settings } from './data-path.ts';
+import type { RequestRecord } from './http/request-log.ts';
 import type { EngineName } from './io/open-reactor.ts';
 import type { SocketAddress } from './io/reactor.ts';
 import type { ListenerEntry } from './listener-table.ts';
 import type { ClusterEntry } from './table.ts';
 
-/** Given to a worker thread when it starts. */
-export interface WorkerStart {
-  readonly engine: EngineName;
-  readonly arch: string;
-  readonly capacity: number;
-  /** Other workers open the same listeners. */
-  readonly share: boolean;
+/** What every thread that serves clients is given when it starts. */
+export interface ThreadStart {
+  readonly number: number;
   readonly settings: Settings;
   readonly rows: SharedArrayBuffer;
   readonly totals: SharedArrayBuffer;
   readonly sources: SharedArrayBuffer;
   readonly seed: number;
+}
+
+/** Given to a worker thread. */
+export interface WorkerStart extends ThreadStart {
+  readonly engine: EngineName;
+  readonly arch: string;
+  readonly capacity: number;
+  /** Other workers open the same listeners. */
+  readonly share: boolean;
   readonly records: SharedArrayBuffer;
+  readonly verdicts: SharedArrayBuffer;
+}
+
+/** Given to an HTTP thread. */
+export interface HttpStart extends ThreadStart {
+  /** The unix socket on which the front hands connections over. */
+  readonly socket: string;
+  /** By worker. */
+  readonly verdicts: readonly SharedArrayBuffer[];
 }
 
 /** Shared memory for slots that are new. `counters` are the worker's own. */
@@ -27,6 +42,8 @@ export interface Pages {
   readonly clusters: readonly SharedArrayBuffer[];
   readonly buckets: readonly SharedArrayBuffer[];
   readonly backends: readonly SharedArrayBuffer[];
+  /** An HTTP thread's own. */
+  readonly requests: readonly SharedArrayBuffer[];
 }
 
 export type ToWorker =
@@ -40,6 +57,12 @@ export type ToWorker =
     }
   /** Closes all listeners; what is queued is still served. */
   | { readonly kind: 'drain' }
+  /** Where the HTTP threads listen, for a worker. */
+  | { readonly kind: 'http'; readonly sockets: readonly string[] }
+  /** That HTTP thread has died with all that it had. */
+  | { readonly kind: 'http-died'; readonly index: number }
+  /** The last batch of request lines is written, for an HTTP thread. */
+  | { readonly kind: 'requests-taken' }
   | { readonly kind: 'cut'; readonly reason: 'drained' | 'shutdown' }
   | { readonly kind: 'stop' };
 
@@ -66,4 +89,10 @@ export type FromWorker =
   | { readonly kind: 'opened'; readonly index: number; readonly result: number }
   | { readonly kind: 'applied'; readonly generation: number }
   | { readonly kind: 'records' }
+  | {
+      readonly kind: 'requests';
+      readonly thread: number;
+      readonly records: readonly RequestRecord[];
+      readonly dropped: number;
+    }
   | { readonly kind: 'dial-failed'; readonly slot: number };

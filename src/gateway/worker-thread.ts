@@ -1,15 +1,22 @@
-// One worker thread as the control thread sees it: messages there and back, its part of the shared memory, and what
-// has to be put right when it dies. The descriptors of an epoll reactor outlive their thread, so they are closed here.
+// One thread that serves clients, a worker or an HTTP thread, as the control thread sees it: messages there and back,
+// its part of the shared memory, and what has to be put right when it dies. The descriptors of an epoll reactor outlive their thread, so they are closed here.
 
 import { closeSync, writeSync } from 'node:fs';
 import { Worker } from 'node:worker_threads';
-import { account, type Counts, isClient, reasonIndex } from './account.ts';
+import { conclude, isClient, type Ledger, leavePlace } from './account.ts';
 import { newRecordRing, RecordReader, RecordWriter } from './record-ring.ts';
-import { FREE, Rows } from './rows.ts';
-import { RouteCounters } from './shared-memory.ts';
-import type { FromWorker, ToWorker, WorkerStart } from './worker-messages.ts';
+import { FREE, REQUEST, Rows } from './rows.ts';
+import { OwnPages } from './shared-pages.ts';
+import type { FromWorker, HttpStart, ToWorker, WorkerStart } from './worker-messages.ts';
 
-export type StartOptions = Omit<WorkerStart, 'rows' | 'records'>;
+/** What differs between the two. */
+export type StartOptions = { readonly capacity: number } & (
+  | Omit<WorkerStart, 'number' | 'rows' | 'records'>
+  | Omit<HttpStart, 'number' | 'rows'>
+);
+
+/** Where the counts that it shares with others are; those of its own it has by itself. */
+export type CommonCounts = Omit<Ledger, 'counters' | 'records'>;
 
 export interface ThreadEvents {
   /** Messages that are not the answer to a request. */
@@ -28,11 +35,12 @@ const wakeUp = new Uint8Array(new BigUint64Array([1n]).buffer);
 
 export class WorkerThread {
   readonly number: number;
+  readonly kind: 'worker' | 'http';
   /** Kept over a restart: what was counted stays counted. */
-  readonly counters = new RouteCounters();
+  readonly pages: OwnPages;
   readonly records: RecordReader;
   readonly #ring = newRecordRing();
-  readonly #counts: Omit<Counts, 'counters'>;
+  readonly #counts: CommonCounts;
   readonly #events: ThreadEvents;
   readonly #waiting = new Map<string, (answer: Answer | undefined) => void>();
   #worker: Worker | undefined;
@@ -43,19 +51,26 @@ export class WorkerThread {
   #ending = false;
   #cause: Error | undefined;
 
-  constructor(number: number, counts: Omit<Counts, 'counters'>, events: ThreadEvents) {
+  constructor(number: number, kind: 'worker' | 'http', counts: CommonCounts, events: ThreadEvents) {
     this.number = number;
+    this.kind = kind;
+    this.pages = new OwnPages(kind === 'http');
     this.#counts = counts;
     this.#events = events;
     this.records = new RecordReader(this.#ring);
   }
 
+  get name(): string {
+    return `${this.kind}-${this.number}`;
+  }
+
   /** Resolves when it takes messages. False when it died before that. */
   async start(options: StartOptions): Promise<boolean> {
     this.#rows = Rows.memory(options.capacity);
-    const start: WorkerStart = { ...options, rows: this.#rows, records: this.#ring };
+    this.pages.given = { clusters: 0, routes: 0, backends: 0 };
+    const start = { ...options, number: this.number, rows: this.#rows, records: this.#ring };
     const answer = this.#answer('started');
-    const worker = new Worker(workerEntry(), { workerData: start, name: `causeway-${this.number}` });
+    const worker = new Worker(entryOf(this.kind), { workerData: start, name: `causeway-${this.name}` });
     this.#worker = worker;
     this.#cause = undefined;
     worker.on('message', (message: FromWorker) => this.#message(message));
@@ -144,14 +159,12 @@ export class WorkerThread {
 
   /** Its connections end with `shutdown`. Where handles are descriptors, they are closed. */
   #bury(rows: Rows): void {
-    const counts = { ...this.#counts, counters: this.counters };
     const records = new RecordWriter(this.#ring, () => {});
+    const ledger = { ...this.#counts, counters: this.pages.counters, records };
     const now = performance.timeOrigin + performance.now();
     for (let handle = 0; handle < rows.capacity; handle++) {
-      if (isClient(rows, handle)) {
-        account(rows, counts, handle, 'shutdown');
-        records.write(rows, handle, reasonIndex.shutdown, now);
-      }
+      if (isClient(rows, handle)) conclude(rows, ledger, handle, 'shutdown', now, () => true);
+      else if (rows.state[handle] === REQUEST) leavePlace(rows, ledger, handle);
       if (rows.state[handle] !== FREE && this.#fds.length > 0) closeQuietly(handle);
     }
   }
@@ -170,7 +183,8 @@ function closeQuietly(fd: number): void {
   }
 }
 
-/** This file is TypeScript in a checkout and JavaScript in a package; so is the worker beside it. */
-function workerEntry(): URL {
-  return new URL(import.meta.url.endsWith('.ts') ? './worker.ts' : './worker.js', import.meta.url);
+/** This file is TypeScript in a checkout and JavaScript in a package; so is the thread's beside it. */
+function entryOf(kind: 'worker' | 'http'): URL {
+  const name = kind === 'http' ? './http/http-worker' : './worker';
+  return new URL(import.meta.url.endsWith('.ts') ? `${name}.ts` : `${name}.js`, import.meta.url);
 }

@@ -3,6 +3,7 @@
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import { acceptAll, closeListener } from './accept.ts';
 import { DataPath, type Shared } from './data-path.ts';
+import { cutHttp } from './end.ts';
 import { type OpenedReactor, openReactor } from './io/open-reactor.ts';
 import type { Reactor } from './io/reactor.ts';
 import { compileListener } from './listener-table.ts';
@@ -11,6 +12,7 @@ import { revoke } from './revoke.ts';
 import { LISTENER, OPENED, Rows } from './rows.ts';
 import { BACKEND_FIELDS, BucketPages, CLUSTER_FIELDS, RouteCounters, SharedSlots } from './shared-memory.ts';
 import { SourceCounts } from './source-counts.ts';
+import { Verdicts } from './verdicts.ts';
 import type { FromWorker, TableMessage, ToWorker, WorkerStart } from './worker-messages.ts';
 
 /** A failed dial is told at most this often per worker: it only hurries the next look at the name. */
@@ -37,8 +39,10 @@ class Worker {
       totals: new Int32Array(start.totals),
       sources: new SourceCounts(start.sources, start.seed),
       records: new RecordWriter(start.records, () => this.#tell({ kind: 'records' })),
+      verdicts: new Verdicts(start.verdicts),
     };
     this.#path = new DataPath(
+      start.number,
       this.#io,
       this.#shared,
       start.settings,
@@ -71,6 +75,12 @@ class Worker {
         break;
       case 'drain':
         for (const index of this.#handles.keys()) this.#close(index);
+        break;
+      case 'http':
+        this.#path.table.putHttpPart(message.sockets);
+        break;
+      case 'http-died':
+        cutHttp(this.#path, message.index);
         break;
       case 'cut':
         this.#path.cut(message.reason);

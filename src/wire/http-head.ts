@@ -41,6 +41,9 @@ const GARDENER_DESTINATION = /^outbound\|(\d+)\|\|([^|]+)$/;
 const AUTHORITY = /^([^:[\]]+)(?::(\d+))?$/;
 const IPV6_AUTHORITY = /^\[([^[\]]+)\](?::(\d+))?$/;
 
+/** RFC 9112 3.2.2. We speak for http alone. */
+const ABSOLUTE_TARGET = /^http:\/\/([^/?#]*)/i;
+
 /** Host names, ids and cluster names; RFC 1035 2.3.4 for the length. */
 const NAME = /^[a-z0-9._-]{1,253}$/;
 
@@ -74,6 +77,25 @@ export function connectName(head: HttpHead): string | undefined {
   if (ipv6 === null) return nameOf(AUTHORITY.exec(head.target), 1, 2);
   const address = ipv6[1].toLowerCase();
   return isPort(ipv6[2]) && address.includes(':') && parseIp(address) !== undefined ? address : undefined;
+}
+
+/**
+ * The host that a request names: lower case, without port and one trailing dot; undefined when there is none, more
+ * than one, or one that cannot be a host. An absolute target must name the same.
+ */
+export function hostOf(head: HttpHead): string | undefined {
+  const hosts = head.headers.filter(([name]) => name === 'host');
+  return hosts.length === 1 ? requestHost(hosts[0][1], head.target) : undefined;
+}
+
+/** The same of the two texts that decide it. */
+export function requestHost(host: string, target: string): string | undefined {
+  const absolute = ABSOLUTE_TARGET.exec(target);
+  if (absolute !== null && absolute[1].toLowerCase() !== host.toLowerCase()) return undefined;
+  if (absolute === null && !target.startsWith('/') && target !== '*') return undefined;
+  const ipv6 = IPV6_AUTHORITY.exec(host);
+  if (ipv6 === null) return nameOf(AUTHORITY.exec(host), 1, 2);
+  return isPort(ipv6[2]) && parseIp(ipv6[1]) !== undefined ? ipv6[1].toLowerCase() : undefined;
 }
 
 /** The index of the line's CRLF, `to` when it is not whole yet, or what is wrong. */

@@ -128,6 +128,7 @@ const families: Readonly<Record<string, readonly [type: string, ...labels: strin
   causeway_connections_total: ['counter', 'cluster', 'route', 'reason'],
   causeway_connections_active: ['gauge', 'cluster', 'route'],
   causeway_bytes_total: ['counter', 'cluster', 'route', 'direction'],
+  causeway_requests_total: ['counter', 'cluster', 'route', 'code'],
   causeway_hello_seconds: ['histogram', 'le'],
   causeway_dial_seconds: ['histogram', 'cluster', 'route', 'le'],
   causeway_clusters: ['gauge'],

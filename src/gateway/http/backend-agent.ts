@@ -1,0 +1,108 @@
+// Connections to HTTP backends, kept open for further requests. They are pooled by backend slot: a slot belongs to one
+// route of one cluster, so that clusters never share a connection. node:http's Agent keeps the pool; how a backend is
+// reached is ours.
+
+import { Agent, type ClientRequestArgs } from 'node:http';
+import { connect, type Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { formatIp } from '../../wire/ip-address.ts';
+import type { TableBackend } from '../table.ts';
+
+/** What a request says about the connection it needs. */
+export interface BackendRequest extends ClientRequestArgs {
+  readonly backend: TableBackend;
+  readonly connectMs: number;
+  readonly keepaliveMs: number | undefined;
+  /** A PROXY header to begin with, or nothing. */
+  readonly header: Uint8Array | undefined;
+}
+
+type Callback = (error: Error | null, socket?: Socket) => void;
+
+/** Shorter than the 5 s after which common servers close: a request must not meet a close on its way. */
+const IDLE_MS = 4000;
+/** Idle connections kept for one backend. */
+const MAX_IDLE = 64;
+
+/** The backend was not reached. */
+export class DialError extends Error {
+  readonly code = 'ERR_DIAL';
+  readonly timedOut: boolean;
+
+  constructor(timedOut: boolean, cause?: Error) {
+    super('The backend was not reached', { cause });
+    this.timedOut = timedOut;
+  }
+}
+
+export class BackendAgent extends Agent {
+  /** Without `keepAlive`, each request has a connection of its own. */
+  constructor(keepAlive: boolean) {
+    super({ keepAlive, maxFreeSockets: MAX_IDLE, timeout: IDLE_MS, scheduling: 'lifo' });
+  }
+
+  override getName(options?: object): string {
+    return String((options as BackendRequest).backend.slot);
+  }
+
+  override createConnection(
+    options: ClientRequestArgs,
+    callback?: (error: Error | null, socket: Duplex) => void,
+  ): undefined {
+    dialAddresses(options as BackendRequest, callback as Callback);
+  }
+
+  /** Of a backend that is gone. Those that serve a request end with it. */
+  closeIdle(backendSlot: number): void {
+    for (const socket of this.freeSockets[String(backendSlot)] ?? []) socket.destroy();
+  }
+}
+
+/** The addresses of a name are alternatives that share one attempt; the one that worked is tried first. */
+function dialAddresses(request: BackendRequest, callback: Callback): void {
+  const { backend, connectMs, header } = request;
+  const { addresses } = backend;
+  let tried = 0;
+  const next = (error: DialError) => {
+    if (tried === addresses.length) return callback(error);
+    const index = (backend.preferred + tried) % addresses.length;
+    const share = connectMs / (addresses.length - tried);
+    tried++;
+    dialOne(request, index, share, (failure, socket) => {
+      if (failure !== undefined) return next(failure);
+      backend.preferred = index;
+      if (header !== undefined) socket?.write(header);
+      callback(null, socket);
+    });
+  };
+  next(new DialError(false));
+}
+
+function dialOne(
+  { backend, keepaliveMs }: BackendRequest,
+  index: number,
+  timeoutMs: number,
+  done: (failure: DialError | undefined, socket?: Socket) => void,
+): void {
+  const { address, port } = backend.addresses[index];
+  const socket = connect({
+    host: formatIp(address, 0),
+    port,
+    allowHalfOpen: true,
+    noDelay: true,
+    ...(keepaliveMs !== undefined && { keepAlive: true, keepAliveInitialDelay: keepaliveMs }),
+  });
+  const timer = setTimeout(() => fail(new DialError(true)), timeoutMs);
+  const failed = (error: Error) => fail(new DialError(false, error));
+  const fail = (failure: DialError) => {
+    clearTimeout(timer);
+    socket.destroy();
+    done(failure);
+  };
+  socket.once('error', failed);
+  socket.once('connect', () => {
+    clearTimeout(timer);
+    socket.off('error', failed);
+    done(undefined, socket);
+  });
+}

@@ -1,0 +1,53 @@
+// One request in progress, from its head to the end of its answer: it has a row of its own in shared memory (client,
+// route, backend and the places it counts for), and what node:http has for it.
+
+import type { ClientRequest, IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import type { TableRoute } from '../table.ts';
+import type { HandOver } from './hand-over.ts';
+import type { JudgedRequest } from './judge-request.ts';
+
+/** A connection that the front has handed over. It serves one request after the other. */
+export interface HttpConnection {
+  readonly socket: Socket;
+  readonly told: HandOver;
+  /** The true client: 16 bytes, and a port. */
+  readonly address: Uint8Array;
+  readonly port: number;
+  readonly destination: Uint8Array;
+  readonly destinationPort: number;
+  /** The one in progress, and those that a client sent ahead. */
+  current: Exchange | undefined;
+  readonly waiting: Incoming[];
+  /** Bytes that were counted for a route already. */
+  countedIn: number;
+  countedOut: number;
+}
+
+/** As node:http gives it. */
+export interface Incoming {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  /** Of a request to switch protocols: what the client sent behind it. */
+  readonly upgradeHead: Buffer | undefined;
+}
+
+export interface Exchange extends Incoming {
+  readonly connection: HttpConnection;
+  readonly startedAt: number;
+  /** Its row, or -1 before it has a route. */
+  row: number;
+  route: TableRoute | undefined;
+  judged: JudgedRequest | undefined;
+  /** Backends in the order to try them. */
+  order: readonly number[];
+  attempt: number;
+  dialAt: number;
+  dialMs: number;
+  upstream: ClientRequest | undefined;
+  /** The backend's side of an upgraded connection. */
+  spliced: Socket | undefined;
+  /** 0 until it is answered. */
+  status: number;
+  isOver: boolean;
+}

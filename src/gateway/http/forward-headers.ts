@@ -1,0 +1,101 @@
+// The headers that pass: hop-by-hop ones stay behind (RFC 9110 7.6.1), and who the client is stands in X-Forwarded-*.
+// Lists are flat, names and values in turn, as node:http has them: order, case and repetitions stay. Pure.
+
+/** Between two neighbours only. `TE` goes on where it says `trailers`; framing is made anew. */
+const hopByHop: ReadonlySet<string> = new Set([
+  'connection',
+  'keep-alive',
+  'proxy-connection',
+  'te',
+  'transfer-encoding',
+  'upgrade',
+]);
+
+export interface Forwarding {
+  /** The true client's address. */
+  readonly client: string;
+  /** The Host header. */
+  readonly host: string;
+  /** What the peer says in X-Forwarded-* is believed: it is a balancer. */
+  readonly fromBalancer: boolean;
+  /** The protocol to switch to, as the client named it. */
+  readonly upgrade: string | undefined;
+  /** Whether the connection to the backend may serve other requests. */
+  readonly keepAlive: boolean;
+  readonly isChunked: boolean;
+  /** The method may have a body and this request has none, which must be said. */
+  readonly isEmpty: boolean;
+}
+
+export function requestHeaders(raw: readonly string[], told: Forwarding): string[] {
+  const dropped = namedByConnection(raw);
+  const headers: string[] = [];
+  const forwarded: string[] = [];
+  let proto = false;
+  let host = false;
+  for (let at = 0; at < raw.length; at += 2) {
+    const name = raw[at].toLowerCase();
+    const value = raw[at + 1];
+    if (name === 'x-forwarded-for' && told.fromBalancer) forwarded.push(value);
+    else if (name === 'te' && /\btrailers\b/i.test(value)) headers.push('TE', 'trailers');
+    else if (hopByHop.has(name) || dropped?.has(name) === true || isForwarded(name, told)) continue;
+    else {
+      proto ||= name === 'x-forwarded-proto';
+      host ||= name === 'x-forwarded-host';
+      headers.push(raw[at], value);
+    }
+  }
+  headers.push('X-Forwarded-For', [...forwarded, told.client].join(', '));
+  if (!proto) headers.push('X-Forwarded-Proto', 'http');
+  if (!host) headers.push('X-Forwarded-Host', told.host);
+  if (told.upgrade !== undefined) headers.push('Upgrade', told.upgrade, 'Connection', 'Upgrade');
+  else headers.push('Connection', told.keepAlive ? 'keep-alive' : 'close');
+  if (told.isChunked) headers.push('Transfer-Encoding', 'chunked');
+  else if (told.isEmpty) headers.push('Content-Length', '0');
+  return headers;
+}
+
+/** `upgrade` keeps what an answer 101 needs. */
+export function responseHeaders(raw: readonly string[], upgrade: boolean): string[] {
+  const dropped = namedByConnection(raw);
+  const headers: string[] = [];
+  for (let at = 0; at < raw.length; at += 2) {
+    const name = raw[at].toLowerCase();
+    if (name === 'upgrade' && upgrade) headers.push(raw[at], raw[at + 1], 'Connection', 'Upgrade');
+    else if (!hopByHop.has(name) && dropped?.has(name) !== true) headers.push(raw[at], raw[at + 1]);
+  }
+  return headers;
+}
+
+/** RFC 9110 7.6.1: what `Connection` names is for the neighbour, but for what tells the message's meaning. */
+function namedByConnection(raw: readonly string[]): Set<string> | undefined {
+  let names: Set<string> | undefined;
+  for (let at = 0; at < raw.length; at += 2) {
+    if (raw[at].toLowerCase() !== 'connection') continue;
+    for (const token of raw[at + 1].toLowerCase().split(',')) {
+      const name = token.trim();
+      if (name === 'keep-alive' || name === 'close' || name === 'upgrade' || endToEnd.has(name)) continue;
+      names ??= new Set();
+      names.add(name);
+    }
+  }
+  return names;
+}
+
+/** `Connection: host` or `Connection: x-forwarded-for` must not take away what the backend relies on. */
+const endToEnd: ReadonlySet<string> = new Set([
+  '',
+  'host',
+  'content-length',
+  'content-type',
+  'authorization',
+  'cookie',
+  'forwarded',
+  'x-forwarded-for',
+  'x-forwarded-proto',
+  'x-forwarded-host',
+]);
+
+function isForwarded(name: string, told: Forwarding): boolean {
+  return !told.fromBalancer && (name === 'forwarded' || name.startsWith('x-forwarded-'));
+}

@@ -1,0 +1,226 @@
+// dial and pass on, for one request: reaches a backend of the route, gives it the request and the client its answer.
+// Bodies stream both ways, each side as fast as the other takes it. A backend that cannot be reached is another's turn,
+// by the same rules as for every connection; once bytes have gone to one, it is that one or none.
+
+import { type ClientRequest, type IncomingMessage, request as sendRequest } from 'node:http';
+import type { Socket } from 'node:net';
+import { formatIp } from '../../wire/ip-address.ts';
+import { buildProxyV1, buildProxyV2 } from '../../wire/proxy-protocol.ts';
+import { firstBackend, orderBackends } from '../balance.ts';
+import { BACKEND_ACTIVE } from '../shared-memory.ts';
+import type { TableRoute } from '../table.ts';
+import { type BackendRequest, DialError } from './backend-agent.ts';
+import type { Exchange } from './exchange.ts';
+import { requestHeaders, responseHeaders } from './forward-headers.ts';
+import { type HttpPart, now } from './http-part.ts';
+
+/** Between one round over all backends and the next. */
+const NEXT_ROUND_MS = 1000;
+/** All attempts together get this many times `timeouts.connect`. */
+const ALL_ATTEMPTS = 3;
+
+/** RFC 9110 9.2.2: these may be sent again, so that they may meet a kept connection at its end. */
+const idempotent: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE', 'TRACE']);
+/** Without a body and without a length, these say nothing of one. The others must say 0. */
+const bodiless: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'DELETE', 'TRACE', 'CONNECT']);
+
+export function forward(part: HttpPart, exchange: Exchange): void {
+  const { route, row } = exchange;
+  if (route === undefined) return;
+  if (route.backends.length === 0) return part.refuse(exchange, 'no-backend');
+  exchange.dialAt = now();
+  exchange.order = [firstBackend(part, row, route)];
+  attempt(part, exchange, route);
+}
+
+function attempt(part: HttpPart, exchange: Exchange, route: TableRoute, mayReuse = true): void {
+  const { rows, shared, settings } = part;
+  const { row, order, request, judged } = exchange;
+  const backend = route.backends[order[exchange.attempt % order.length]];
+  if (judged === undefined) return;
+  if (rows.backendSlot[row] !== 0) shared.backends.add(rows.backendSlot[row], BACKEND_ACTIVE, -1);
+  rows.backendSlot[row] = backend.slot;
+  shared.backends.add(backend.slot, BACKEND_ACTIVE, 1);
+  const method = request.method ?? 'GET';
+  // A header of our own in front makes the connection that client's.
+  const isPooled = mayReuse && idempotent.has(method) && route.proxyProtocol === 'none' && !hasBody(request);
+  const options: BackendRequest = {
+    agent: isPooled ? part.pooled : part.single,
+    method,
+    path: judged.target,
+    setHost: false,
+    headers: headersFor(exchange, isPooled),
+    backend,
+    connectMs: Math.min(settings.connectMs, exchange.dialAt + ALL_ATTEMPTS * settings.connectMs - now()),
+    keepaliveMs: settings.keepaliveMs,
+    header: proxyHeader(exchange, route),
+  };
+  let upstream: ClientRequest;
+  try {
+    upstream = sendRequest(options);
+  } catch {
+    // A byte that node:http reads and does not write.
+    return part.refuse(exchange, 'bad-request');
+  }
+  exchange.upstream = upstream;
+  upstream.once('socket', () => connected(part, exchange, upstream));
+  upstream.once('response', answer => respond(part, exchange, answer));
+  upstream.once('upgrade', (answer, socket, head) => splice(part, exchange, answer, socket as Socket, head));
+  upstream.on('continue', () => {
+    if (!exchange.isOver) exchange.response.writeContinue();
+  });
+  upstream.on('error', error => failed(part, exchange, route, upstream, error));
+}
+
+function headersFor(exchange: Exchange, keepAlive: boolean): string[] {
+  const { request, connection, judged, upgradeHead } = exchange;
+  const isChunked = request.headers['transfer-encoding'] !== undefined;
+  const isEmpty = !isChunked && request.headers['content-length'] === undefined;
+  return requestHeaders(request.rawHeaders, {
+    client: formatIp(connection.address, 0),
+    host: judged?.hostHeader ?? '',
+    fromBalancer: connection.told.fromBalancer,
+    upgrade: upgradeHead === undefined ? undefined : request.headers.upgrade,
+    keepAlive,
+    isChunked,
+    isEmpty: isEmpty && !bodiless.has(request.method ?? ''),
+  });
+}
+
+function proxyHeader({ connection }: Exchange, route: TableRoute): Uint8Array | undefined {
+  if (route.proxyProtocol === 'none') return undefined;
+  const source = { address: connection.address, port: connection.port };
+  const destination = { address: connection.destination, port: connection.destinationPort };
+  return route.proxyProtocol === 'v1'
+    ? buildProxyV1(source, destination)
+    : buildProxyV2({ source, destination });
+}
+
+/** The request's body goes to nobody before there is a connection, so that another backend can still be tried. */
+function connected(part: HttpPart, exchange: Exchange, upstream: ClientRequest): void {
+  if (exchange.isOver) return;
+  const { request, upgradeHead } = exchange;
+  exchange.dialMs = upstream.reusedSocket ? 0 : now() - exchange.dialAt;
+  part.shared.counters.observeSeconds(exchange.route?.slot ?? 0, exchange.dialMs / 1000);
+  part.reached(exchange);
+  if (upgradeHead !== undefined || !hasBody(request)) {
+    upstream.end();
+    return;
+  }
+  upstream.flushHeaders();
+  request.pipe(upstream, { end: false });
+  request.once('end', () => {
+    if (request.rawTrailers.length > 0) upstream.addTrailers(pairs(request.rawTrailers));
+    upstream.end();
+  });
+}
+
+function failed(
+  part: HttpPart,
+  exchange: Exchange,
+  route: TableRoute,
+  upstream: ClientRequest,
+  error: Error,
+): void {
+  if (exchange.isOver || exchange.upstream !== upstream) return;
+  if (error instanceof DialError) return dialAgain(part, exchange, route, error);
+  if (exchange.response.headersSent) return part.cut(exchange, 'backend-reset');
+  // It closed the kept connection just when we took it: RFC 9110 9.2.2, once more on a new one.
+  if (upstream.reusedSocket) return attempt(part, exchange, route, false);
+  part.refuse(exchange, 'backend-reset');
+}
+
+function dialAgain(part: HttpPart, exchange: Exchange, route: TableRoute, { timedOut }: DialError): void {
+  const { settings, rows } = part;
+  const lastMoment = exchange.dialAt + ALL_ATTEMPTS * settings.connectMs;
+  part.onDialFailed(rows.backendSlot[exchange.row]);
+  exchange.attempt++;
+  if (exchange.attempt > settings.retries || now() >= lastMoment) {
+    return part.refuse(exchange, timedOut ? 'connect-timeout' : 'connect-failed');
+  }
+  if (exchange.attempt === 1) exchange.order = orderBackends(part, exchange.row, route, exchange.order[0]);
+  if (exchange.attempt % exchange.order.length !== 0) return attempt(part, exchange, route);
+  setTimeout(
+    () => {
+      if (!exchange.isOver) attempt(part, exchange, route);
+    },
+    Math.min(NEXT_ROUND_MS, lastMoment - now()),
+  );
+}
+
+function respond(part: HttpPart, exchange: Exchange, answer: IncomingMessage): void {
+  const { response, request } = exchange;
+  if (exchange.isOver) {
+    answer.destroy();
+    return;
+  }
+  answer.on('error', () => part.cut(exchange, 'backend-reset'));
+  if (!request.complete || part.isDraining) response.shouldKeepAlive = false;
+  try {
+    response.writeHead(
+      answer.statusCode ?? 502,
+      answer.statusMessage,
+      responseHeaders(answer.rawHeaders, false),
+    );
+  } catch {
+    return part.refuse(exchange, 'backend-reset');
+  }
+  exchange.status = answer.statusCode ?? 502;
+  answer.pipe(response, { end: false });
+  answer.once('end', () => {
+    // The connection is the agent's again, unless the request was answered before it was whole.
+    if (exchange.upstream?.writableFinished === true) exchange.upstream = undefined;
+    if (answer.rawTrailers.length > 0) response.addTrailers(pairs(answer.rawTrailers));
+    response.end();
+  });
+}
+
+/** The backend switched protocols: from here on bytes pass unread, FIN in each direction by itself. */
+function splice(
+  part: HttpPart,
+  exchange: Exchange,
+  answer: IncomingMessage,
+  backend: Socket,
+  head: Buffer,
+): void {
+  const { connection, response, upgradeHead } = exchange;
+  const client = connection.socket;
+  if (exchange.isOver || upgradeHead === undefined) {
+    backend.destroy();
+    if (!exchange.isOver) part.refuse(exchange, 'backend-reset');
+    return;
+  }
+  exchange.spliced = backend;
+  exchange.status = 101;
+  backend.setTimeout(0);
+  response.detachSocket(client);
+  const headers = responseHeaders(answer.rawHeaders, true);
+  client.write(headText(answer, headers), 'latin1');
+  if (head.length > 0) client.write(head);
+  if (upgradeHead.length > 0) backend.write(upgradeHead);
+  backend.on('error', () => part.cut(exchange, 'backend-reset'));
+  client.on('error', () => backend.destroy());
+  client.pipe(backend);
+  backend.pipe(client);
+  let open = 2;
+  const closed = () => {
+    open--;
+    if (open === 0) part.finish(exchange);
+  };
+  client.once('close', closed);
+  backend.once('close', closed);
+}
+
+function headText(answer: IncomingMessage, headers: readonly string[]): string {
+  let text = `HTTP/1.1 ${answer.statusCode} ${answer.statusMessage}\r\n`;
+  for (let at = 0; at < headers.length; at += 2) text += `${headers[at]}: ${headers[at + 1]}\r\n`;
+  return `${text}\r\n`;
+}
+
+function hasBody({ headers }: IncomingMessage): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
+}
+
+function pairs(flat: readonly string[]): [string, string][] {
+  return Array.from({ length: flat.length / 2 }, (_, at) => [flat[2 * at], flat[2 * at + 1]]);
+}

@@ -1,0 +1,42 @@
+// The first bytes on a connection from the front to the HTTP part: a PROXY v2 header with the true client, and in a TLV
+// of our own whose connection it is. The socket stands in a folder that nobody else can enter.
+
+import { buildProxyV2, type Endpoint, type ProxyHeader } from '../../wire/proxy-protocol.ts';
+
+export interface HandOver {
+  /** Which worker has the client, under which handle, and for the how manyth time: see verdicts.ts. */
+  readonly worker: number;
+  readonly handle: number;
+  readonly generation: number;
+  readonly listener: number;
+  /** The TCP peer is a balancer: what it says in X-Forwarded-* is believed. */
+  readonly fromBalancer: boolean;
+}
+
+/** From the range for private use. */
+const TLV = 0xe4;
+const LENGTH = 17;
+
+export function buildHandOver(source: Endpoint, destination: Endpoint, told: HandOver): Uint8Array {
+  const value = Buffer.allocUnsafe(LENGTH);
+  value.writeInt32BE(told.worker, 0);
+  value.writeInt32BE(told.handle, 4);
+  value.writeInt32BE(told.generation, 8);
+  value.writeInt32BE(told.listener, 12);
+  value[16] = told.fromBalancer ? 1 : 0;
+  return buildProxyV2({ source, destination, tlvs: [{ type: TLV, value }] });
+}
+
+/** undefined when it is not one of ours. */
+export function readHandOver(header: ProxyHeader): HandOver | undefined {
+  const value = header.tlvs.find(tlv => tlv.type === TLV)?.value;
+  if (value?.length !== LENGTH) return undefined;
+  const bytes = Buffer.from(value.buffer, value.byteOffset, LENGTH);
+  return {
+    worker: bytes.readInt32BE(0),
+    handle: bytes.readInt32BE(4),
+    generation: bytes.readInt32BE(8),
+    listener: bytes.readInt32BE(12),
+    fromBalancer: bytes[16] === 1,
+  };
+}

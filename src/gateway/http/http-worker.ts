@@ -1,0 +1,100 @@
+// An HTTP thread: one HTTP part, and the control thread's messages. Entry point of the thread.
+
+import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
+import { compileListener } from '../listener-table.ts';
+import { Rows } from '../rows.ts';
+import {
+  BACKEND_FIELDS,
+  BucketPages,
+  CLUSTER_FIELDS,
+  RequestCounters,
+  RouteCounters,
+  SharedSlots,
+} from '../shared-memory.ts';
+import { SourceCounts } from '../source-counts.ts';
+import { Table } from '../table.ts';
+import { Verdicts } from '../verdicts.ts';
+import type { FromWorker, HttpStart, TableMessage, ToWorker } from '../worker-messages.ts';
+import { HttpPart } from './http-part.ts';
+import { RequestLog } from './request-log.ts';
+
+class HttpWorker {
+  readonly #control: MessagePort;
+  readonly #part: HttpPart;
+  readonly #log: RequestLog;
+
+  constructor(start: HttpStart, control: MessagePort) {
+    this.#control = control;
+    this.#log = new RequestLog((records, dropped) =>
+      this.#tell({ kind: 'requests', thread: start.number, records, dropped }),
+    );
+    this.#part = new HttpPart({
+      rows: new Rows(start.rows),
+      shared: {
+        counters: new RouteCounters(),
+        clusters: new SharedSlots(CLUSTER_FIELDS),
+        backends: new SharedSlots(BACKEND_FIELDS),
+        buckets: new BucketPages(),
+        requests: new RequestCounters(),
+        totals: new Int32Array(start.totals),
+        sources: new SourceCounts(start.sources, start.seed),
+      },
+      table: new Table(),
+      verdicts: start.verdicts.map(memory => new Verdicts(memory)),
+      settings: start.settings,
+      log: this.#log,
+      onDialFailed: slot => this.#tell({ kind: 'dial-failed', slot }),
+    });
+  }
+
+  async run(socket: string): Promise<void> {
+    await this.#part.listen(socket);
+    this.#control.on('message', (message: ToWorker) => this.#message(message));
+    this.#tell({ kind: 'started', wakeFd: undefined, epollFd: undefined });
+  }
+
+  #tell(message: FromWorker): void {
+    this.#control.postMessage(message);
+  }
+
+  #message(message: ToWorker): void {
+    switch (message.kind) {
+      case 'table':
+        this.#apply(message);
+        break;
+      case 'addresses':
+        for (const [slot, addresses] of message.backends) this.#part.table.setAddresses(slot, addresses);
+        break;
+      case 'requests-taken':
+        this.#log.taken();
+        break;
+      case 'drain':
+        this.#part.drain();
+        break;
+      case 'stop':
+        void this.#part.stop().then(() => this.#control.close());
+        break;
+      default:
+    }
+  }
+
+  #apply(message: TableMessage): void {
+    const { shared, table, listeners } = this.#part;
+    const { counters, clusters, buckets, backends, requests } = message.pages;
+    for (const page of counters) shared.counters.addPage(page);
+    for (const page of clusters) shared.clusters.addPage(page);
+    for (const page of buckets) shared.buckets.addPage(page);
+    for (const page of backends) shared.backends.addPage(page);
+    for (const page of requests) shared.requests.addPage(page);
+    this.#part.configure(message.settings);
+    table.apply(message.removed, message.put);
+    for (const [index, entry] of message.listeners) listeners[index] = compileListener(entry);
+    this.#part.revoke();
+    this.#tell({ kind: 'applied', generation: message.generation });
+  }
+}
+
+if (parentPort !== null) {
+  const start = workerData as HttpStart;
+  await new HttpWorker(start, parentPort).run(start.socket);
+}

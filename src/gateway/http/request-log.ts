@@ -1,0 +1,54 @@
+// Request lines on their way from an HTTP thread to the log, in batches. At most one batch is under way: when the
+// control thread is slower than requests come, lines are counted and dropped; nothing waits and nothing piles up.
+
+export interface RequestRecord {
+  /** The true client. */
+  readonly address: Uint8Array;
+  readonly port: number;
+  readonly host: string | undefined;
+  /** Route slot, 0 for none. */
+  readonly slot: number;
+  readonly backend: string | undefined;
+  readonly method: string;
+  readonly status: number;
+  readonly ms: number;
+}
+
+/** Held until the last batch was taken. */
+const MAX_HELD = 8192;
+/** How long a line may wait for others. */
+const BATCH_MS = 20;
+
+export class RequestLog {
+  readonly #send: (records: readonly RequestRecord[], dropped: number) => void;
+  #held: RequestRecord[] = [];
+  #dropped = 0;
+  #isUnderWay = false;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(send: (records: readonly RequestRecord[], dropped: number) => void) {
+    this.#send = send;
+  }
+
+  write(record: RequestRecord): void {
+    if (this.#held.length === MAX_HELD) this.#dropped++;
+    else this.#held.push(record);
+    this.#timer ??= setTimeout(() => this.flush(), BATCH_MS);
+  }
+
+  /** The control thread has written the last batch. */
+  taken(): void {
+    this.#isUnderWay = false;
+    if (this.#held.length > 0) this.flush();
+  }
+
+  flush(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    if (this.#isUnderWay || this.#held.length === 0) return;
+    this.#isUnderWay = true;
+    this.#send(this.#held, this.#dropped);
+    this.#held = [];
+    this.#dropped = 0;
+  }
+}

@@ -1,0 +1,88 @@
+// What the HTTP part tells the front of a connection that it was handed: the last request's route and backend, and
+// why the connection is to end. In shared memory, by the front's handle. Each hand-over has a generation of its own,
+// so that a late word about one connection never lands on the next that has the same handle.
+
+const GENERATION = 0;
+const SLOT = 1;
+const BACKEND = 2;
+/** Index of the close reason plus one; 0 while a request is in progress. With BROKEN, the client gets a reset. */
+const REASON = 3;
+const BROKEN = 0x100;
+/** Tenths of a millisecond plus one; 0 when no backend was dialled. */
+const DIAL = 4;
+const WORDS = 5;
+
+export interface Verdict {
+  readonly slot: number;
+  readonly backendSlot: number;
+  /** -1 when no backend was reached. */
+  readonly dialMs: number;
+  /** Index of the close reason, -1 while a request is in progress. */
+  readonly reason: number;
+  /** An answer was cut off, which the client must be able to see. */
+  readonly isBroken: boolean;
+}
+
+export class Verdicts {
+  readonly #words: Int32Array;
+
+  constructor(memory: SharedArrayBuffer) {
+    this.#words = new Int32Array(memory);
+  }
+
+  /** Kept when the worker starts anew, so that generations go on. */
+  static memory(capacity: number): SharedArrayBuffer {
+    return new SharedArrayBuffer(capacity * WORDS * Int32Array.BYTES_PER_ELEMENT);
+  }
+
+  /** The front hands over. */
+  begin(handle: number): void {
+    const at = handle * WORDS;
+    this.end(handle);
+    this.#words.fill(0, at + SLOT, at + WORDS);
+  }
+
+  /** The front has let go of it: nothing that is said about it counts any more. */
+  end(handle: number): void {
+    Atomics.add(this.#words, handle * WORDS + GENERATION, 1);
+  }
+
+  generation(handle: number): number {
+    return Atomics.load(this.#words, handle * WORDS + GENERATION);
+  }
+
+  /** Whether the front still has that connection. */
+  isCurrent(handle: number, generation: number): boolean {
+    return this.generation(handle) === generation;
+  }
+
+  say(handle: number, generation: number, said: Verdict): void {
+    if (!this.isCurrent(handle, generation)) return;
+    const at = handle * WORDS;
+    this.#words[at + SLOT] = said.slot;
+    this.#words[at + BACKEND] = said.backendSlot;
+    this.#words[at + DIAL] = said.dialMs < 0 ? 0 : Math.round(said.dialMs * 10) + 1;
+    Atomics.store(this.#words, at + REASON, (said.reason + 1) | (said.isBroken ? BROKEN : 0));
+  }
+
+  slot(handle: number): number {
+    return this.#words[handle * WORDS + SLOT];
+  }
+
+  backendSlot(handle: number): number {
+    return this.#words[handle * WORDS + BACKEND];
+  }
+
+  dialMs(handle: number): number {
+    return (this.#words[handle * WORDS + DIAL] - 1) / 10;
+  }
+
+  /** -1 while a request is in progress. */
+  reason(handle: number): number {
+    return (Atomics.load(this.#words, handle * WORDS + REASON) & ~BROKEN) - 1;
+  }
+
+  isBroken(handle: number): boolean {
+    return (this.#words[handle * WORDS + REASON] & BROKEN) !== 0;
+  }
+}
