@@ -24,6 +24,7 @@ clusters:
   - name: lab
     api: { hosts: [api.lab.test, "*.api.lab.test"], backends: ["${backend.text}"] }
     konnectivity: { hosts: [konnectivity.lab.test], backends: ["${backend.text}"] }
+    apps: { hosts: ["*.apps.lab.test"], http: redirect }
 `;
   [gateway, guarded] = await Promise.all(
     [
@@ -123,7 +124,7 @@ function labelsOf({ samples }: Family): string[] {
   return [...new Set(samples.flatMap(({ labels }) => Object.keys(labels)))];
 }
 
-/** interface.md, section 4. Those of HTTP and of health checks come with them. */
+/** interface.md, section 4. Those of health checks come with them. */
 const families: Readonly<Record<string, readonly [type: string, ...labels: string[]]>> = {
   causeway_connections_total: ['counter', 'cluster', 'route', 'reason'],
   causeway_connections_active: ['gauge', 'cluster', 'route'],
@@ -168,7 +169,7 @@ test('status has exactly these keys', async () => {
     config: { ok: true, error: null, restartNeeded: [] },
     sources: [{ name: 'file', up: true, synced: true, error: null }],
     leader: false,
-    counts: { clusters: 1, routes: 2, hosts: 3, connections: 0 },
+    counts: { clusters: 1, routes: 3, hosts: 4, connections: 0 },
   });
 });
 
@@ -186,6 +187,7 @@ test('status counts open connections', async () => {
 describe('metrics', () => {
   test('have the names, types and labels of the interface, and no others of ours', async () => {
     await servedBy(gateway.port, hello('api.lab.test'));
+    await visit(gateway.port, 'GET / HTTP/1.1\r\nHost: a.apps.lab.test\r\nConnection: close\r\n\r\n');
     const found = await metrics();
     const ours = [...found].filter(([name]) => name.startsWith('causeway_'));
     assert.deepEqual(
