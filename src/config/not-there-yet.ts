@@ -10,12 +10,10 @@ export interface NotThereYet {
 }
 
 export function notThereYet(config: Config): NotThereYet {
-  const { admin, clusters, engine, identity, outputs, sources, tunnel } = config;
+  const { admin, clusters, engine, outputs, sources, tunnel } = config;
   const hasHttp = clusters.some(cluster => cluster.routes.some(route => route.kind === 'apps-http'));
-  const needsIdentity = identity !== undefined || clusters.some(cluster => cluster.identityRequired);
   return {
     refused: phrases([
-      [needsIdentity, 'signed cluster ids (identity)'],
       [tunnel !== undefined, 'the tunnel for agents (tunnel)'],
       [sources.length > 0, 'clusters from Kubernetes or a directory (sources)'],
       [outputs.length > 0, 'objects in Kubernetes and DNS (outputs)'],

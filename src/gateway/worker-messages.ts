@@ -17,6 +17,7 @@ export interface WorkerStart {
   readonly rows: SharedArrayBuffer;
   readonly totals: SharedArrayBuffer;
   readonly sources: SharedArrayBuffer;
+  readonly nonces: SharedArrayBuffer;
   readonly seed: number;
   readonly records: SharedArrayBuffer;
 }
@@ -38,6 +39,8 @@ export type ToWorker =
       readonly kind: 'addresses';
       readonly backends: readonly (readonly [slot: number, addresses: readonly string[]])[];
     }
+  /** As in a table message, without a table. */
+  | { readonly kind: 'settings'; readonly settings: Settings }
   /** Closes all listeners; what is queued is still served. */
   | { readonly kind: 'drain' }
   | { readonly kind: 'cut'; readonly reason: 'drained' | 'shutdown' }
