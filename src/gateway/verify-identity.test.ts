@@ -37,7 +37,7 @@ for (const engine of ['epoll', 'net'] as const) {
     await once(backend, 'listening');
     const { port } = backend.address() as net.AddressInfo;
     const records: NamedRecord[] = [];
-    const deaths: number[] = [];
+    const deaths: string[] = [];
     const gateway = await Gateway.start(
       {
         engine,
@@ -51,7 +51,8 @@ for (const engine of ['epoll', 'net'] as const) {
         ),
         onRecord: record => records.push(record),
         onDropped: () => {},
-        onWorkerDeath: worker => deaths.push(worker),
+        onRequest: () => {},
+      onWorkerDeath: worker => deaths.push(worker),
       },
       {
         listeners: [
