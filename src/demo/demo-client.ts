@@ -9,12 +9,12 @@ import { isIP } from 'node:net';
 import type { Duplex } from 'node:stream';
 import * as tls from 'node:tls';
 import type { KeyPair } from './cluster-certificates.ts';
-import type { AgentPlace } from './stand-in-agent.ts';
+import type { Place } from './place.ts';
 import { readTextFrames, webSocketAccept } from './ticking-web-socket.ts';
 
 export interface Visit {
   /** Where to connect. */
-  readonly to: AgentPlace;
+  readonly to: Place;
   /** Server name and Host; without one there is no SNI, and the certificate must be for the address. */
   readonly name?: string;
   readonly path?: string;

@@ -11,7 +11,7 @@ import { type ClusterCertificates, makeClusterCertificates } from './cluster-cer
 import { type DemoCluster, demoClusters } from './demo-clusters.ts';
 import type { DemoFolder } from './demo-folder.ts';
 import { kubeconfig } from './kubeconfig.ts';
-import type { AgentPlace } from './stand-in-agent.ts';
+import { LOOPBACK, type Place } from './place.ts';
 import { StandIns } from './stand-ins.ts';
 
 export interface DemoOptions {
@@ -32,7 +32,7 @@ export interface DemoTenant {
   readonly cluster: DemoCluster;
   readonly certificates: ClusterCertificates;
   /** Where its agent listens. */
-  readonly agent: AgentPlace;
+  readonly agent: Place;
 }
 
 /** The names of files in ./demo-out. */
@@ -46,10 +46,8 @@ export const clusterFiles = {
   token: ({ name }: DemoCluster) => `${name}.token`,
 } as const;
 
-const LOOPBACK = '127.0.0.1';
-
 export class Demo implements AsyncDisposable {
-  readonly gateway: AgentPlace;
+  readonly gateway: Place;
   readonly adminUrl: string;
   readonly tenants: readonly DemoTenant[];
   readonly standIns: StandIns;
@@ -122,11 +120,7 @@ async function startGateway(options: DemoOptions, content: DemoFile): Promise<Co
   return Controller.start({ file, config, readAt, overrides: {}, log, version, host });
 }
 
-function writeClusterFiles(
-  folder: DemoFolder,
-  { cluster, certificates }: DemoTenant,
-  gateway: AgentPlace,
-): void {
+function writeClusterFiles(folder: DemoFolder, { cluster, certificates }: DemoTenant, gateway: Place): void {
   folder.write(clusterFiles.ca(cluster), certificates.ca);
   folder.write(clusterFiles.kubeconfig(cluster), kubeconfig(cluster, certificates, gateway));
   folder.write(clusterFiles.clientCertificate(cluster), certificates.client.cert);

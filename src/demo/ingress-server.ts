@@ -1,26 +1,24 @@
 // A cluster's ingress: the same page over https, with the cluster's own certificate, and over http; and a WebSocket.
 
-import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
 import type { KeyPair } from './cluster-certificates.ts';
 import type { DemoCluster } from './demo-clusters.ts';
 import { helloPage, PAGE_POLICY } from './hello-page.ts';
 import { SERVED_BY } from './kubernetes/api-server.ts';
+import { LOOPBACK, listenOn, placeOf } from './place.ts';
 import { tickingWebSocket } from './ticking-web-socket.ts';
 
 /** Says which cluster answered, for whoever does not look at the page. */
 export const CLUSTER_HEADER = 'x-cluster';
 
-/** Serves until the thread ends. Answers the port. `certificate`: over TLS. */
-export async function startIngress(cluster: DemoCluster, certificate: KeyPair | undefined): Promise<number> {
+/** Over TLS where a certificate is given. */
+export async function startIngress(cluster: DemoCluster, certificate: KeyPair | undefined): Promise<Server> {
   const server: Server = certificate === undefined ? createServer() : createSecureServer(certificate);
   const protocol = certificate === undefined ? 'http' : 'https';
-  server.listen({ host: '127.0.0.1', port: 0 });
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  const backend = `${cluster.name}-worker-0 (127.0.0.1:${port})`;
+  await listenOn(server, { host: LOOPBACK, port: 0 });
+  const { host, port } = placeOf(server);
+  const backend = `${cluster.name}-worker-0 (${host}:${port})`;
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
     const forwardedFor = request.headers['x-forwarded-for'];
     const page = helloPage({
@@ -42,5 +40,5 @@ export async function startIngress(cluster: DemoCluster, certificate: KeyPair | 
   server.on('upgrade', (request, socket, head) =>
     tickingWebSocket(request, socket, head, tick => `${cluster.name}, tick ${tick}`),
   );
-  return port;
+  return server;
 }

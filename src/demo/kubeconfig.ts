@@ -2,12 +2,12 @@
 
 import type { ClusterCertificates } from './cluster-certificates.ts';
 import type { DemoCluster } from './demo-clusters.ts';
-import type { AgentPlace } from './stand-in-agent.ts';
+import type { Place } from './place.ts';
 
 export function kubeconfig(
   { name, apiHost }: DemoCluster,
   { ca, client }: Pick<ClusterCertificates, 'ca' | 'client'>,
-  gateway: AgentPlace,
+  gateway: Place,
 ): string {
   return `apiVersion: v1
 kind: Config

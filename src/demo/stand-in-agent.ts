@@ -1,34 +1,28 @@
 // Stands in for the agent inside a cluster: what connects to it has no server name, as pods that dial
 // `kubernetes.default.svc`, and goes to the gateway behind a PROXY v2 header with the cluster's id.
 
-import { once } from 'node:events';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { parseIp } from '../wire/ip-address.ts';
 import { buildProxyV2, type Endpoint } from '../wire/proxy-protocol.ts';
 import type { DemoCluster } from './demo-clusters.ts';
+import { LOOPBACK, listenOn, type Place } from './place.ts';
 
 /** As HyperShift's nodes send it, and the gateway reads it (`idTlv`). */
 const ID_TLV = 0x20;
 
-/** Where it can be reached. */
-export interface AgentPlace {
-  readonly host: string;
-  readonly port: number;
-}
-
-/** Serves until the thread ends. Takes the gateway's port on the cluster's own address, or what is free. */
-export async function startAgent(cluster: DemoCluster, gateway: AgentPlace): Promise<AgentPlace> {
-  const places: AgentPlace[] = [
+/** Takes the gateway's port on the cluster's own address, or what is free. */
+export async function startAgent(cluster: DemoCluster, gateway: Place): Promise<Server> {
+  const places: Place[] = [
     { host: cluster.agentAddress, port: gateway.port },
     { host: cluster.agentAddress, port: 0 },
     // Not every system takes all of 127.0.0.0/8 for its own.
-    { host: '127.0.0.1', port: 0 },
+    { host: LOOPBACK, port: 0 },
   ];
   let failure: unknown;
   for (const place of places) {
     const server = createServer({ allowHalfOpen: true }, socket => relay(socket, cluster.id, gateway));
     try {
-      return await listening(server, place);
+      return await listenOn(server, place);
     } catch (error) {
       failure = error;
     }
@@ -36,13 +30,7 @@ export async function startAgent(cluster: DemoCluster, gateway: AgentPlace): Pro
   throw failure;
 }
 
-async function listening(server: Server, { host, port }: AgentPlace): Promise<AgentPlace> {
-  server.listen({ host, port, exclusive: true });
-  await once(server, 'listening');
-  return { host, port: (server.address() as { port: number }).port };
-}
-
-function relay(client: Socket, id: string, { host, port }: AgentPlace): void {
+function relay(client: Socket, id: string, { host, port }: Place): void {
   const gateway = connect({ host, port, allowHalfOpen: true });
   const header = buildProxyV2({
     source: endpoint(client.remoteAddress, client.remotePort),

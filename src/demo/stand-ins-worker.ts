@@ -8,7 +8,8 @@ import { startIngress } from './ingress-server.ts';
 import { startKonnectivity } from './konnectivity-server.ts';
 import { ApiServer } from './kubernetes/api-server.ts';
 import { smallCluster } from './kubernetes/small-cluster.ts';
-import { type AgentPlace, startAgent } from './stand-in-agent.ts';
+import { type Place, placeOf } from './place.ts';
+import { startAgent } from './stand-in-agent.ts';
 import { startTraffic } from './traffic.ts';
 
 export interface StandInsData {
@@ -26,8 +27,8 @@ export interface ClusterPorts {
 }
 
 export type Order =
-  | { readonly op: 'open-agents'; readonly gateway: AgentPlace }
-  | { readonly op: 'start-traffic'; readonly gateway: AgentPlace; readonly agents: readonly AgentPlace[] }
+  | { readonly op: 'open-agents'; readonly gateway: Place }
+  | { readonly op: 'start-traffic'; readonly gateway: Place; readonly agents: readonly Place[] }
   | { readonly op: 'stop-api'; readonly cluster: string; readonly index: number }
   | { readonly op: 'start-api'; readonly cluster: string; readonly index: number };
 
@@ -59,9 +60,9 @@ class StandInCluster {
     for (const index of cluster.controlPlanes.keys()) await this.startApi(index);
     return {
       api: this.#ports,
-      konnectivity: await startKonnectivity(cluster, certificates.controlPlane),
-      https: await startIngress(cluster, certificates.ingress),
-      http: await startIngress(cluster, undefined),
+      konnectivity: placeOf(await startKonnectivity(cluster, certificates.controlPlane)).port,
+      https: placeOf(await startIngress(cluster, certificates.ingress)).port,
+      http: placeOf(await startIngress(cluster, undefined)).port,
     };
   }
 
@@ -104,7 +105,9 @@ port.on('message', async ({ id, order }: { readonly id: number; readonly order: 
 async function carryOut(order: Order): Promise<unknown> {
   switch (order.op) {
     case 'open-agents':
-      return Promise.all(clusters.map(({ cluster }) => startAgent(cluster, order.gateway)));
+      return Promise.all(
+        clusters.map(async ({ cluster }) => placeOf(await startAgent(cluster, order.gateway))),
+      );
     case 'start-traffic':
       return startTraffic(
         order.gateway,

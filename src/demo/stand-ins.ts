@@ -1,12 +1,13 @@
 // The demo's hand on the thread of the stand-ins (stand-ins-worker.ts): starts it, asks it, ends it.
 
 import { Worker } from 'node:worker_threads';
-import type { AgentPlace } from './stand-in-agent.ts';
+import type { Place } from './place.ts';
 import type { Answer, ClusterPorts, Order, StandInsData } from './stand-ins-worker.ts';
 
 export class StandIns implements AsyncDisposable {
   readonly #worker: Worker;
   readonly #waiting = new Map<number, PromiseWithResolvers<unknown>>();
+  readonly #failed = Promise.withResolvers<never>();
   #lastId = 0;
   #ended: Error | undefined;
 
@@ -21,7 +22,10 @@ export class StandIns implements AsyncDisposable {
       this.#ended ??= error;
       for (const { reject } of this.#waiting.values()) reject(this.#ended);
       this.#waiting.clear();
+      this.#failed.reject(this.#ended);
     };
+    // Nobody may be looking when it ends.
+    this.#failed.promise.catch(() => {});
     worker.on('error', end);
     worker.on('exit', () => end(new Error('The thread of the stand-ins has ended')));
   }
@@ -41,12 +45,17 @@ export class StandIns implements AsyncDisposable {
     }
   }
 
-  /** In the order of the clusters. */
-  async openAgents(gateway: AgentPlace): Promise<readonly AgentPlace[]> {
-    return (await this.#ask({ op: 'open-agents', gateway })) as readonly AgentPlace[];
+  /** Rejects when the thread ends, whether it was to or not. */
+  get failed(): Promise<never> {
+    return this.#failed.promise;
   }
 
-  async startTraffic(gateway: AgentPlace, agents: readonly AgentPlace[]): Promise<void> {
+  /** In the order of the clusters. */
+  async openAgents(gateway: Place): Promise<readonly Place[]> {
+    return (await this.#ask({ op: 'open-agents', gateway })) as readonly Place[];
+  }
+
+  async startTraffic(gateway: Place, agents: readonly Place[]): Promise<void> {
     await this.#ask({ op: 'start-traffic', gateway, agents });
   }
 

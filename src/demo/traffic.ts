@@ -5,12 +5,12 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { ClusterCertificates } from './cluster-certificates.ts';
 import { handshake, visitHttp, visitHttp2, visitHttps, webSocketTexts } from './demo-client.ts';
 import { type DemoCluster, helloHost } from './demo-clusters.ts';
-import type { AgentPlace } from './stand-in-agent.ts';
+import type { Place } from './place.ts';
 
 export interface TrafficTarget {
   readonly cluster: DemoCluster;
   readonly certificates: ClusterCertificates;
-  readonly agent: AgentPlace;
+  readonly agent: Place;
 }
 
 /** Between two requests, on average. */
@@ -22,7 +22,7 @@ const HELD_MS = 30_000;
 const REFUSED = 25;
 
 /** Goes on until the thread ends. What fails is not its concern: the dashboard shows it. */
-export function startTraffic(gateway: AgentPlace, targets: readonly TrafficTarget[]): void {
+export function startTraffic(gateway: Place, targets: readonly TrafficTarget[]): void {
   void repeatedly(async () => {
     await delay(PAUSE_MS * (0.5 + Math.random()));
     const target = pick(targets);
@@ -37,7 +37,7 @@ export function startTraffic(gateway: AgentPlace, targets: readonly TrafficTarge
   }
 }
 
-type VisitOf = (gateway: AgentPlace, target: TrafficTarget, signal: AbortSignal) => Promise<unknown>;
+type VisitOf = (gateway: Place, target: TrafficTarget, signal: AbortSignal) => Promise<unknown>;
 
 const visits: readonly VisitOf[] = [
   (to, { cluster, certificates: { ca, client } }, signal) =>
@@ -67,7 +67,7 @@ const refusals: readonly VisitOf[] = [
 ];
 
 /** A watch, as kubectl and every controller keep one open; and beside it, over http, the page's WebSocket. */
-async function hold(to: AgentPlace, { cluster, certificates: { ca, client } }: TrafficTarget): Promise<void> {
+async function hold(to: Place, { cluster, certificates: { ca, client } }: TrafficTarget): Promise<void> {
   const seconds = Math.round((HELD_MS / 1000) * (0.5 + Math.random()));
   const path = `/api/v1/pods?watch=true&timeoutSeconds=${seconds}`;
   const signal = AbortSignal.timeout(2 * HELD_MS);

@@ -9,9 +9,10 @@ import {
   type Http2ServerRequest,
   type Http2ServerResponse,
 } from 'node:http2';
-import type { AddressInfo, Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import type { ClusterCertificates } from '../cluster-certificates.ts';
+import { LOOPBACK, listenOn, placeOf } from '../place.ts';
 import { type ApiUser, answerRequest, type Log, type Watch } from './answer-request.ts';
 import { apiStatus } from './api-status.ts';
 import type { ClusterState, WatchEvent } from './cluster-state.ts';
@@ -47,7 +48,7 @@ export class ApiServer implements AsyncDisposable {
   private constructor(server: Http2SecureServer, sockets: Set<Socket>) {
     this.#server = server;
     this.#sockets = sockets;
-    this.port = (server.address() as AddressInfo).port;
+    this.port = placeOf(server).port;
   }
 
   static async start(options: ApiServerOptions): Promise<ApiServer> {
@@ -64,8 +65,7 @@ export class ApiServer implements AsyncDisposable {
     });
     // Whoever leaves in the middle of a handshake or a stream is no concern of a stand-in.
     server.on('sessionError', () => {});
-    server.listen({ host: '127.0.0.1', port: options.port });
-    await once(server, 'listening');
+    await listenOn(server, { host: LOOPBACK, port: options.port });
     return new ApiServer(server, sockets);
   }
 
