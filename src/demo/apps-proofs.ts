@@ -8,6 +8,8 @@ import { CLUSTER_HEADER } from './ingress-server.ts';
 import { expect, type Proof } from './proof.ts';
 
 const MISDIRECTED = 421;
+/** As a browser asks. */
+const headers = { Accept: 'text/html' };
 
 export function appsProofs(demo: Demo): Proof[] {
   const { tenants } = demo;
@@ -26,7 +28,7 @@ function overHttps(demo: Demo, { cluster, certificates: { ca } }: DemoTenant): P
   return {
     title: `https to applications of ${cluster.name}`,
     async prove(signal) {
-      const reply = await visitHttps({ to: demo.gateway, name: helloHost(cluster), ca, signal });
+      const reply = await visitHttps({ to: demo.gateway, name: helloHost(cluster), ca, headers, signal });
       expectPage(reply, cluster.name);
       return `${helloHost(cluster)}, by *.${cluster.appsDomain}`;
     },
@@ -37,7 +39,10 @@ function overHttp(demo: Demo, { cluster }: DemoTenant): Proof {
   return {
     title: `http to applications of ${cluster.name}`,
     async prove(signal) {
-      expectPage(await visitHttp({ to: demo.gateway, name: helloHost(cluster), signal }), cluster.name);
+      expectPage(
+        await visitHttp({ to: demo.gateway, name: helloHost(cluster), headers, signal }),
+        cluster.name,
+      );
       return `${helloHost(cluster)}, by Host`;
     },
   };
@@ -52,7 +57,13 @@ function twoHostsOneConnection(demo: Demo): Proof {
       try {
         const [first, , last] = demo.tenants.map(({ cluster }) => cluster);
         for (const [index, cluster] of [first, last, first].entries()) {
-          const reply = await visitHttp({ to: demo.gateway, name: helloHost(cluster), agent, signal });
+          const reply = await visitHttp({
+            to: demo.gateway,
+            name: helloHost(cluster),
+            headers,
+            agent,
+            signal,
+          });
           expectPage(reply, cluster.name);
           expect(reply.reused || index === 0, 'the connection was not kept');
         }

@@ -17,18 +17,9 @@ export interface PageFacts {
 export const PAGE_POLICY =
   "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self' ws: wss:; base-uri 'none'";
 
-export function helloPage({ cluster, backend, host, protocol, forwardedFor }: PageFacts): string {
-  const how =
-    protocol === 'https'
-      ? 'TLS, which ended here and nowhere before: the certificate is this cluster’s own'
-      : 'cleartext HTTP, routed by its Host header';
-  const facts: [string, string][] = [
-    ['Cluster', cluster.name],
-    ['Backend', backend],
-    ['Host', host],
-    ['Came by', how],
-    ...(forwardedFor === undefined ? [] : [['Client', forwardedFor] as [string, string]]),
-  ];
+export function helloPage(page: PageFacts): string {
+  const { cluster, host } = page;
+  const facts = [['Cluster', cluster.name], ...factsOf(page)];
   const port = /:(\d+)$/.exec(host)?.[0] ?? '';
   return `<!doctype html>
 <html lang="en">
@@ -55,6 +46,25 @@ ${demoClusters.map(other => `    ${links(other, port, other.name === cluster.nam
 </body>
 </html>
 `;
+}
+
+/** The same for whoever asks for no page, such as curl. */
+export function helloText(page: PageFacts): string {
+  const lines = factsOf(page).map(([name, value]) => `  ${name.toLowerCase().padEnd(8)} ${value}\n`);
+  return `You have reached ${page.cluster.name}\n${lines.join('')}`;
+}
+
+function factsOf({ backend, host, protocol, forwardedFor }: PageFacts): [string, string][] {
+  const how =
+    protocol === 'https'
+      ? 'TLS, which ended here and nowhere before: the certificate is this cluster’s own'
+      : 'cleartext HTTP, routed by its Host header';
+  return [
+    ['Backend', backend],
+    ['Host', host],
+    ['Came by', how],
+    ...(forwardedFor === undefined ? [] : [['Client', forwardedFor] as [string, string]]),
+  ];
 }
 
 export function escapeHtml(text: string): string {

@@ -14,7 +14,7 @@ test('startIngress() serves its page and a WebSocket over http', async t => {
   const server = await startIngress(cluster, undefined);
   t.after(() => server.close());
   const to = placeOf(server);
-  const headers = { 'X-Forwarded-For': '192.0.2.1' };
+  const headers = { 'X-Forwarded-For': '192.0.2.1', Accept: 'text/html,*/*' };
   const { code, headers: answered, body } = await visitHttp({ ...visit, to, headers });
   assert.deepEqual([code, answered[CLUSTER_HEADER]], [200, 'managed1']);
   assert.match(body, /<h1>managed1<\/h1>/);
@@ -23,14 +23,14 @@ test('startIngress() serves its page and a WebSocket over http', async t => {
   assert.deepEqual(await webSocketTexts({ ...visit, to }, 2), ['managed1, tick 1', 'managed1, tick 2']);
 });
 
-test('startIngress() serves the same over https, with the cluster’s own certificate', async t => {
+test('startIngress() serves the same over https, as text to whoever asks for no page, with the cluster’s own certificate', async t => {
   const { ca, ingress } = await makeClusterCertificates(cluster);
   const server = await startIngress(cluster, ingress);
   t.after(() => server.close());
   const to = placeOf(server);
   const { code, body } = await visitHttps({ ...visit, to, ca });
   assert.equal(code, 200);
-  assert.match(body, /<h1>managed1<\/h1>/);
+  assert.match(body, /^You have reached managed1\n  backend  managed1-worker-0 /);
   assert.deepEqual(await webSocketTexts({ ...visit, to, ca }, 1), ['managed1, tick 1']);
 });
 

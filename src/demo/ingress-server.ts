@@ -4,7 +4,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { createServer as createSecureServer } from 'node:https';
 import type { KeyPair } from './cluster-certificates.ts';
 import type { DemoCluster } from './demo-clusters.ts';
-import { helloPage, PAGE_POLICY } from './hello-page.ts';
+import { helloPage, helloText, PAGE_POLICY, type PageFacts } from './hello-page.ts';
 import { SERVED_BY } from './kubernetes/api-server.ts';
 import { LOOPBACK, listenOn, placeOf } from './place.ts';
 import { tickingWebSocket } from './ticking-web-socket.ts';
@@ -21,21 +21,23 @@ export async function startIngress(cluster: DemoCluster, certificate: KeyPair | 
   const backend = `${cluster.name}-worker-0 (${host}:${port})`;
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
     const forwardedFor = request.headers['x-forwarded-for'];
-    const page = helloPage({
+    const asPage = request.headers.accept?.includes('text/html') === true;
+    const facts: PageFacts = {
       cluster,
       backend,
       host: request.headers.host ?? '',
       protocol,
       forwardedFor: Array.isArray(forwardedFor) ? forwardedFor.join(', ') : forwardedFor,
-    });
+    };
     response.writeHead(request.url === '/' ? 200 : 404, {
-      'Content-Type': 'text/html; charset=utf-8',
+      'Content-Type': `text/${asPage ? 'html' : 'plain'}; charset=utf-8`,
       'Content-Security-Policy': PAGE_POLICY,
       'Cache-Control': 'no-store',
+      Vary: 'Accept',
       [CLUSTER_HEADER]: cluster.name,
       [SERVED_BY]: backend,
     });
-    response.end(request.method === 'HEAD' ? undefined : page);
+    response.end(asPage ? helloPage(facts) : helloText(facts));
   });
   server.on('upgrade', (request, socket, head) =>
     tickingWebSocket(request, socket, head, tick => `${cluster.name}, tick ${tick}`),

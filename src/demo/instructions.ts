@@ -118,15 +118,18 @@ function browserGroup({ tenants, gateway }: Described): Group {
 }
 
 function agentGroup({ tenants, folder }: Described, { proxied }: Surroundings): Group {
+  const curl = `curl -sS${proxied ? " --noproxy '*'" : ''}`;
+  const ca = ({ cluster }: DemoTenant) => `--cacert ${folder.typed(clusterFiles.ca(cluster))}`;
+  const url = ({ agent }: DemoTenant, path: string) => `https://${agent.host}:${agent.port}${path}`;
+  const [, managed1] = tenants;
+  const token = `-H "Authorization: Bearer $(cat ${folder.typed(clusterFiles.token(managed1.cluster))})"`;
   return {
     title: 'No server name',
     about: 'as a pod dials kubernetes.default.svc: the demo itself puts the cluster id in a PROXY header',
-    lines: tenants.map(({ cluster, agent }) => {
-      const token = `-H "Authorization: Bearer $(cat ${folder.typed(clusterFiles.token(cluster))})"`;
-      const ca = `--cacert ${folder.typed(clusterFiles.ca(cluster))}`;
-      const curl = `curl -sS${proxied ? " --noproxy '*'" : ''}`;
-      return `${curl} ${ca} ${token} https://${agent.host}:${agent.port}/api/v1/namespaces`;
-    }),
+    lines: [
+      ...tenants.map(tenant => `${curl} ${ca(tenant)} ${url(tenant, '/version')}`),
+      `${curl} ${ca(managed1)} ${token} ${url(managed1, '/api/v1/nodes')}`,
+    ],
   };
 }
 

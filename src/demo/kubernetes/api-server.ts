@@ -98,7 +98,7 @@ function respond(options: ApiServerOptions, request: Request, response: Response
   response.setHeader(SERVED_BY, node);
   switch (answer.kind) {
     case 'object':
-      return sendObject(response, answer.code, answer.body);
+      return sendObject(response, answer.code, answer.body, wantsIndent(request, url.searchParams));
     case 'text':
       response.setHeader('content-type', 'text/plain');
       return void response.end(answer.text);
@@ -120,10 +120,16 @@ function userOf({ certificates }: ApiServerOptions, { headers, socket }: Request
   return { name: 'system:serviceaccount:default:demo', groups };
 }
 
-function sendObject(response: Response, code: number, body: object): void {
+/** For people rather than programs, as API servers judge it. */
+function wantsIndent({ headers }: Request, query: URLSearchParams): boolean {
+  const asked = query.get('pretty');
+  return asked === null ? /^(curl|Wget|Mozilla)\//.test(headers['user-agent'] ?? '') : asked !== 'false';
+}
+
+function sendObject(response: Response, code: number, body: object, indent = false): void {
   response.statusCode = code;
   response.setHeader('content-type', 'application/json');
-  response.end(`${JSON.stringify(body)}\n`);
+  response.end(`${JSON.stringify(body, null, indent ? 2 : undefined)}\n`);
 }
 
 function sendWatch(state: ClusterState, watch: Watch, response: Response): void {
