@@ -19,7 +19,7 @@ export const PAGE_POLICY =
 
 export function helloPage(page: PageFacts): string {
   const { cluster, host } = page;
-  const facts = [['Cluster', cluster.name], ...factsOf(page)];
+  const facts = factsOf(page);
   const port = /:(\d+)$/.exec(host)?.[0] ?? '';
   return `<!doctype html>
 <html lang="en">
