@@ -98,11 +98,8 @@ function kubectlWatch(demo: Demo, kubectl: Kubectl, tenant: DemoTenant): Proof {
         text => text.split('\n').length > 2,
         (signal, told) => kubectl(kubeconfigOf(demo, tenant), args, signal, told),
       );
-      const states = printed
-        .trim()
-        .split('\n')
-        .map(line => line.split(/ +/)[2]);
-      return `the pod went from ${states[0]} to ${states[1]}`;
+      const [name, , status] = printed.split('\n')[1].split(/ +/);
+      return `seen as it happened: ${name} ${status}`;
     },
   };
 }

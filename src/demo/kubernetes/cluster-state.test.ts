@@ -67,17 +67,15 @@ test('smallCluster() takes a pod through its life, one step at a time, and then 
   state.watch(({ type, object }) =>
     told.push(`${type} ${object.metadata.name} ${valueAt(object, 'status.phase')}`),
   );
-  for (let i = 0; i < 7; i++) step(now + i * 1000);
+  for (let i = 0; i < 5; i++) step(now + i * 1000);
   assert.deepEqual(told, [
     'ADDED tick-1 Pending',
     'MODIFIED tick-1 Pending',
     'MODIFIED tick-1 Running',
-    'MODIFIED tick-1 Running',
-    'MODIFIED tick-1 Succeeded',
     'MODIFIED tick-1 Succeeded',
     'DELETED tick-1 Succeeded',
     'ADDED tick-2 Pending',
   ]);
   const [tick] = state.list('pods').filter(({ metadata }) => metadata.name === 'tick-2');
-  assert.equal(tick.metadata.creationTimestamp, '2026-01-02T03:04:11Z');
+  assert.equal(tick.metadata.creationTimestamp, '2026-01-02T03:04:09Z');
 });

@@ -11,7 +11,7 @@ const DAY_MS = 24 * 60 * 60 * 1000;
 const HOUR_MS = 60 * 60 * 1000;
 
 /** What a job's pod goes through, a step at a time. */
-const jobSteps = ['Pending', 'ContainerCreating', 'Running', 'Running', 'Completed', 'Completed'] as const;
+const jobSteps = ['Pending', 'ContainerCreating', 'Running', 'Completed'] as const;
 type PodState = (typeof jobSteps)[number];
 
 /** A cluster, and what moves it on by one step of its job. Both get the time in ms since 1970. */
