@@ -1,5 +1,6 @@
 // `npm run demo` on whatever Node the machine has: installs the packages, then goes on with the Node that they bring
-// (`causeway demo`). All further arguments are its own: `npm run demo -- --once`.
+// (`causeway demo`). All further arguments are its own: `npm run demo -- --once`. package.json starts this by `exec`:
+// the shell in between would keep npm's signals to itself.
 
 import { spawn } from 'node:child_process';
 import { dirname, join } from 'node:path';

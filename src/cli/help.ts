@@ -19,6 +19,10 @@ ${commands.map(command => line(command.name, command.summary)).join('\n')}
 ${line('help [COMMAND]', 'this, or all about one command')}
 ${line('--version', 'the version')}
 
+See it work, on this machine alone:
+
+  causeway demo
+
 Begin with a file:
 
   listen: [":6443"]

@@ -1,4 +1,5 @@
-// What `--once` shows: one claim about the demo, tried. A proof answers with what it saw, or throws what was seen instead.
+// What `--once` shows: claims about the demo, each tried. A proof answers with what it saw, or throws what was seen
+// instead.
 
 export interface Proof {
   readonly title: string;
