@@ -3,6 +3,7 @@
 import { nearest } from '../config/nearest.ts';
 import { checkCommand } from './check.ts';
 import { type Command, UsageError } from './command.ts';
+import { demoCommand } from './demo.ts';
 import { explainCommand } from './explain.ts';
 import { helpFor, overview } from './help.ts';
 import { identityCommand } from './identity.ts';
@@ -12,7 +13,7 @@ import { version } from './version.ts';
 /** sysexits.h EX_USAGE. */
 const WRONG_USAGE = 64;
 
-const commands: readonly Command[] = [runCommand, checkCommand, explainCommand, identityCommand];
+const commands: readonly Command[] = [runCommand, checkCommand, explainCommand, demoCommand, identityCommand];
 
 /** Answers the exit code. */
 export async function runCli(args: readonly string[]): Promise<number> {

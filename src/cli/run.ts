@@ -1,6 +1,5 @@
 // `causeway run`: the gateway as a process. Signals, exit codes and the log; everything else is the controller's.
 
-import { availableParallelism } from 'node:os';
 import { type Config, engines } from '../config/config.ts';
 import { ConfigError } from '../controller/config-error.ts';
 import { Controller, type ControllerOptions } from '../controller/controller.ts';
@@ -8,7 +7,7 @@ import { loadConfig } from '../controller/load-config.ts';
 import { ListenError } from '../gateway/listen-error.ts';
 import { type Command, parse, requireFile, UsageError } from './command.ts';
 import { type Log, openLog } from './log.ts';
-import { openFileLimit } from './open-file-limit.ts';
+import { machine } from './machine.ts';
 import { coloured } from './terminal.ts';
 import { version } from './version.ts';
 
@@ -71,13 +70,7 @@ async function serve(
     ...what,
     log: logger,
     version: version(),
-    host: {
-      cores: availableParallelism(),
-      openFiles: openFileLimit(),
-      platform: process.platform,
-      arch: process.arch,
-      node: process.version,
-    },
+    host: machine(),
   });
   const ended = untilEnded(controller);
   const { engine, workers, listeners } = controller.status();

@@ -52,7 +52,7 @@ for (const engine of ['epoll', 'net'] as const) {
         onRecord: record => records.push(record),
         onDropped: () => {},
         onRequest: () => {},
-      onWorkerDeath: worker => deaths.push(worker),
+        onWorkerDeath: worker => deaths.push(worker),
       },
       {
         listeners: [

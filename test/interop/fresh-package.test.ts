@@ -2,6 +2,7 @@
 // Node that the package brings.
 
 import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
 import { cp, mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { after, before, describe, test } from 'node:test';
@@ -88,6 +89,12 @@ describe('the package', { skip: missingPrograms('npm'), timeout: 2 * INSTALL_MS 
       engine,
       process.env.CAUSEWAY_TEST_ENGINE ?? (process.platform === 'linux' ? 'epoll' : 'net'),
     );
+  });
+
+  test('shows its demo', async () => {
+    const { code, stdout, stderr } = await run(causeway, ['demo', '--once'], { cwd: dir.path });
+    assert.equal(code, 0, `${stdout}${stderr}`);
+    assert.equal(existsSync(dir.file('demo-out')), false);
   });
 });
 
