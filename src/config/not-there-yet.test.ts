@@ -55,7 +55,6 @@ clusters:
   assert.deepEqual(refused, []);
   assert.deepEqual(ignored, [
     'cleartext HTTP routes (apps.http): requests are answered 503',
-    'health checks (health): every backend counts as up',
     'the saved table (stateDir)',
     'the lease of the writing replica (lease)',
     'states written back to Kubernetes (statusAnnotation)',

@@ -24,7 +24,6 @@ export function notThereYet(config: Config): NotThereYet {
     ]),
     ignored: phrases([
       [hasHttp, 'cleartext HTTP routes (apps.http): requests are answered 503'],
-      [config.healthIsSet, 'health checks (health): every backend counts as up'],
       [config.stateDir !== undefined, 'the saved table (stateDir)'],
       [config.lease !== undefined, 'the lease of the writing replica (lease)'],
       [config.statusAnnotation !== undefined, 'states written back to Kubernetes (statusAnnotation)'],

@@ -8,6 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Backend, Cluster } from '../cluster/cluster.ts';
 import { formatIpPort } from '../wire/ip-address.ts';
 import type { Settings } from './data-path.ts';
+import { type BackendHealth, type HealthChange, HealthThread } from './health/health-thread.ts';
 import type { EngineName } from './io/open-reactor.ts';
 import { IN_USE, type SocketAddress } from './io/reactor.ts';
 import { ListenError } from './listen-error.ts';
@@ -25,6 +26,7 @@ import {
   RouteCounters,
   SharedSlots,
   TOTAL_CONNECTIONS,
+  TOTAL_DOWN,
   TOTAL_FIELDS,
 } from './shared-memory.ts';
 import { SourceCounts, sourceCountsBytes } from './source-counts.ts';
@@ -72,7 +74,9 @@ export interface GatewayOptions {
   readonly resolver: NameResolver;
   readonly onRecord: (record: NamedRecord) => void;
   readonly onDropped: (count: number) => void;
-  readonly onWorkerDeath: (worker: number, cause: Error) => void;
+  /** A worker by its number, or the thread of the health checks. */
+  readonly onWorkerDeath: (worker: number | 'health', cause: Error) => void;
+  readonly onHealth: (change: HealthChange) => void;
 }
 
 /** A connection's record with the names its slots stand for. */
@@ -80,6 +84,13 @@ export interface NamedRecord extends ConnectionRecord {
   readonly on: string;
   readonly route: RouteSlot | undefined;
   readonly backend: string | undefined;
+}
+
+/** A backend with what its health checks say; they are undefined for one that is not checked. */
+export interface CheckedBackend extends RouteSlot, BackendHealth {
+  readonly slot: number;
+  readonly backend: string;
+  readonly checks: { readonly ok: number; readonly failed: number } | undefined;
 }
 
 export interface OpenListener {
@@ -107,6 +118,8 @@ export class Gateway implements AsyncDisposable {
   readonly #totals: Int32Array;
   readonly #clusters = new SharedSlots(CLUSTER_FIELDS);
   readonly #backends = new SharedSlots(BACKEND_FIELDS);
+  readonly #health: HealthThread;
+  #backendCount = 0;
   /** All pages so far, for a worker that starts anew; counters by worker. */
   readonly #pages: { counters: SharedArrayBuffer[][] } & Record<
     'clusters' | 'buckets' | 'backends',
@@ -152,6 +165,13 @@ export class Gateway implements AsyncDisposable {
         }),
     );
     this.#pages = { counters: this.#threads.map(() => []), clusters: [], buckets: [], backends: [] };
+    this.#health = new HealthThread({
+      backends: this.#backends,
+      pages: this.#pages.backends,
+      totals,
+      onChange: options.onHealth,
+      onDeath: cause => options.onWorkerDeath('health', cause),
+    });
   }
 
   /** Starts the workers and opens the listeners; the first table is served when it returns. */
@@ -180,6 +200,22 @@ export class Gateway implements AsyncDisposable {
 
   get connections(): number {
     return Atomics.load(this.#totals, TOTAL_CONNECTIONS);
+  }
+
+  /** How many backends are served and down, and by which factor the intervals of the checks are longer than asked for. */
+  get health(): { readonly backends: number; readonly down: number; readonly stretch: number } {
+    const down = Atomics.load(this.#totals, TOTAL_DOWN);
+    return { backends: this.#backendCount, down, stretch: this.#health.stretch };
+  }
+
+  healthOf(backendSlot: number): BackendHealth {
+    return this.#health.of(backendSlot);
+  }
+
+  *backends(): Generator<CheckedBackend> {
+    for (const { slot, route, backend } of this.#author.backends()) {
+      yield { ...route, slot, backend, ...this.healthOf(slot), checks: this.#health.checksOf(slot) };
+    }
   }
 
   apply(config: GatewayConfig): Promise<void> {
@@ -223,7 +259,7 @@ export class Gateway implements AsyncDisposable {
     clearTimeout(this.#droppedTimer);
     this.#sayDropped();
     this.#options.resolver.stop();
-    await Promise.all(this.#threads.map(thread => thread.end()));
+    await Promise.all([...this.#threads.map(thread => thread.end()), this.#health[Symbol.asyncDispose]()]);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -245,9 +281,9 @@ export class Gateway implements AsyncDisposable {
     if (this.#dropped > 0) this.#droppedTimer ??= setTimeout(() => this.#sayDropped(), DROPPED_MS);
   }
 
-  /** Ends a worker as a fault would. For tests of what follows. */
-  killWorker(number: number): void {
-    this.#threads[number].kill();
+  /** Ends a thread as a fault would. For tests of what follows. */
+  killWorker(worker: number | 'health'): void {
+    (worker === 'health' ? this.#health : this.#threads[worker]).kill();
   }
 
   #inTurn<T>(work: () => Promise<T>): Promise<T> {
@@ -284,6 +320,9 @@ export class Gateway implements AsyncDisposable {
         thread.apply(this.#table(pages[thread.number], change.removed, change.put)),
       ),
     );
+    const changed = change.put.map(cluster => cluster.name);
+    this.#health.change(this.#author.backends(changed), change.freed.backends);
+    this.#backendCount = countBackends(config.clusters);
     if (closed.length > 0) {
       this.#send({ kind: 'close', indexes: closed.map(({ index }) => index) });
       // The next change may want the same address again.
@@ -389,7 +428,9 @@ export class Gateway implements AsyncDisposable {
 
   #renamed(names: readonly string[]): void {
     const backends = names.flatMap(name => this.#author.rename(name, this.#options.resolver.addresses(name)));
-    if (backends.length > 0) this.#send({ kind: 'addresses', backends });
+    if (backends.length === 0) return;
+    this.#send({ kind: 'addresses', backends });
+    this.#health.setAddresses(backends);
   }
 
   /** Memory for slots that the author gave out beyond the pages there are: counters per worker, the rest common. */
@@ -431,6 +472,7 @@ export class Gateway implements AsyncDisposable {
     this.takeRecords();
     for (const slot of this.#author.recycle(idle))
       for (const thread of this.#threads) thread.counters.clear(slot);
+    for (const slot of idle.backends) this.#health.clear(slot);
     this.#retiring = [...this.#retiring.filter(one => !due.includes(one)), { freed: busy, at: due[0].at }];
   }
 
@@ -449,6 +491,12 @@ function placeOf(listener: Listener): string {
 function entryOf(listener: Listener): ListenerEntry {
   const { on, balancers, agents, idTlv, only } = listener;
   return { on, balancers, agents, idTlv, ...(only !== undefined && { only }) };
+}
+
+function countBackends(clusters: readonly Cluster[]): number {
+  let count = 0;
+  for (const { routes } of clusters) for (const { pool } of routes) count += pool.backends.length;
+  return count;
 }
 
 function backendNames(clusters: readonly Cluster[]): Set<string> {

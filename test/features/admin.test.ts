@@ -22,8 +22,8 @@ before(async () => {
   const clusters = `
 clusters:
   - name: lab
-    api: { hosts: [api.lab.test, "*.api.lab.test"], backends: ["${backend.text}"] }
-    konnectivity: { hosts: [konnectivity.lab.test], backends: ["${backend.text}"] }
+    api: { hosts: [api.lab.test, "*.api.lab.test"], backends: ["${backend.text}"], health: { check: none } }
+    konnectivity: { hosts: [konnectivity.lab.test], backends: ["${backend.text}"], health: { check: tcp } }
 `;
   [gateway, guarded] = await Promise.all(
     [
@@ -123,13 +123,15 @@ function labelsOf({ samples }: Family): string[] {
   return [...new Set(samples.flatMap(({ labels }) => Object.keys(labels)))];
 }
 
-/** interface.md, section 4. Those of HTTP and of health checks come with them. */
+/** interface.md, section 4. Those of HTTP come with it. */
 const families: Readonly<Record<string, readonly [type: string, ...labels: string[]]>> = {
   causeway_connections_total: ['counter', 'cluster', 'route', 'reason'],
   causeway_connections_active: ['gauge', 'cluster', 'route'],
   causeway_bytes_total: ['counter', 'cluster', 'route', 'direction'],
   causeway_hello_seconds: ['histogram', 'le'],
   causeway_dial_seconds: ['histogram', 'cluster', 'route', 'le'],
+  causeway_backend_up: ['gauge', 'cluster', 'route', 'backend'],
+  causeway_health_checks_total: ['counter', 'cluster', 'route', 'backend', 'result'],
   causeway_clusters: ['gauge'],
   causeway_routes: ['gauge'],
   causeway_findings: ['gauge', 'severity'],
@@ -168,6 +170,7 @@ test('status has exactly these keys', async () => {
     sources: [{ name: 'file', up: true, synced: true, error: null }],
     leader: false,
     counts: { clusters: 1, routes: 2, hosts: 3, connections: 0 },
+    health: { backends: 2, down: 0, stretch: 1 },
   });
 });
 
