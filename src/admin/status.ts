@@ -26,4 +26,10 @@ export interface Status {
     readonly hosts: number;
     readonly connections: number;
   };
+  readonly health: {
+    readonly backends: number;
+    readonly down: number;
+    /** Intervals between checks are longer than asked for by this factor; 1 when they are kept. */
+    readonly stretch: number;
+  };
 }

@@ -3,7 +3,6 @@
 import type { Command } from './command.ts';
 
 const notThereYet =
-const notThereYet =
   'Not in this version yet: the commands agent, import, render, dns, doctor, status and top.';
 
 export function overview(commands: readonly Command[]): string {

@@ -54,7 +54,6 @@ clusters:
 `);
   assert.deepEqual(refused, []);
   assert.deepEqual(ignored, [
-    'health checks (health): every backend counts as up',
     'the saved table (stateDir)',
     'the lease of the writing replica (lease)',
     'states written back to Kubernetes (statusAnnotation)',

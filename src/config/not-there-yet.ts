@@ -20,7 +20,6 @@ export function notThereYet(config: Config): NotThereYet {
       [admin.tls !== undefined, 'TLS for the admin side (admin.tls)'],
     ]),
     ignored: phrases([
-      [config.healthIsSet, 'health checks (health): every backend counts as up'],
       [config.stateDir !== undefined, 'the saved table (stateDir)'],
       [config.lease !== undefined, 'the lease of the writing replica (lease)'],
       [config.statusAnnotation !== undefined, 'states written back to Kubernetes (statusAnnotation)'],

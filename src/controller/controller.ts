@@ -12,6 +12,7 @@ import { notThereYet } from '../config/not-there-yet.ts';
 import { changedSince, FileWatch } from '../config/watch-file.ts';
 import type { Settings } from '../gateway/data-path.ts';
 import { Gateway, type GatewayConfig } from '../gateway/gateway.ts';
+import type { HealthChange } from '../gateway/health/health-thread.ts';
 import { canShareListeners, errnoWord } from '../gateway/io/net-reactor.ts';
 import { type EngineName, whyNoEpoll } from '../gateway/io/open-reactor.ts';
 import { ListenError } from '../gateway/listen-error.ts';
@@ -122,6 +123,7 @@ export class Controller implements AdminView, AsyncDisposable {
       sources: [{ name: 'file', up: this.#error === null, synced: true, error: this.#error }],
       leader: false,
       counts: { ...this.#plan.counts, connections: this.#gateway?.connections ?? 0 },
+      health: this.#gateway?.health ?? { backends: 0, down: 0, stretch: 1 },
     };
   }
 
@@ -196,6 +198,7 @@ export class Controller implements AdminView, AsyncDisposable {
           onRequest: record => logRequest(log, record),
           onDropped: count => log.warn({ count }, 'dropped'),
           onWorkerDeath: (thread, cause) => log.error({ thread, err: cause }, 'thread died'),
+          onHealth: change => this.#healthChanged(change),
         },
         this.#gatewayConfig(config, secrets),
       ),
@@ -259,6 +262,11 @@ export class Controller implements AdminView, AsyncDisposable {
       const refused = 'file refused; what was served before goes on';
       log.error({ error: this.#error, ...(!expected && { err: error }) }, refused);
     }
+  }
+
+  /** Where every change of a backend's state arrives. */
+  #healthChanged(change: HealthChange): void {
+    this.#options.log[change.up ? 'info' : 'warn'](change, 'health');
   }
 
   async #timed<T>(work: () => Promise<T>): Promise<T> {

@@ -8,6 +8,7 @@ import { sampleCluster, sampleRoute } from '../cluster/clusters.samples.ts';
 import { helloMessage, inRecords, serverNameExtension } from '../wire/hello.samples.ts';
 import { closeReasons } from './close-reason.ts';
 import { Gateway, type NamedRecord } from './gateway.ts';
+import type { HealthChange } from './health/health-thread.ts';
 import type { EngineName } from './io/open-reactor.ts';
 import { NameResolver } from './name-resolver.ts';
 import { REASONS_AT } from './shared-memory.ts';
@@ -21,6 +22,7 @@ async function given(engine: EngineName, addresses: readonly string[] = []) {
   const { port } = backend.address() as net.AddressInfo;
   const records: NamedRecord[] = [];
   const deaths: string[] = [];
+  const changes: HealthChange[] = [];
   const config = {
     listeners: [{ on: '127.0.0.1:0', host: '127.0.0.1', port: 0, balancers: [], agents: [], idTlv: [] }],
     clusters: [
@@ -56,12 +58,13 @@ async function given(engine: EngineName, addresses: readonly string[] = []) {
       capacity: 4096,
       resolver: new NameResolver(
         () => {},
-        async () => addresses,
+        async () => [...addresses],
       ),
       onRecord: record => records.push(record),
       onDropped: () => {},
       onRequest: () => {},
       onWorkerDeath: worker => deaths.push(worker),
+      onHealth: change => changes.push(change),
     },
     config,
   );
@@ -69,7 +72,7 @@ async function given(engine: EngineName, addresses: readonly string[] = []) {
     await gateway.stop();
     backend.close();
   };
-  return { gateway, config, records, deaths, [Symbol.asyncDispose]: stop };
+  return { gateway, config, records, deaths, changes, port, [Symbol.asyncDispose]: stop };
 }
 
 /** A tunnel that has echoed once. */
@@ -172,4 +175,61 @@ test('Gateway tries every address of a backend given by name, whatever its famil
     await using it = await given('epoll', addresses);
     (await tunnel(it.gateway)).destroy();
   }
+});
+
+test('Gateway starts the thread of the health checks again when it dies; what it had found out stays', async () => {
+  await using it = await given('net');
+  const { gateway, config, deaths, changes } = it;
+  const closed = net.createServer().listen(0, '127.0.0.1');
+  await once(closed, 'listening');
+  const text = `127.0.0.1:${(closed.address() as net.AddressInfo).port}`;
+  closed.close();
+  await once(closed, 'close');
+  const route = sampleRoute({ hosts: ['api.a.lab'], backends: [`127.0.0.1:${it.port}`, text] });
+  const health = { ...route.pool.health, everyMs: 20, rise: 1, fall: 2 };
+  const routes = [{ ...route, pool: { ...route.pool, health } }];
+  await gateway.apply({ ...config, clusters: [sampleCluster('a', { routes })] });
+  await until(() => changes.length > 0);
+  const change = { cluster: 'a', route: 'api', backend: text, up: false, why: 'connection refused' };
+  assert.deepEqual(changes, [change]);
+  const find = () => gateway.backends().find(({ backend }) => backend === text);
+  assert.deepEqual(gateway.healthOf(find()?.slot ?? 0), {
+    up: false,
+    checked: true,
+    why: 'connection refused',
+  });
+
+  gateway.killWorker('health');
+  await until(() => deaths.length > 0);
+  assert.deepEqual(deaths, ['health']);
+  const failed = find()?.checks?.failed ?? 0;
+  await until(() => (find()?.checks?.failed ?? 0) > failed + 3);
+  assert.deepEqual(gateway.health, { backends: 2, down: 1, stretch: 1 });
+  assert.deepEqual(changes, [change], 'it was down before');
+
+  await gateway.apply(config);
+  assert.deepEqual(gateway.health, { backends: 1, down: 0, stretch: 1 });
+});
+
+test('Gateway checks a backend given by name at the addresses that it has now', async () => {
+  const addresses = ['127.0.0.2'];
+  await using it = await given('net', addresses);
+  const { gateway, config, changes } = it;
+  const [cluster] = config.clusters;
+  const [route] = cluster.routes;
+  const health = { ...route.pool.health, everyMs: 20, rise: 1, fall: 1 };
+  await gateway.apply({
+    ...config,
+    clusters: [{ ...cluster, routes: [{ ...route, pool: { ...route.pool, health } }] }],
+  });
+  await until(() => changes.length === 1);
+  assert.deepEqual([changes[0].backend, changes[0].up], [`name.lab:${it.port}`, false]);
+  addresses[0] = '127.0.0.1';
+  // A connection that fails hurries the next look at the name.
+  const port = Number(gateway.listeners[0].address.split(':').at(-1));
+  const client = net.connect(port, '127.0.0.1').on('error', () => {});
+  client.write(hello);
+  await until(() => changes.length === 2);
+  client.destroy();
+  assert.deepEqual([changes[1].up, changes[1].why], [true, 'connected']);
 });

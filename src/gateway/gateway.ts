@@ -8,6 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Backend, Cluster } from '../cluster/cluster.ts';
 import { formatIpPort } from '../wire/ip-address.ts';
 import type { Settings } from './data-path.ts';
+import { type BackendHealth, type HealthChange, HealthThread } from './health/health-thread.ts';
 import { HttpThreads } from './http/http-threads.ts';
 import type { RequestRecord } from './http/request-log.ts';
 import type { EngineName } from './io/open-reactor.ts';
@@ -23,6 +24,7 @@ import {
   BACKEND_ACTIVE,
   CLUSTER_ACTIVE,
   TOTAL_CONNECTIONS,
+  TOTAL_DOWN,
   TOTAL_FIELDS,
 } from './shared-memory.ts';
 import { SharedPages } from './shared-pages.ts';
@@ -80,6 +82,7 @@ export interface GatewayOptions {
   readonly onRequest: (record: NamedRequest) => void;
   /** The thread's name. */
   readonly onWorkerDeath: (thread: string, cause: Error) => void;
+  readonly onHealth: (change: HealthChange) => void;
 }
 
 /** A connection's record with the names its slots stand for. */
@@ -92,6 +95,13 @@ export interface NamedRecord extends ConnectionRecord {
 /** A request's record with the names its slot stands for. */
 export interface NamedRequest extends RequestRecord {
   readonly route: RouteSlot | undefined;
+}
+
+/** A backend with what its health checks say; they are undefined for one that is not checked. */
+export interface CheckedBackend extends RouteSlot, BackendHealth {
+  readonly slot: number;
+  readonly backend: string;
+  readonly checks: { readonly ok: number; readonly failed: number } | undefined;
 }
 
 export interface OpenListener {
@@ -120,6 +130,8 @@ export class Gateway implements AsyncDisposable {
   readonly #pages = new SharedPages();
   readonly #verdicts: readonly SharedArrayBuffer[];
   readonly #http: HttpThreads;
+  readonly #health: HealthThread;
+  #backendCount = 0;
   /** Names of listeners by index; closed ones stay for the records of their connections. */
   readonly #listenerNames: string[] = [];
   #settings: Settings;
@@ -172,6 +184,13 @@ export class Gateway implements AsyncDisposable {
         this.#died(thread, cause);
       },
     });
+    this.#health = new HealthThread({
+      backends: this.#pages.backends,
+      pages: this.#pages.backendPages,
+      totals,
+      onChange: options.onHealth,
+      onDeath: cause => options.onWorkerDeath('health', cause),
+    });
   }
 
   /** Starts the workers and opens the listeners; the first table is served when it returns. */
@@ -200,6 +219,22 @@ export class Gateway implements AsyncDisposable {
 
   get connections(): number {
     return Atomics.load(this.#totals, TOTAL_CONNECTIONS);
+  }
+
+  /** How many backends are served and down, and by which factor the intervals of the checks are longer than asked for. */
+  get health(): { readonly backends: number; readonly down: number; readonly stretch: number } {
+    const down = Atomics.load(this.#totals, TOTAL_DOWN);
+    return { backends: this.#backendCount, down, stretch: this.#health.stretch };
+  }
+
+  healthOf(backendSlot: number): BackendHealth {
+    return this.#health.of(backendSlot);
+  }
+
+  *backends(): Generator<CheckedBackend> {
+    for (const { slot, route, backend } of this.#author.backends()) {
+      yield { ...route, slot, backend, ...this.healthOf(slot), checks: this.#health.checksOf(slot) };
+    }
   }
 
   apply(config: GatewayConfig): Promise<void> {
@@ -251,7 +286,7 @@ export class Gateway implements AsyncDisposable {
     clearTimeout(this.#droppedTimer);
     this.#sayDropped();
     this.#options.resolver.stop();
-    await Promise.all(this.#threads.map(thread => thread.end()));
+    await Promise.all([...this.#threads.map(thread => thread.end()), this.#health[Symbol.asyncDispose]()]);
     await this.#http[Symbol.asyncDispose]();
   }
 
@@ -285,8 +320,9 @@ export class Gateway implements AsyncDisposable {
   }
 
   /** Ends a thread as a fault would. For tests of what follows. */
-  killWorker(number: number, kind: WorkerThread['kind'] = 'worker'): void {
-    (kind === 'http' ? this.#http.threads : this.#threads)[number].kill();
+  killWorker(worker: number | 'health', kind: WorkerThread['kind'] = 'worker'): void {
+    if (worker === 'health') this.#health.kill();
+    else (kind === 'http' ? this.#http.threads : this.#threads)[worker].kill();
   }
 
   #inTurn<T>(work: () => Promise<T>): Promise<T> {
@@ -324,6 +360,9 @@ export class Gateway implements AsyncDisposable {
         thread.apply(this.#table(thread, change.removed, change.put)),
       ),
     );
+    const changed = change.put.map(cluster => cluster.name);
+    this.#health.change(this.#author.backends(changed), change.freed.backends);
+    this.#backendCount = countBackends(config.clusters);
     if (closed.length > 0) {
       this.#send({ kind: 'close', indexes: closed.map(({ index }) => index) });
       // The next change may want the same address again.
@@ -464,7 +503,9 @@ export class Gateway implements AsyncDisposable {
 
   #renamed(names: readonly string[]): void {
     const backends = names.flatMap(name => this.#author.rename(name, this.#options.resolver.addresses(name)));
-    if (backends.length > 0) this.#send({ kind: 'addresses', backends });
+    if (backends.length === 0) return;
+    this.#send({ kind: 'addresses', backends });
+    this.#health.setAddresses(backends);
   }
 
   /** Slots whose last connection is gone may be given out again, once what was counted for them has been told. */
@@ -483,6 +524,7 @@ export class Gateway implements AsyncDisposable {
     // Their last records are read while the names are still known.
     this.takeRecords();
     for (const slot of this.#author.recycle(idle)) for (const thread of this.#all()) thread.pages.clear(slot);
+    for (const slot of idle.backends) this.#health.clear(slot);
     this.#retiring = [...this.#retiring.filter(one => !due.includes(one)), { freed: busy, at: due[0].at }];
   }
 
@@ -505,6 +547,12 @@ function placeOf(listener: Listener): string {
 function entryOf(listener: Listener): ListenerEntry {
   const { on, balancers, agents, idTlv, only } = listener;
   return { on, balancers, agents, idTlv, ...(only !== undefined && { only }) };
+}
+
+function countBackends(clusters: readonly Cluster[]): number {
+  let count = 0;
+  for (const { routes } of clusters) for (const { pool } of routes) count += pool.backends.length;
+  return count;
 }
 
 function backendNames(clusters: readonly Cluster[]): Set<string> {

@@ -52,6 +52,7 @@ for (const engine of ['epoll', 'net'] as const) {
         onRecord: record => records.push(record),
         onDropped: () => {},
         onRequest: () => {},
+        onHealth: () => {},
         onWorkerDeath: worker => deaths.push(worker),
       },
       {

@@ -22,8 +22,8 @@ before(async () => {
   const clusters = `
 clusters:
   - name: lab
-    api: { hosts: [api.lab.test, "*.api.lab.test"], backends: ["${backend.text}"] }
-    konnectivity: { hosts: [konnectivity.lab.test], backends: ["${backend.text}"] }
+    api: { hosts: [api.lab.test, "*.api.lab.test"], backends: ["${backend.text}"], health: { check: none } }
+    konnectivity: { hosts: [konnectivity.lab.test], backends: ["${backend.text}"], health: { check: tcp } }
     apps: { hosts: ["*.apps.lab.test"], http: redirect }
 `;
   [gateway, guarded] = await Promise.all(
@@ -124,7 +124,7 @@ function labelsOf({ samples }: Family): string[] {
   return [...new Set(samples.flatMap(({ labels }) => Object.keys(labels)))];
 }
 
-/** interface.md, section 4. Those of health checks come with them. */
+/** interface.md, section 4. */
 const families: Readonly<Record<string, readonly [type: string, ...labels: string[]]>> = {
   causeway_connections_total: ['counter', 'cluster', 'route', 'reason'],
   causeway_connections_active: ['gauge', 'cluster', 'route'],
@@ -132,6 +132,8 @@ const families: Readonly<Record<string, readonly [type: string, ...labels: strin
   causeway_requests_total: ['counter', 'cluster', 'route', 'code'],
   causeway_hello_seconds: ['histogram', 'le'],
   causeway_dial_seconds: ['histogram', 'cluster', 'route', 'le'],
+  causeway_backend_up: ['gauge', 'cluster', 'route', 'backend'],
+  causeway_health_checks_total: ['counter', 'cluster', 'route', 'backend', 'result'],
   causeway_clusters: ['gauge'],
   causeway_routes: ['gauge'],
   causeway_findings: ['gauge', 'severity'],
@@ -170,6 +172,7 @@ test('status has exactly these keys', async () => {
     sources: [{ name: 'file', up: true, synced: true, error: null }],
     leader: false,
     counts: { clusters: 1, routes: 3, hosts: 4, connections: 0 },
+    health: { backends: 2, down: 0, stretch: 1 },
   });
 });
 
