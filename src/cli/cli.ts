@@ -6,12 +6,13 @@ import { type Command, UsageError } from './command.ts';
 import { explainCommand } from './explain.ts';
 import { helpFor, overview } from './help.ts';
 import { runCommand } from './run.ts';
+import { statusCommand } from './status.ts';
 import { version } from './version.ts';
 
 /** sysexits.h EX_USAGE. */
 const WRONG_USAGE = 64;
 
-const commands: readonly Command[] = [runCommand, checkCommand, explainCommand];
+const commands: readonly Command[] = [runCommand, checkCommand, explainCommand, statusCommand];
 
 /** Answers the exit code. */
 export async function runCli(args: readonly string[]): Promise<number> {

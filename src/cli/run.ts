@@ -88,14 +88,16 @@ async function serve(
   await ended;
 }
 
-/** Resolves when the drain is over, or on the second signal. */
+/** Resolves when a drain is over, which a signal or the admin side began, or on the second signal. */
 function untilEnded(controller: Controller): Promise<void> {
   process.on('SIGHUP', () => void controller.reload());
   return new Promise((resolve, reject) => {
+    controller.drained.then(resolve, reject);
     let signals = 0;
     const stop = () => {
       signals++;
-      if (signals === 1) controller.drain().then(resolve, reject);
+      // Also after a drain began over HTTP: a preStop hook may ask for it, and the signal follows at once.
+      if (signals === 1) controller.drain().catch(reject);
       else resolve();
     };
     process.on('SIGTERM', stop);

@@ -28,7 +28,6 @@ tunnel: { hosts: [t.example.com], certificates: [${keyPair}] }
 sources: [{ directory: { path: ./clusters } }]
 outputs: [{ ingress: {} }]
 engine: haproxy
-admin: { tls: ${keyPair} }
 `);
   assert.deepEqual(refused, [
     'signed cluster ids (identity)',
@@ -36,7 +35,6 @@ admin: { tls: ${keyPair} }
     'clusters from Kubernetes or a directory (sources)',
     'objects in Kubernetes and DNS (outputs)',
     'engine: haproxy',
-    'TLS for the admin side (admin.tls)',
   ]);
   assert.deepEqual(ignored, []);
   assert.deepEqual(used('engine: haproxy').refused, ['engine: haproxy']);

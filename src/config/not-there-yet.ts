@@ -10,7 +10,7 @@ export interface NotThereYet {
 }
 
 export function notThereYet(config: Config): NotThereYet {
-  const { admin, clusters, engine, identity, outputs, sources, tunnel } = config;
+  const { clusters, engine, identity, outputs, sources, tunnel } = config;
   const hasHttp = clusters.some(cluster => cluster.routes.some(route => route.kind === 'apps-http'));
   const needsIdentity = identity !== undefined || clusters.some(cluster => cluster.identityRequired);
   return {
@@ -20,7 +20,6 @@ export function notThereYet(config: Config): NotThereYet {
       [sources.length > 0, 'clusters from Kubernetes or a directory (sources)'],
       [outputs.length > 0, 'objects in Kubernetes and DNS (outputs)'],
       [engine === 'haproxy', `engine: ${engine}`],
-      [admin.tls !== undefined, 'TLS for the admin side (admin.tls)'],
     ]),
     ignored: phrases([
       [hasHttp, 'cleartext HTTP routes (apps.http): requests are answered 503'],

@@ -2,24 +2,12 @@
 // A refusal says a word to the client where its protocol has one; see refusal.ts.
 
 import { account, isClient, reasonIndex } from './account.ts';
-import type { CloseReason } from './close-reason.ts';
+import { type CloseReason, served } from './close-reason.ts';
 import type { DataPath } from './data-path.ts';
 import { linger } from './linger.ts';
 import { refusalWord } from './refusal.ts';
+import { TOTAL_WATCHED } from './shared-memory.ts';
 import { hangUpBackend } from './tunnel.ts';
-
-/** The connection was served, or left by itself: not worth a line where only refusals are logged. */
-const served: ReadonlySet<CloseReason> = new Set([
-  'done',
-  'client-reset',
-  'backend-reset',
-  'idle-timeout',
-  'half-closed-timeout',
-  'drained',
-  'no-data',
-  'client-gone',
-  'shutdown',
-]);
 
 /** Says the word for that reason, then waits a moment for the client to read it. */
 export function refuse(path: DataPath, client: number, reason: CloseReason): void {
@@ -66,12 +54,13 @@ export function cutAll(path: DataPath, reason: 'drained' | 'shutdown'): void {
   }
 }
 
-/** Counts the reason, once, and writes the log line. */
+/** Counts the reason, once, and writes the record that the log or those who watch refusals want. */
 function finish(path: DataPath, client: number, reason: CloseReason): void {
   const { rows, shared, settings } = path;
   path.dialOrders.delete(client);
   account(rows, shared, client, reason);
-  if (reason === 'no-data' || settings.log === 'none' || (settings.log === 'refused' && served.has(reason)))
-    return;
-  shared.records.write(rows, client, reasonIndex[reason], path.io.now());
+  const refused = !served.has(reason);
+  const logged = settings.log === 'all' ? reason !== 'no-data' : settings.log === 'refused' && refused;
+  if (!logged && !(refused && shared.totals[TOTAL_WATCHED] === 1)) return;
+  shared.records.write(rows, client, reasonIndex[reason], path.io.now(), logged);
 }

@@ -119,4 +119,6 @@ export const BACKEND_FIELDS = 2;
 /** Fields of the totals. */
 export const TOTAL_CONNECTIONS = 0;
 export const TOTAL_PENDING = 1;
-export const TOTAL_FIELDS = 2;
+/** 1 while somebody watches refusals: then workers write their records even where the log does not want them. */
+export const TOTAL_WATCHED = 2;
+export const TOTAL_FIELDS = 3;

@@ -168,6 +168,7 @@ test('status has exactly these keys', async () => {
     sources: [{ name: 'file', up: true, synced: true, error: null }],
     leader: false,
     counts: { clusters: 1, routes: 2, hosts: 3, connections: 0 },
+    traffic: { connections: 0, bytesIn: 0, bytesOut: 0, reasons: {} },
   });
 });
 
