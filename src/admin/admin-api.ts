@@ -17,6 +17,7 @@ import { type EventStreams, MAX_STREAMS } from './event-streams.ts';
 import { type MetricsView, metricsRegistry, metricsText } from './metrics.ts';
 import { QueryError, readConnectionsQuery, readExplainQuery } from './queries.ts';
 import { trafficOf } from './status.ts';
+import { Turns } from './turns.ts';
 
 export interface AdminApiOptions {
   /** Host values accepted besides IP literals and localhost. */
@@ -51,6 +52,8 @@ interface Endpoint {
   readonly method: 'GET' | 'POST' | 'DELETE';
   readonly path: string;
   readonly answer: (context: AdminContext) => Answer;
+  /** Made at once rather than in turn: it is nothing to make. */
+  readonly light?: true;
 }
 
 /** No endpoint reads a body; clients may send an empty object. */
@@ -84,11 +87,13 @@ export function adminApi(options: AdminApiOptions, view: AdminView, waiting: () 
   });
   api.use(async (context, next) => {
     if (bodyLength(context) > MAX_BODY) return tooLarge(context);
-    if (!view.started) return problem(context, 503, 'Causeway is starting; try again in a moment');
-    if (waiting() <= MAX_WAITING) return next();
-    return problem(context, 503, 'Too much waits for clients that read slowly; try again in a moment');
+    return view.started ? next() : problem(context, 503, 'Causeway is starting; try again in a moment');
   });
-  mount(api, endpoints(view));
+  const turns = new Turns();
+  mount(
+    api,
+    endpoints(view).map(endpoint => inTurn(endpoint, waiting, turns)),
+  );
   // The dashboard's pages are mounted here, behind the same checks.
   api.notFound(context => problem(context, 404, `There is no ${context.req.path}`));
   api.onError((error, context) => {
@@ -125,11 +130,29 @@ function endpoints(view: AdminView): Endpoint[] {
     { method: 'GET', path: '/api/v1/clusters', answer: context => context.json(clusterAnswers(view)) },
     { method: 'GET', path: '/api/v1/clusters/:name', answer: context => cluster(context, view) },
     { method: 'GET', path: '/api/v1/connections', answer: context => connections(context, view) },
-    { method: 'DELETE', path: '/api/v1/connections/:id', answer: context => endConnection(context, view) },
-    { method: 'GET', path: '/api/v1/events', answer: context => events(context, view.events) },
+    {
+      method: 'DELETE',
+      path: '/api/v1/connections/:id',
+      answer: context => endConnection(context, view),
+      light: true,
+    },
+    { method: 'GET', path: '/api/v1/events', answer: context => events(context, view.events), light: true },
     { method: 'GET', path: '/api/v1/explain', answer: context => explain(context, view) },
-    { method: 'POST', path: '/api/v1/drain', answer: context => drain(context, view) },
+    { method: 'POST', path: '/api/v1/drain', answer: context => drain(context, view), light: true },
   ];
+}
+
+/** Of those that take a while one is made at a time, and none while too much waits for slow readers. */
+function inTurn(endpoint: Endpoint, waiting: () => number, turns: Turns): Endpoint {
+  if (endpoint.light) return endpoint;
+  const answer = (context: AdminContext): Answer =>
+    turns.take(() => {
+      // Whoever is gone by now needs no answer.
+      if (context.env.outgoing.destroyed) return context.body(null, 503);
+      if (waiting() <= MAX_WAITING) return endpoint.answer(context);
+      return problem(context, 503, 'Too much waits for clients that read slowly; try again in a moment');
+    }) ?? problem(context, 503, 'Too much is asked for at a time; try again in a moment');
+  return { ...endpoint, answer };
 }
 
 /** HEAD is answered as GET without the body; OPTIONS says what there is; anything else is 405. */

@@ -1,10 +1,10 @@
 // The admin side's HTTP server, in cleartext or over TLS. Runs on the control thread, by default on loopback. What it
 // answers is in admin-api.ts; here is what bounds its clients, whatever they do.
 
-import type { Server, ServerOptions } from 'node:http';
+import { createServer as createHttpServer, type Server, type ServerOptions } from 'node:http';
 import { createServer as createHttpsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import { createAdaptorServer } from '@hono/node-server';
+import { getRequestListener } from '@hono/node-server';
 import type { KeyPairFiles } from '../config/config.ts';
 import { type AdminApiOptions, type AdminView, adminApi } from './admin-api.ts';
 import { guardConnections } from './connection-guard.ts';
@@ -46,7 +46,7 @@ export class AdminServer implements AsyncDisposable {
     const pair = options.tls === undefined ? undefined : await readKeyPair(options.tls);
     const server = createServer(options, view, pair);
     await listen(server, options);
-    const keyPair = options.tls === undefined ? undefined : await watchKeyPair(options.tls, server, options);
+    const keyPair = pair && (await watchKeyPair(pair, server, options));
     const { address, port, family } = server.address() as AddressInfo;
     const scheme = pair === undefined ? 'http' : 'https';
     const url = `${scheme}://${family === 'IPv6' ? `[${address}]` : address}:${port}`;
@@ -64,22 +64,22 @@ export class AdminServer implements AsyncDisposable {
 }
 
 function createServer(options: AdminOptions, view: AdminView, pair: KeyPair | undefined): Server {
-  let waiting = () => 0;
-  const api = adminApi(options, view, () => waiting());
   const bounds: ServerOptions = {
     requestTimeout: REQUEST_MS,
     headersTimeout: REQUEST_MS,
     connectionsCheckingInterval: LOOK_MS,
   };
-  const tls = { ...bounds, ...pair, minVersion: 'TLSv1.2', handshakeTimeout: REQUEST_MS } as const;
-  const server = createAdaptorServer(
+  const server: Server =
     pair === undefined
-      ? { fetch: api.fetch, serverOptions: bounds }
-      : { fetch: api.fetch, createServer: createHttpsServer, serverOptions: tls },
-  ) as Server;
+      ? createHttpServer(bounds)
+      : createHttpsServer({ ...bounds, ...pair, minVersion: 'TLSv1.2', handshakeTimeout: REQUEST_MS });
   server.maxConnections = MAX_SOCKETS;
   server.timeout = STALLED_MS;
-  ({ waiting } = guardConnections(server, MAX_CONNECTIONS));
+  const guard = guardConnections(server, MAX_CONNECTIONS);
+  const answer = getRequestListener(adminApi(options, view, guard.waiting).fetch);
+  server.on('request', (request, response) => {
+    if (guard.admit(request, response)) void answer(request, response);
+  });
   return server;
 }
 
@@ -94,8 +94,13 @@ function listen(server: Server, { host, port }: AdminOptions): Promise<void> {
 }
 
 /** A new pair serves new connections; open ones go on with what they have. */
-function watchKeyPair(files: KeyPairFiles, server: Server, { log }: AdminOptions): Promise<KeyPairWatch> {
-  return KeyPairWatch.start(files, {
+async function watchKeyPair(
+  current: KeyPair,
+  server: Server,
+  { tls: files, log }: AdminOptions,
+): Promise<KeyPairWatch | undefined> {
+  if (files === undefined) return undefined;
+  return KeyPairWatch.start(files, current, {
     changed: pair => {
       (server as unknown as ReturnType<typeof createHttpsServer>).setSecureContext({
         ...pair,

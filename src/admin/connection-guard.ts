@@ -8,13 +8,19 @@ const SILENT = 0;
 const IDLE = 1;
 const BUSY = 2;
 
+/** Requests of one connection that wait for their answers. Nobody who means well sends several at a time. */
+const MOST_AT_A_TIME = 8;
+
 interface Held {
   readonly socket: Socket;
   /** Silent before its first request; busy while it is answered. */
   state: typeof SILENT | typeof IDLE | typeof BUSY;
+  unanswered: number;
 }
 
 export interface ConnectionGuard {
+  /** Takes note of a request before it is answered. False when it must not be. */
+  admit(request: IncomingMessage, response: ServerResponse): boolean;
   /** Bytes of answers that clients have not taken yet. */
   waiting(): number;
 }
@@ -26,24 +32,31 @@ export function guardConnections(server: Server, most: number): ConnectionGuard 
 
   server.on('connection', (socket: Socket) => {
     const key = keyOf(socket);
-    held.set(key, { socket, state: SILENT });
+    held.set(key, { socket, state: SILENT, unanswered: 0 });
     socket.once('close', () => {
       if (held.get(key)?.socket === socket) held.delete(key);
     });
     if (held.size > most) letGo(held, key);
   });
 
-  server.on('request', (request: IncomingMessage, response: ServerResponse) => {
-    const one = held.get(keyOf(request.socket));
-    answering.add(response);
-    if (one !== undefined) one.state = BUSY;
-    response.once('close', () => {
-      answering.delete(response);
-      if (one !== undefined) one.state = IDLE;
-    });
-  });
-
   return {
+    admit(request, response) {
+      const one = held.get(keyOf(request.socket));
+      // One that was let go may still have requests in what was read before.
+      if (one === undefined || one.unanswered >= MOST_AT_A_TIME) {
+        request.socket.destroy();
+        return false;
+      }
+      one.state = BUSY;
+      one.unanswered++;
+      answering.add(response);
+      response.once('close', () => {
+        answering.delete(response);
+        one.unanswered--;
+        if (one.unanswered === 0) one.state = IDLE;
+      });
+      return true;
+    },
     waiting() {
       let bytes = 0;
       for (const response of answering) bytes += response.writableLength;

@@ -68,21 +68,26 @@ export interface KeyPairEvents {
 export class KeyPairWatch implements Disposable {
   readonly #files: KeyPairFiles;
   readonly #events: KeyPairEvents;
+  #current: KeyPair;
   #watches: FileWatch[] = [];
   #again: NodeJS.Timeout | undefined;
   #closed = false;
 
-  private constructor(files: KeyPairFiles, events: KeyPairEvents) {
+  private constructor(files: KeyPairFiles, current: KeyPair, events: KeyPairEvents) {
     this.#files = files;
+    this.#current = current;
     this.#events = events;
   }
 
-  static async start(files: KeyPairFiles, events: KeyPairEvents): Promise<KeyPairWatch> {
-    const watch = new KeyPairWatch(files, events);
+  /** `current` is what was read before. */
+  static async start(files: KeyPairFiles, current: KeyPair, events: KeyPairEvents): Promise<KeyPairWatch> {
+    const watch = new KeyPairWatch(files, current, events);
     const paths = [files.certFile, files.keyFile];
     watch.#watches = await Promise.all(
       paths.map(path => FileWatch.start(path, () => void watch.#look(false))),
     );
+    // A change between the first read and now would go unnoticed.
+    void watch.#look(false);
     return watch;
   }
 
@@ -96,11 +101,18 @@ export class KeyPairWatch implements Disposable {
     clearTimeout(this.#again);
     try {
       const pair = await readKeyPair(this.#files);
-      if (!this.#closed) this.#events.changed(pair);
+      // Both files changed, and each tells so.
+      if (this.#closed || isSame(pair, this.#current)) return;
+      this.#current = pair;
+      this.#events.changed(pair);
     } catch (error) {
       if (this.#closed) return;
       if (isSecond) this.#events.bad(error as KeyPairError);
       else this.#again = setTimeout(() => void this.#look(true), SECOND_LOOK_MS).unref();
     }
   }
+}
+
+function isSame(a: KeyPair, b: KeyPair): boolean {
+  return a.cert.equals(b.cert) && a.key.equals(b.key);
 }

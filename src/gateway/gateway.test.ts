@@ -263,7 +263,7 @@ for (const engine of ['epoll', 'net'] as const) {
   });
 }
 
-test('Gateway.figuresOf() and traffic() add up what the workers counted', async () => {
+test('Gateway.figuresOf() and traffic() add up what the workers counted', async t => {
   await using it = await given('net');
   const { gateway, config } = it;
   const socket = await tunnel(gateway);
@@ -278,7 +278,12 @@ test('Gateway.figuresOf() and traffic() add up what the workers counted', async 
   assert.equal(gateway.figuresOf('b', 'api'), undefined);
   const before = gateway.traffic();
   assert.deepEqual(before, { bytesIn, bytesOut, reasons });
-  // What is gone stays in the sum.
+  // What is gone stays in the sum, also when its slot is free for another.
   await gateway.apply({ ...config, clusters: [] });
+  assert.deepEqual(gateway.traffic(), before);
+  const now = performance.now.bind(performance);
+  t.mock.method(performance, 'now', () => now() + 600_000);
+  await gateway.apply({ ...config, clusters: [] });
+  assert.equal([...gateway.routes()].length, 1);
   assert.deepEqual(gateway.traffic(), before);
 });
