@@ -32,7 +32,7 @@ Signals
   the second one      ends now
 
 The log goes to stdout: JSON lines, or text on a terminal. The line "ready" carries the real
-addresses. healthz, readyz, status and metrics are on http://127.0.0.1:9440 (admin.on).
+addresses. healthz, readyz, metrics and the API are on http://127.0.0.1:9440 (admin.on).
 
 Exit codes: 0 after a drain; 1 bad config; 2 cannot listen, also when another process already
 listens there; 64 wrong usage.`;
