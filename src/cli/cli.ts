@@ -8,12 +8,20 @@ import { explainCommand } from './explain.ts';
 import { helpFor, overview } from './help.ts';
 import { identityCommand } from './identity.ts';
 import { runCommand } from './run.ts';
+import { statusCommand } from './status.ts';
 import { version } from './version.ts';
 
 /** sysexits.h EX_USAGE. */
 const WRONG_USAGE = 64;
 
-const commands: readonly Command[] = [runCommand, checkCommand, explainCommand, demoCommand, identityCommand];
+const commands: readonly Command[] = [
+  runCommand,
+  checkCommand,
+  explainCommand,
+  statusCommand,
+  demoCommand,
+  identityCommand,
+];
 
 /** Answers the exit code. */
 export async function runCli(args: readonly string[]): Promise<number> {

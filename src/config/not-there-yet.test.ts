@@ -29,14 +29,12 @@ tunnel: { hosts: [t.example.com], certificates: [${keyPair}] }
 sources: [{ directory: { path: ./clusters } }]
 outputs: [{ ingress: {} }]
 engine: haproxy
-admin: { tls: ${keyPair} }
 `);
   assert.deepEqual(refused, [
     'the tunnel for agents (tunnel)',
     'clusters from Kubernetes or a directory (sources)',
     'objects in Kubernetes and DNS (outputs)',
     'engine: haproxy',
-    'TLS for the admin side (admin.tls)',
   ]);
   assert.deepEqual(ignored, []);
   assert.deepEqual(used('engine: haproxy').refused, ['engine: haproxy']);

@@ -10,14 +10,13 @@ export interface NotThereYet {
 }
 
 export function notThereYet(config: Config): NotThereYet {
-  const { admin, engine, outputs, sources, tunnel } = config;
+  const { engine, outputs, sources, tunnel } = config;
   return {
     refused: phrases([
       [tunnel !== undefined, 'the tunnel for agents (tunnel)'],
       [sources.length > 0, 'clusters from Kubernetes or a directory (sources)'],
       [outputs.length > 0, 'objects in Kubernetes and DNS (outputs)'],
       [engine === 'haproxy', `engine: ${engine}`],
-      [admin.tls !== undefined, 'TLS for the admin side (admin.tls)'],
     ]),
     ignored: phrases([
       [config.stateDir !== undefined, 'the saved table (stateDir)'],

@@ -3,7 +3,11 @@
 
 import { dirname, resolve } from 'node:path';
 import type { Logger } from 'pino';
-import { AdminServer, type AdminView } from '../admin/admin-server.ts';
+import type { AdminView } from '../admin/admin-api.ts';
+import { AdminServer } from '../admin/admin-server.ts';
+import { EventStreams } from '../admin/event-streams.ts';
+import { GatewayEvents } from '../admin/gateway-events.ts';
+import { KeyPairError } from '../admin/key-pair.ts';
 import type { Histogram } from '../admin/metrics.ts';
 import type { Status } from '../admin/status.ts';
 import type { Finding } from '../cluster/finding.ts';
@@ -11,7 +15,8 @@ import type { Config } from '../config/config.ts';
 import { notThereYet } from '../config/not-there-yet.ts';
 import { changedSince, FileWatch } from '../config/watch-file.ts';
 import type { Settings } from '../gateway/data-path.ts';
-import { Gateway, type GatewayConfig } from '../gateway/gateway.ts';
+import { Explainer, type Explanation, type Question } from '../gateway/explain.ts';
+import { Gateway, type GatewayConfig, type NamedRecord } from '../gateway/gateway.ts';
 import type { HealthChange } from '../gateway/health/health-thread.ts';
 import { canShareListeners, errnoWord } from '../gateway/io/net-reactor.ts';
 import { type EngineName, whyNoEpoll } from '../gateway/io/open-reactor.ts';
@@ -53,8 +58,13 @@ const restartKeys = ['engine', 'workers', 'admin', 'stateDir'] as const;
 export class Controller implements AdminView, AsyncDisposable {
   readonly #options: ControllerOptions;
   readonly #startedAt = performance.now();
+  readonly events = new EventStreams(watched => this.#gateway?.watchRefusals(watched));
+  readonly #gatewayEvents = new GatewayEvents(this.events);
+  readonly #drained = Promise.withResolvers<void>();
   #config: Config;
   #plan: Plan;
+  /** Made when first asked for: of a large table it takes a while. */
+  #explainer: { readonly plan: Plan; readonly explainer: Explainer } | undefined;
   #gateway: Gateway | undefined;
   #admin: AdminServer | undefined;
   #watch: FileWatch | undefined;
@@ -103,6 +113,19 @@ export class Controller implements AdminView, AsyncDisposable {
     return this.#admin?.url ?? null;
   }
 
+  get plan(): Plan {
+    return this.#plan;
+  }
+
+  get started(): boolean {
+    return this.#gateway !== undefined;
+  }
+
+  /** Resolves when a drain is over, whoever began it. */
+  get drained(): Promise<void> {
+    return this.#drained.promise;
+  }
+
   get node(): string {
     return this.#options.host.node;
   }
@@ -138,6 +161,18 @@ export class Controller implements AdminView, AsyncDisposable {
     return bySeverity;
   }
 
+  isUp(cluster: string, route: string, backend: string): boolean {
+    return this.gateway.isUp(cluster, route, backend);
+  }
+
+  explain(question: Question): Explanation {
+    if (this.#explainer?.plan !== this.#plan) {
+      const explainer = new Explainer(this.#plan.clusters, this.#config.listen);
+      this.#explainer = { plan: this.#plan, explainer };
+    }
+    return this.#explainer.explainer.explain(question);
+  }
+
   notReady(): string | undefined {
     if (this.#draining) return 'draining';
     return this.#gateway === undefined ? 'the listeners are not open yet' : undefined;
@@ -154,9 +189,15 @@ export class Controller implements AdminView, AsyncDisposable {
   }
 
   /** From now on readyz fails; after `drainDelay` nothing more is accepted; resolves when all has ended. */
-  async drain(): Promise<void> {
-    if (this.#draining) return;
-    this.#draining = true;
+  drain(): Promise<void> {
+    if (!this.#draining) {
+      this.#draining = true;
+      this.#drain().then(this.#drained.resolve, this.#drained.reject);
+    }
+    return this.drained;
+  }
+
+  async #drain(): Promise<void> {
     this.#watch?.[Symbol.dispose]();
     const { drainDelayMs, drainMs } = this.#config.timeouts;
     this.#options.log.info({ connections: this.gateway.connections, drainDelayMs, drainMs }, 'draining');
@@ -191,10 +232,7 @@ export class Controller implements AdminView, AsyncDisposable {
           share: canShareListeners(this.#options.host.platform),
           capacity: Math.min(this.#options.host.openFiles, MAX_CAPACITY),
           resolver,
-          onRecord: record => {
-            logConnection(log, record);
-            this.#badSignatures.take(record);
-          },
+          onRecord: record => this.#ended(record),
           onRequest: record => logRequest(log, record),
           onDropped: count => log.warn({ count }, 'dropped'),
           onWorkerDeath: (thread, cause) => log.error({ thread, err: cause }, 'thread died'),
@@ -204,6 +242,7 @@ export class Controller implements AdminView, AsyncDisposable {
       ),
     );
     await this.#secrets.follow(secrets);
+    this.gateway.watchRefusals(this.events.size > 0);
     this.#logFindings();
     this.#logIgnored(config);
     this.#watch = await FileWatch.start(file, () => void this.reload());
@@ -224,10 +263,17 @@ export class Controller implements AdminView, AsyncDisposable {
     const { admin } = this.#options.config;
     if (admin.on === 'off') return;
     const folder = dirname(this.#options.file);
+    const { hosts, tls } = admin;
     const auth = admin.auth.map(user => ({ ...user, passwordFile: resolve(folder, user.passwordFile) }));
+    const pair = tls && { certFile: resolve(folder, tls.certFile), keyFile: resolve(folder, tls.keyFile) };
+    const { log, file } = this.#options;
     try {
-      this.#admin = await AdminServer.start({ ...admin.on, hosts: admin.hosts, auth }, this);
+      this.#admin = await AdminServer.start(
+        { ...admin.on, hosts, auth, log, ...(pair !== undefined && { tls: pair }) },
+        this,
+      );
     } catch (error) {
+      if (error instanceof KeyPairError) throw new ConfigError([`${file}: admin.tls.${error.message}`]);
       const on = `${admin.on.host}:${admin.on.port}`;
       throw new ListenError(`${on} (admin.on)`, errnoWord(error as NodeJS.ErrnoException));
     }
@@ -253,6 +299,7 @@ export class Controller implements AdminView, AsyncDisposable {
         'applied',
       );
       log.level = config.log.level;
+      this.#tellTable();
       this.#logFindings();
       this.#logIgnored(config);
     } catch (error) {
@@ -261,12 +308,28 @@ export class Controller implements AdminView, AsyncDisposable {
       this.#error = error instanceof Error ? error.message : String(error);
       const refused = 'file refused; what was served before goes on';
       log.error({ error: this.#error, ...(!expected && { err: error }) }, refused);
+      this.#tellTable();
     }
   }
 
   /** Where every change of a backend's state arrives. */
   #healthChanged(change: HealthChange): void {
     this.#options.log[change.up ? 'info' : 'warn'](change, 'health');
+    this.#gatewayEvents.health(change);
+  }
+
+  #ended(record: NamedRecord): void {
+    if (record.logged) {
+      logConnection(this.#options.log, record);
+      this.#badSignatures.take(record);
+    }
+    this.#gatewayEvents.ended(record);
+  }
+
+  #tellTable(): void {
+    const { generation } = this.gateway;
+    const error = this.#error;
+    this.#gatewayEvents.table({ generation, ...this.#plan.counts, ok: error === null, error });
   }
 
   async #timed<T>(work: () => Promise<T>): Promise<T> {

@@ -7,6 +7,7 @@ import { isIP } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Backend, Cluster } from '../cluster/cluster.ts';
 import { formatIpPort } from '../wire/ip-address.ts';
+import { type CloseReason, closeReasons } from './close-reason.ts';
 import type { Settings } from './data-path.ts';
 import { type BackendHealth, type HealthChange, HealthThread } from './health/health-thread.ts';
 import { HttpThreads } from './http/http-threads.ts';
@@ -17,15 +18,25 @@ import { ListenError } from './listen-error.ts';
 import type { ListenerEntry } from './listener-table.ts';
 import type { NameResolver } from './name-resolver.ts';
 import { nonceTableBytes } from './nonce-table.ts';
+import {
+  type IdentifiedRecord,
+  type OpenRecord,
+  openRecords,
+  parseConnectionId,
+} from './open-connections.ts';
 import { type ListenPlace, probeListener } from './probe-listener.ts';
 import type { ConnectionRecord } from './record-ring.ts';
 import {
   ACTIVE_AT,
   BACKEND_ACTIVE,
+  BYTES_IN_AT,
+  BYTES_OUT_AT,
   CLUSTER_ACTIVE,
+  REASONS_AT,
   TOTAL_CONNECTIONS,
   TOTAL_DOWN,
   TOTAL_FIELDS,
+  TOTAL_WATCHED,
 } from './shared-memory.ts';
 import { SharedPages } from './shared-pages.ts';
 import { SourceCounts, sourceCountsBytes } from './source-counts.ts';
@@ -104,6 +115,28 @@ export interface CheckedBackend extends RouteSlot, BackendHealth {
   readonly checks: { readonly ok: number; readonly failed: number } | undefined;
 }
 
+/** A connection that is open, with the names its slots stand for. */
+export interface OpenConnection extends IdentifiedRecord {
+  readonly on: string;
+  readonly route: RouteSlot | undefined;
+  readonly backend: string | undefined;
+}
+
+/** What was counted, of a route or in all. */
+export interface Figures {
+  readonly bytesIn: number;
+  readonly bytesOut: number;
+  /** Connections that ended, by reason; only reasons that there were. */
+  readonly reasons: Readonly<Partial<Record<CloseReason, number>>>;
+}
+
+export interface RouteFigures extends Figures {
+  /** Open now. */
+  readonly connections: number;
+  /** Open now, by backend as the file has it. */
+  readonly backends: ReadonlyMap<string, number>;
+}
+
 export interface OpenListener {
   readonly on: string;
   /** The real address, `host:port`. */
@@ -138,6 +171,9 @@ export class Gateway implements AsyncDisposable {
   #open: Opened[] = [];
   #generation = 0;
   #retiring: Retiring[] = [];
+  /** What was counted in slots that have been given out again since, by offset. */
+  readonly #past: number[] = [];
+  #listing: Promise<unknown> = Promise.resolve();
   /** Changes of what the workers serve, one after the other. */
   #queue: Promise<unknown> = Promise.resolve();
   #recordsTimer: NodeJS.Timeout | undefined;
@@ -262,6 +298,59 @@ export class Gateway implements AsyncDisposable {
     }
   }
 
+  /** What was counted for a route that is served; undefined for one that is not. */
+  figuresOf(cluster: string, kind: string): RouteFigures | undefined {
+    const route = this.#author.entryOf(cluster)?.routes.find(entry => entry.kind === kind);
+    if (route === undefined) return undefined;
+    const get = (offset: number) => this.#sum(route.slot, offset);
+    const active = (slot: number) => this.#pages.backends.get(slot, BACKEND_ACTIVE);
+    return {
+      ...figures(get),
+      connections: get(ACTIVE_AT),
+      backends: new Map(route.backends.map(({ text, slot }) => [text, active(slot)])),
+    };
+  }
+
+  /** As health checks have it; true also for a backend that is not checked, or not served. */
+  isUp(cluster: string, kind: string, backend: string): boolean {
+    const route = this.#author.entryOf(cluster)?.routes.find(entry => entry.kind === kind);
+    const slot = route?.backends.find(({ text }) => text === backend)?.slot;
+    return slot === undefined || this.#health.of(slot).up;
+  }
+
+  /** Over all routes since the start, those that are gone and what never had a route included. */
+  traffic(): Figures {
+    const totals = [...this.#past];
+    for (const { get } of this.routes()) addCounts(totals, get);
+    return figures(offset => totals[offset] ?? 0);
+  }
+
+  /** The newest connections that are open, newest first; those of one cluster where it is given. */
+  openConnections(limit: number, cluster?: string): Promise<readonly OpenConnection[]> {
+    // One list after the other: workers are asked for one at a time, however many want it.
+    const wanted =
+      cluster === undefined ? () => true : (slot: number) => this.#author.routeAt(slot)?.cluster === cluster;
+    const listing = this.#listing.then(async () => {
+      const open = await openRecords(this.#threads, limit, wanted);
+      return open.map(record => ({ ...record, ...this.#namesOf(record) }));
+    });
+    this.#listing = listing.catch(() => {});
+    return listing;
+  }
+
+  /** Ends one with `revoked`. False when it is not open any more, undefined when that cannot be an id. */
+  async endConnection(id: string): Promise<boolean | undefined> {
+    const parsed = parseConnectionId(id);
+    if (parsed === undefined) return undefined;
+    const { worker, life, handle, generation } = parsed;
+    return (await this.#threads[worker]?.revoke(life, handle, generation)) ?? false;
+  }
+
+  /** While watched, records of refusals come also where the log does not want them; see `logged`. */
+  watchRefusals(watched: boolean): void {
+    Atomics.store(this.#totals, TOTAL_WATCHED, watched ? 1 : 0);
+  }
+
   /** Nothing more is accepted; resolves when all connections have ended, or cuts them after `limitMs`. */
   async drain(limitMs: number): Promise<void> {
     await this.#inTurn(async () => {
@@ -298,12 +387,7 @@ export class Gateway implements AsyncDisposable {
   takeRecords(): void {
     for (const thread of this.#threads) {
       const dropped = thread.records.take(record => {
-        this.#options.onRecord({
-          ...record,
-          on: this.#listenerNames[record.listener] ?? '',
-          route: this.#author.routeAt(record.slot),
-          backend: this.#author.backendAt(record.backendSlot)?.text,
-        });
+        this.#options.onRecord({ ...record, ...this.#namesOf(record) });
       });
       this.#countDropped(dropped);
     }
@@ -323,6 +407,14 @@ export class Gateway implements AsyncDisposable {
   killWorker(worker: number | 'health', kind: WorkerThread['kind'] = 'worker'): void {
     if (worker === 'health') this.#health.kill();
     else (kind === 'http' ? this.#http.threads : this.#threads)[worker].kill();
+  }
+
+  #namesOf({ listener, slot, backendSlot }: OpenRecord): Pick<OpenConnection, 'on' | 'route' | 'backend'> {
+    return {
+      on: this.#listenerNames[listener] ?? '',
+      route: this.#author.routeAt(slot),
+      backend: this.#author.backendAt(backendSlot)?.text,
+    };
   }
 
   #inTurn<T>(work: () => Promise<T>): Promise<T> {
@@ -523,7 +615,10 @@ export class Gateway implements AsyncDisposable {
     sort('backends', slot => this.#pages.backends.get(slot, BACKEND_ACTIVE));
     // Their last records are read while the names are still known.
     this.takeRecords();
-    for (const slot of this.#author.recycle(idle)) for (const thread of this.#all()) thread.pages.clear(slot);
+    for (const slot of this.#author.recycle(idle)) {
+      addCounts(this.#past, offset => this.#sum(slot, offset));
+      for (const thread of this.#all()) thread.pages.clear(slot);
+    }
     for (const slot of idle.backends) this.#health.clear(slot);
     this.#retiring = [...this.#retiring.filter(one => !due.includes(one)), { freed: busy, at: due[0].at }];
   }
@@ -537,6 +632,21 @@ export class Gateway implements AsyncDisposable {
     for (const thread of this.#all()) sum += thread.pages.counters.get(slot, offset);
     return sum;
   }
+}
+
+/** Adds reasons and bytes to totals by offset. */
+function addCounts(totals: number[], get: (offset: number) => number): void {
+  for (let offset = REASONS_AT; offset <= BYTES_OUT_AT; offset++)
+    totals[offset] = (totals[offset] ?? 0) + get(offset);
+}
+
+function figures(get: (offset: number) => number): Figures {
+  const reasons: Partial<Record<CloseReason, number>> = {};
+  for (const [index, reason] of closeReasons.entries()) {
+    const count = get(REASONS_AT + index);
+    if (count > 0) reasons[reason] = count;
+  }
+  return { bytesIn: get(BYTES_IN_AT), bytesOut: get(BYTES_OUT_AT), reasons };
 }
 
 function placeOf(listener: Listener): string {

@@ -173,4 +173,6 @@ export const TOTAL_PENDING = 1;
 export const TOTAL_HTTP = 2;
 /** Backends that are down: while there are none, nobody has to look at a pool's backends. */
 export const TOTAL_DOWN = 3;
-export const TOTAL_FIELDS = 4;
+/** 1 while somebody watches refusals: then workers write their records even where the log does not want them. */
+export const TOTAL_WATCHED = 4;
+export const TOTAL_FIELDS = 5;

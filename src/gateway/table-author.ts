@@ -124,6 +124,11 @@ export class TableAuthor {
     return this.#routes.owners.length;
   }
 
+  /** A cluster as it stands. */
+  entryOf(name: string): ClusterEntry | undefined {
+    return this.#known.get(name)?.entry;
+  }
+
   /** All clusters as they stand, for a worker that has none yet. */
   get entries(): ClusterEntry[] {
     return [...this.#known.values()].map(known => known.entry);
