@@ -8,6 +8,7 @@ import { type AddressInfo, isIP } from 'node:net';
 import { createAdaptorServer } from '@hono/node-server';
 import { Registry } from '@prometheus-io/client';
 import { type Context, Hono, type Next } from 'hono';
+import { dashboardRoutes } from './dashboard.ts';
 import { type MetricsView, metricsRegistry, metricsText } from './metrics.ts';
 
 export interface AdminOptions {
@@ -78,6 +79,7 @@ function adminApi(options: AdminOptions, view: AdminView): Hono {
     return context.body(await metricsText(registry), 200, { 'Content-Type': contentType });
   });
   api.get('/api/v1/status', context => context.json(view.status()));
+  api.route('/', dashboardRoutes());
   return api;
 }
 
