@@ -57,6 +57,8 @@ export interface Route {
   readonly bytesOut: number;
   readonly reasons?: Reasons;
   readonly balance?: string;
+  /** To https, instead of having backends. */
+  readonly redirect?: boolean;
 }
 
 export interface Cluster {

@@ -134,7 +134,7 @@ function routeRow(view: RouteView): ComponentChild {
       ),
       troubles(route.reasons ?? {}),
     ),
-    cell('Backends', stateOf(view, lacksBackends(route)), 'state-cell'),
+    cell('Backends', route.redirect ? 'redirect' : stateOf(view, lacksBackends(route)), 'state-cell'),
     cell('Open', formatCount(view.open), dimmed(view.open)),
     figureCells(view),
   );

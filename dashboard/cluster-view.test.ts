@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { sampleClusters } from '../test/browser/gateway.samples.ts';
-import type { Cluster, Route } from './api.ts';
+import type { Route } from './api.ts';
 import {
   type ClusterView,
   clusterView,
@@ -38,18 +38,27 @@ test('clusterView() adds up the rates of the routes that have one', () => {
 });
 
 test('clusterView() takes a gateway that tells less', () => {
-  const route: Route = { kind: 'api', hosts: [], backends: [], connections: 3, bytesIn: 0, bytesOut: 0 };
+  const backends = [{ address: '192.0.2.1:1', up: true }];
+  const route: Route = { kind: 'api', hosts: [], backends, connections: 3, bytesIn: 0, bytesOut: 0 };
   const bare = clusterView({ ...blue.cluster, routes: [route] }, noReadings);
   assert.deepEqual([bare.open, bare.total, bare.refused, hasProblem(bare)], [3, 3, 0, false]);
 });
 
 test('hasProblem() sees backends that are down, routes without any, and findings', () => {
   assert.deepEqual([blue, green, red].map(hasProblem), [false, true, true]);
-  const empty: Cluster = {
-    ...blue.cluster,
-    routes: [{ ...blue.cluster.routes[0], backends: [] }],
+  const without = (change: Partial<Route>) => {
+    const route = { ...blue.cluster.routes[0], backends: [], ...change };
+    return hasProblem(clusterView({ ...blue.cluster, routes: [route] }, noReadings));
   };
-  assert.equal(hasProblem(clusterView(empty, noReadings)), true);
+  assert.deepEqual(
+    [
+      {},
+      { kind: 'apps-http' },
+      { kind: 'apps-http', redirect: true },
+      { kind: 'apps-http', redirect: false },
+    ].map(without),
+    [true, false, false, true],
+  );
 });
 
 test('filterClusters() looks for every word in names, ids, hosts, backends and kinds', () => {

@@ -101,9 +101,9 @@ export function hasProblem({ down, routes, cluster }: ClusterView): boolean {
   );
 }
 
-/** A redirect needs none, and says so by having no balance either. */
-export function lacksBackends(route: Route): boolean {
-  return route.backends.length === 0 && route.balance !== undefined;
+/** A redirect needs none. Where the gateway does not tell which routes are one, cleartext ones may be. */
+export function lacksBackends({ backends, redirect, kind }: Route): boolean {
+  return backends.length === 0 && !(redirect ?? kind === 'apps-http');
 }
 
 /** Every word of the filter occurs somewhere. */
