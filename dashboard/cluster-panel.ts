@@ -2,6 +2,7 @@
 
 import { type ComponentChild, h, type TargetedEvent } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
+import type { HealthEvent } from './api.ts';
 import { ClusterRows } from './cluster-rows.ts';
 import {
   type ClusterView,
@@ -16,6 +17,7 @@ import { formatCount, plural } from './format.ts';
 
 interface ClusterPanelProps {
   readonly clusters: readonly ClusterView[] | undefined;
+  readonly lastHealth: ReadonlyMap<string, HealthEvent>;
   readonly loading: boolean;
   readonly filter: string;
   readonly problemsOnly: boolean;
@@ -43,7 +45,8 @@ const ROWS = 500;
 const SETTLE_MS = 10_000;
 
 export function ClusterPanel(props: ClusterPanelProps): ComponentChild {
-  const { clusters, loading, filter, problemsOnly, onFilter, onProblemsOnly, onConnections } = props;
+  const { clusters, lastHealth, loading, filter, problemsOnly, onFilter, onProblemsOnly, onConnections } =
+    props;
   const [sort, setSort] = useState<Sort>(firstOrder('name'));
   /** Those that a person has opened or closed; the others are as their number suggests. */
   const [chosen, setChosen] = useState<ReadonlyMap<string, boolean>>(new Map());
@@ -112,6 +115,7 @@ export function ClusterPanel(props: ClusterPanelProps): ComponentChild {
         h(ClusterRows, {
           key: view.cluster.name,
           view,
+          lastHealth,
           open: isOpen(view.cluster.name),
           onToggle: () =>
             setChosen(before => new Map(before).set(view.cluster.name, !isOpen(view.cluster.name))),

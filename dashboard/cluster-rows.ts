@@ -1,13 +1,14 @@
 // The rows of one cluster: its sums, and when open its findings, routes and backends.
 
 import { type ComponentChild, type ComponentChildren, h } from 'preact';
-import type { Backend, Cluster, Reasons, Route } from './api.ts';
-import { type ClusterView, type Figures, lacksBackends, type RouteView } from './cluster-view.ts';
-import { formatByteRate, formatBytes, formatCount, formatRate, plural } from './format.ts';
+import type { Backend, Cluster, HealthEvent, Reasons, Route } from './api.ts';
+import { backendKey, type ClusterView, type Figures, lacksBackends, type RouteView } from './cluster-view.ts';
+import { formatByteRate, formatBytes, formatClock, formatCount, formatRate, plural } from './format.ts';
 import { kindOf, wordsOf } from './reason-words.ts';
 
 interface ClusterRowsProps {
   readonly view: ClusterView;
+  readonly lastHealth: ReadonlyMap<string, HealthEvent>;
   readonly open: boolean;
   readonly onToggle: () => void;
   readonly onConnections: (cluster: string) => void;
@@ -16,7 +17,13 @@ interface ClusterRowsProps {
 /** A route with more names than this shows the first ones; the rest is in the tooltip. */
 const HOSTS_SHOWN = 3;
 
-export function ClusterRows({ view, open, onToggle, onConnections }: ClusterRowsProps): ComponentChild {
+export function ClusterRows({
+  view,
+  lastHealth,
+  open,
+  onToggle,
+  onConnections,
+}: ClusterRowsProps): ComponentChild {
   const { cluster, routes } = view;
   return h(
     'tbody',
@@ -66,7 +73,13 @@ export function ClusterRows({ view, open, onToggle, onConnections }: ClusterRows
     open &&
       routes.map(route => [
         routeRow(route),
-        ...route.route.backends.map(backend => backendRow(route.route, backend)),
+        ...route.route.backends.map(backend =>
+          backendRow(
+            route.route,
+            backend,
+            lastHealth.get(backendKey(cluster.name, route.route.kind, backend.address)),
+          ),
+        ),
       ]),
   );
 }
@@ -160,7 +173,11 @@ function troubles(reasons: Reasons): ComponentChild {
   );
 }
 
-function backendRow(route: Route, { address, up, connections, health }: Backend): ComponentChild {
+function backendRow(
+  route: Route,
+  { address, up, connections, health }: Backend,
+  last: HealthEvent | undefined,
+): ComponentChild {
   return h(
     'tr',
     { role: 'row', key: `${route.kind} ${address}`, class: up ? 'backend-row' : 'backend-row is-down' },
@@ -179,8 +196,14 @@ function backendRow(route: Route, { address, up, connections, health }: Backend)
       'state-cell',
     ),
     connections === undefined ? cell('', '') : cell('Open', formatCount(connections), dimmed(connections)),
-    h('td', { role: 'cell', colSpan: 6, class: 'rest' }),
+    h('td', { role: 'cell', colSpan: 6, class: 'rest' }, last?.up === up && sinceText(last)),
   );
+}
+
+/** Since when it is up or down, and why, where that was told while this page was open. */
+function sinceText({ at, why }: HealthEvent): string {
+  const since = `since ${formatClock(Date.parse(at))}`;
+  return why ? `${since}: ${why}` : since;
 }
 
 function stateOf({ backends, down }: Figures, lacking: boolean): ComponentChild {

@@ -27,9 +27,15 @@ export function ConnectionPanel({
   const { connections, trouble, refresh } = useConnections(cluster);
   const [ending, setEnding] = useState<Connection | undefined>(undefined);
   const isOpen = cluster !== undefined;
+  const section = useRef<HTMLElement>(null);
+  // One cluster's are asked for from its row, further up.
+  const reveal = cluster !== undefined && cluster !== '' && connections !== undefined;
+  useEffect(() => {
+    if (reveal) section.current?.scrollIntoView({ block: 'start' });
+  }, [reveal, cluster]);
   return h(
     'section',
-    { class: 'panel connections', id: 'connections', 'aria-labelledby': 'connections-title' },
+    { ref: section, class: 'panel connections', 'aria-labelledby': 'connections-title' },
     h(
       'div',
       { class: 'panel-head' },
@@ -112,9 +118,10 @@ function useConnections(cluster: string | undefined): {
     return () => {
       over = true;
       clearTimeout(timer);
-      setConnections(undefined);
     };
   }, [cluster, asked]);
+  // Those of another cluster go at once; the same list stays until the new one is here.
+  useEffect(() => () => setConnections(undefined), [cluster]);
   return { connections, trouble, refresh: () => setAsked(times => times + 1) };
 }
 

@@ -8,12 +8,12 @@ import {
   askStatus,
   type Cluster,
   type HealthEvent,
-  type RefusalEvent,
   type Status,
   type TableEvent,
 } from './api.ts';
 import type { Contact } from './banners.ts';
-import { type ClusterView, clusterView, figuresOf } from './cluster-view.ts';
+import { backendKey, type ClusterView, clusterView, figuresOf } from './cluster-view.ts';
+import { EventStream } from './event-stream.ts';
 import { addPoint, type History, noHistory } from './history.ts';
 import { addReading, type Counters, type Rates, ratesOver, STEP_MS } from './rates.ts';
 import { countOf } from './reason-words.ts';
@@ -33,6 +33,8 @@ export interface View {
   readonly refusals: Refusals;
   /** Newest first. */
   readonly changes: readonly Change[];
+  /** The last change of each backend's health that was told, by `backendKey()`. */
+  readonly lastHealth: ReadonlyMap<string, HealthEvent>;
   readonly contact: Contact;
   readonly notReady: string | undefined;
   /** The event stream is open. */
@@ -42,12 +44,12 @@ export interface View {
 const POLL_MS = 2000;
 /** The answer about thousands of clusters is work: it is asked for at most this share of the time. */
 const CLUSTERS_SHARE = 0.25;
-const EVENTS_RETRY_MS = 5000;
 /** Events bring a poll forward, but never closer than this to the one before. */
 const LEAST_POLL_MS = 500;
 /** A flood of events is drawn this often. */
 const DRAW_MS = 150;
 const KEPT_CHANGES = 50;
+const KEPT_HEALTH = 1000;
 
 export class GatewayWatch implements Disposable {
   view: View = {
@@ -57,6 +59,7 @@ export class GatewayWatch implements Disposable {
     history: noHistory,
     refusals: noRefusals,
     changes: [],
+    lastHealth: new Map(),
     contact: { at: undefined, lost: undefined },
     notReady: undefined,
     live: false,
@@ -67,9 +70,16 @@ export class GatewayWatch implements Disposable {
   #uptime = 0;
   #nextClustersAt = 0;
   #nextKey = 1;
-  #events: EventSource | undefined;
+  readonly #events = new EventStream({
+    live: live => this.#change({ live }),
+    refusal: event => this.#change({ refusals: addRefusal(this.view.refusals, event) }),
+    health: event => {
+      this.#change({ lastHealth: keepHealth(this.view.lastHealth, event) });
+      this.#changed({ kind: 'health', ...event, key: this.#nextKey++ });
+    },
+    table: event => this.#changed({ kind: 'table', ...event, key: this.#nextKey++ }),
+  });
   #pollTimer: ReturnType<typeof setTimeout> | undefined;
-  #retryTimer: ReturnType<typeof setTimeout> | undefined;
   #drawTimer: ReturnType<typeof setTimeout> | undefined;
   #polling = false;
   #polledAt = 0;
@@ -88,16 +98,13 @@ export class GatewayWatch implements Disposable {
 
   readonly #visibilityChanged = (): void => {
     if (document.hidden) return this.#rest();
-    this.#listen();
+    this.#events.open();
     void this.#poll();
   };
 
   #rest(): void {
     clearTimeout(this.#pollTimer);
-    clearTimeout(this.#retryTimer);
-    this.#events?.close();
-    this.#events = undefined;
-    this.#change({ live: false });
+    this.#events.close();
   }
 
   async #poll(): Promise<void> {
@@ -136,7 +143,8 @@ export class GatewayWatch implements Disposable {
       this.#nextClustersAt = began + (performance.now() - began) / CLUSTERS_SHARE;
       return clusters;
     } catch (error) {
-      if (error instanceof AnswerError && error.status === 404) return undefined;
+      // Not there, or too busy: what was told before stays. Whether there is contact, the status tells.
+      if (error instanceof AnswerError) return undefined;
       throw error;
     }
   }
@@ -184,31 +192,6 @@ export class GatewayWatch implements Disposable {
     return views;
   }
 
-  #listen(): void {
-    if (this.#events !== undefined) return;
-    clearTimeout(this.#retryTimer);
-    const events = new EventSource('api/v1/events');
-    this.#events = events;
-    events.addEventListener('open', () => this.#change({ live: true }));
-    events.addEventListener('error', () => {
-      this.#change({ live: false });
-      // The browser tries again by itself, but not after an answer that is no stream.
-      if (events.readyState !== EventSource.CLOSED) return;
-      events.close();
-      this.#events = undefined;
-      this.#retryTimer = setTimeout(() => this.#listen(), EVENTS_RETRY_MS);
-    });
-    listenTo<RefusalEvent>(events, 'refusal', event =>
-      this.#change({ refusals: addRefusal(this.view.refusals, event) }),
-    );
-    listenTo<HealthEvent>(events, 'health', event =>
-      this.#changed({ kind: 'health', ...event, key: this.#nextKey++ }),
-    );
-    listenTo<TableEvent>(events, 'table', event =>
-      this.#changed({ kind: 'table', ...event, key: this.#nextKey++ }),
-    );
-  }
-
   /** The tables follow at once. */
   #changed(change: Change): void {
     this.#change({ changes: [change, ...this.view.changes].slice(0, KEPT_CHANGES) });
@@ -249,16 +232,14 @@ function readingOf(
   };
 }
 
-function listenTo<T>(events: EventSource, name: string, take: (event: T) => void): void {
-  events.addEventListener(name, message => {
-    let event: T;
-    try {
-      event = JSON.parse((message as MessageEvent<string>).data) as T;
-    } catch {
-      return; // not ours: the next poll shows the state anyway
-    }
-    take(event);
-  });
+/** The oldest goes when there are too many. */
+function keepHealth(
+  known: ReadonlyMap<string, HealthEvent>,
+  event: HealthEvent,
+): ReadonlyMap<string, HealthEvent> {
+  const key = backendKey(event.cluster, event.route, event.backend);
+  const others = [...known].filter(([other]) => other !== key);
+  return new Map([...others.slice(1 - KEPT_HEALTH), [key, event]]);
 }
 
 function whyLost(error: unknown): string {

@@ -1,7 +1,7 @@
 // The page as a whole, and what a person has chosen on it: filter, order, which cluster's connections.
 
 import { type ComponentChild, h } from 'preact';
-import { useCallback, useEffect, useMemo, useState } from 'preact/hooks';
+import { useEffect, useMemo, useState } from 'preact/hooks';
 import { BannerList } from './banner-list.ts';
 import { bannersOf } from './banners.ts';
 import { ChangeList } from './change-list.ts';
@@ -14,15 +14,11 @@ import { RefusalList } from './refusal-list.ts';
 import { Tiles } from './tiles.ts';
 
 export function Page({ view }: { readonly view: View }): ComponentChild {
-  const { status, clusters, contact, notReady, refusals, changes } = view;
+  const { status, clusters, contact, notReady, refusals, changes, lastHealth } = view;
   const [filter, setFilter] = useState('');
   const [problemsOnly, setProblemsOnly] = useState(false);
   /** Whose open connections are listed; '' is everyone's, undefined: the panel is closed. */
   const [connectionsOf, setConnectionsOf] = useState<string | undefined>(undefined);
-  const showConnections = useCallback((cluster: string) => {
-    setConnectionsOf(cluster);
-    document.getElementById('connections')?.scrollIntoView({ block: 'start' });
-  }, []);
 
   const loading = status === undefined;
   // Hundreds of rows: drawn when the clusters are told anew, not with every event.
@@ -30,14 +26,15 @@ export function Page({ view }: { readonly view: View }): ComponentChild {
     () =>
       h(ClusterPanel, {
         clusters,
+        lastHealth,
         loading,
         filter,
         problemsOnly,
         onFilter: setFilter,
         onProblemsOnly: setProblemsOnly,
-        onConnections: showConnections,
+        onConnections: setConnectionsOf,
       }),
-    [clusters, loading, filter, problemsOnly],
+    [clusters, lastHealth, loading, filter, problemsOnly],
   );
 
   const banners = bannersOf(status, contact, notReady);

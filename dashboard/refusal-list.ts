@@ -1,7 +1,7 @@
 // What was refused lately, in words. Host names are what clients sent: they are shown as text and nothing else.
 
 import { type ComponentChild, h } from 'preact';
-import { formatClock, plural } from './format.ts';
+import { formatClock, formatCount } from './format.ts';
 import { kindOf, wordsOf } from './reason-words.ts';
 import type { Refusals } from './refusals.ts';
 
@@ -18,8 +18,7 @@ export function RefusalList({ refusals: { list, skipped }, onCluster }: RefusalL
       'div',
       { class: 'panel-head' },
       h('h2', { id: 'refusals-title' }, 'Refused lately'),
-      skipped > 0 &&
-        h('small', null, `and ${plural(skipped, 'more')} that came too fast`.replace('mores', 'more')),
+      skipped > 0 && h('small', null, `and ${formatCount(skipped)} more that came too fast`),
     ),
     list.length === 0
       ? h('p', { class: 'empty' }, 'Nothing since this page was opened')

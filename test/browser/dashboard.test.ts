@@ -1,10 +1,12 @@
 // The dashboard in a real browser, before a stand-in gateway that says what each test wants, and before the real one.
 
 import assert from 'node:assert/strict';
+import { writeFile } from 'node:fs/promises';
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
 import type { Browser, BrowserContextOptions, Locator, Page } from 'playwright-core';
 import { missingPrograms } from '../../testbed/packages.ts';
 import { startCauseway } from '../../testbed/start-causeway.ts';
+import { tempDir } from '../../testbed/temp-dir.ts';
 import { manyClusters, sampleClusters, sampleStatus } from './gateway.samples.ts';
 import { openBrowser } from './open-browser.ts';
 import { StandInGateway } from './stand-in-gateway.ts';
@@ -180,7 +182,9 @@ describe('the dashboard', { skip: missingPrograms('chromium') }, () => {
     const changes = page.getByRole('list', { name: 'Changes' });
     for (const text of ['connection refused', 'Generation 18 is served'])
       await shown(changes.getByText(text));
-    await shown(page.getByRole('row', { name: '10.10.3.20:80' }).getByText('▲down'));
+    const row = page.getByRole('row', { name: '10.10.3.20:80' });
+    await shown(row.getByText('▲down'));
+    await shown(row.getByText(/^since \d\d:\d\d:\d\d: connection refused$/));
   });
 
   test('counts rates from one answer to the next', async () => {
@@ -333,6 +337,26 @@ clusters: [{ name: lab, api: { hosts: [api.lab.test], backends: ["127.0.0.1:9"] 
     );
     const { title, text } = { title: await page.title(), text: await page.locator('main').innerText() };
     assert.doesNotMatch(`${title} ${text}`, /NaN|undefined|null|\[object/);
+  });
+
+  test('is behind the login of the admin side, all of it', async () => {
+    await using dir = await tempDir();
+    await writeFile(dir.file('password'), 'open sesame\n');
+    await using causeway = await startCauseway({
+      config: `listen: ["127.0.0.1:0"]
+admin: { on: "127.0.0.1:0", auth: { username: admin, passwordFile: ${dir.file('password')} } }
+clusters: []
+`,
+    });
+    for (const path of ['/', '/dashboard/main.js', '/dashboard/dashboard.css'])
+      assert.equal((await fetch(new URL(path, causeway.admin))).status, 401, path);
+    const httpCredentials = { username: 'admin', password: 'open sesame' };
+    const { page, faults } = await visit({ httpCredentials }, `${causeway.admin}/`);
+    await shown(page.locator('.tile.health').getByText('0 routes, 0 hosts'));
+    assert.deepEqual(
+      faults.filter(fault => !/status of 40[14] /.test(fault)),
+      [],
+    );
   });
 });
 
