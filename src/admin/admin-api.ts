@@ -13,6 +13,7 @@ import { type Explanation, type Question, QuestionError } from '../gateway/expla
 import { hostOf, isOwnHost } from './admin-host.ts';
 import { refusedChange, roleOf } from './auth.ts';
 import { type ClustersView, clusterAnswers, clusterNamed } from './clusters.ts';
+import { dashboardRoutes } from './dashboard.ts';
 import { type EventStreams, MAX_STREAMS } from './event-streams.ts';
 import { type MetricsView, metricsRegistry, metricsText } from './metrics.ts';
 import { QueryError, readConnectionsQuery, readExplainQuery } from './queries.ts';
@@ -94,7 +95,7 @@ export function adminApi(options: AdminApiOptions, view: AdminView, waiting: () 
     api,
     endpoints(view).map(endpoint => inTurn(endpoint, waiting, turns)),
   );
-  // The dashboard's pages are mounted here, behind the same checks.
+  api.route('/', dashboardRoutes());
   api.notFound(context => problem(context, 404, `There is no ${context.req.path}`));
   api.onError((error, context) => {
     options.log.error({ err: error, path: context.req.path }, 'admin request failed');

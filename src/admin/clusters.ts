@@ -15,6 +15,8 @@ export interface ClusterAnswer {
 }
 
 export interface RouteAnswer {
+  /** Answers with a redirect to https, and has no backends. */
+  readonly redirect?: boolean;
   readonly kind: string;
   readonly hosts: readonly string[];
   readonly balance: Balance;
@@ -80,6 +82,7 @@ function routeAnswer(view: ClustersView, cluster: Cluster, route: Route): RouteA
     kind,
     hosts,
     balance: pool.balance,
+    ...(route.redirect && { redirect: true }),
     backends: pool.backends.map(({ text }) => ({
       address: text,
       up: view.isUp(cluster.name, kind, text),
