@@ -24,3 +24,9 @@ test('neededBuilds() follows imports to what builds a program', async () => {
 test('neededBuilds() finds nothing for a test that builds nothing', () => {
   assert.deepEqual(neededBuilds(['test/docs.test.ts', 'testbed/prepare.test.ts']), []);
 });
+
+test('neededBuilds() finds what the starters of the test bed use', () => {
+  const found = neededBuilds(['testbed/kube.test.ts', 'testbed/routers.test.ts', 'testbed/starters.test.ts']);
+  for (const call of ["goBuild('go-client')", 'javaBuild()', "goBuild('kube-apiserver')", 'haproxyBuild()'])
+    assert.ok(found.includes(call), call);
+});
