@@ -28,6 +28,7 @@ import type { Exchange, HttpConnection, Incoming } from './exchange.ts';
 import { forward } from './forward.ts';
 import { readHandOver } from './hand-over.ts';
 import { judgeRequest } from './judge-request.ts';
+import { KeptConnections } from './kept-connections.ts';
 import type { RequestLog } from './request-log.ts';
 
 /** The limit of the front's own parser. */
@@ -65,8 +66,8 @@ export class HttpPart {
   readonly listeners: TableListener[] = [];
   settings: Settings;
   /** Connections for requests that may be sent again, and for those that have one of their own. */
-  readonly pooled = new BackendAgent(true);
-  readonly single = new BackendAgent(false);
+  readonly kept = new KeptConnections();
+  readonly single = new BackendAgent();
   readonly onDialFailed: (backendSlot: number) => void;
   readonly #verdicts: readonly Verdicts[];
   readonly #log: RequestLog;
@@ -135,7 +136,7 @@ export class HttpPart {
     clearInterval(this.#look);
     this.#front.close();
     for (const socket of this.#connections.keys()) socket.destroy();
-    this.pooled.destroy();
+    this.kept.destroy();
     this.single.destroy();
     await soon();
     this.#log.flush();
@@ -230,6 +231,7 @@ export class HttpPart {
       dialAt: 0,
       dialMs: -1,
       upstream: undefined,
+      kept: undefined,
       spliced: undefined,
       status: 0,
       isOver: false,
@@ -302,6 +304,7 @@ export class HttpPart {
     const backend = row < 0 ? undefined : this.#backendOf(exchange);
     this.#countBytes(connection, exchange);
     exchange.upstream?.destroy();
+    exchange.kept?.destroy();
     exchange.spliced?.destroy();
     if (exchange.status === 0) exchange.status = CLIENT_LEFT;
     this.shared.requests.add(slot, exchange.status);
@@ -415,6 +418,7 @@ export class HttpPart {
       if (this.#verdicts[worker]?.isCurrent(handle, generation) !== true) connection.socket.destroy();
       else if (connection.current !== undefined) this.#countBytes(connection, connection.current);
     }
+    this.kept.lookAround();
     this.#log.flush();
   }
 
