@@ -1,6 +1,7 @@
 // pass on, for a request that has no body and may be sent again, which most are: over a kept connection, or a new one
 // that is kept afterwards. The client gets the answer as it comes, as fast as it takes it.
 
+import { latin1 } from '../../wire/latin1.ts';
 import { type BackendRequest, dialAddresses } from './backend-agent.ts';
 import type { Exchange } from './exchange.ts';
 import { responseHeaders } from './forward-headers.ts';
@@ -10,6 +11,9 @@ import type { Asker, KeptConnection } from './kept-connections.ts';
 /** What node:http reads and must not be passed on: RFC 9110 5.5 allows none of these in a value. */
 const CONTROL = /[^\t\x20-\x7e\x80-\xff]/;
 const NOT_IN_TARGET = /[^\x21-\x7e\x80-\xff]/;
+
+/** A body up to this size goes out as text: node:http puts it behind the head and writes both at once. */
+const AS_TEXT = 4096;
 
 /** Before anything of the answer has reached the client; `wasKept`: the connection had served others. */
 export interface Asking {
@@ -73,7 +77,9 @@ function ask(
     ended(last, trailers) {
       exchange.kept = undefined;
       if (trailers.length > 0) response.addTrailers(pairs(trailers));
-      response.end(last);
+      if (last === undefined) response.end();
+      else if (last.length <= AS_TEXT) response.end(latin1(last, 0, last.length), 'latin1');
+      else response.end(last);
     },
     failed(cause) {
       exchange.kept = undefined;

@@ -14,6 +14,7 @@ export interface HttpConnection {
   readonly told: HandOver;
   /** The true client: 16 bytes, and a port. */
   readonly address: Uint8Array;
+  readonly addressText: string;
   readonly port: number;
   readonly destination: Uint8Array;
   readonly destinationPort: number;

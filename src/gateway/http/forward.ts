@@ -4,7 +4,6 @@
 
 import { type ClientRequest, type IncomingMessage, request as sendRequest } from 'node:http';
 import type { Socket } from 'node:net';
-import { formatIp } from '../../wire/ip-address.ts';
 import { buildProxyV1, buildProxyV2 } from '../../wire/proxy-protocol.ts';
 import { firstBackend, orderBackends } from '../balance.ts';
 import { BACKEND_ACTIVE } from '../shared-memory.ts';
@@ -94,7 +93,7 @@ function headersFor(exchange: Exchange, keepAlive: boolean): string[] {
   const isChunked = request.headers['transfer-encoding'] !== undefined;
   const isEmpty = !isChunked && request.headers['content-length'] === undefined;
   return requestHeaders(request.rawHeaders, {
-    client: formatIp(connection.address, 0),
+    client: connection.addressText,
     host: judged?.hostHeader ?? '',
     fromBalancer: connection.told.fromBalancer,
     upgrade: upgradeHead === undefined ? undefined : request.headers.upgrade,
