@@ -99,7 +99,7 @@ export function requestHost(host: string, target: string): string | undefined {
 }
 
 /** The index of the line's CRLF, `to` when it is not whole yet, or what is wrong. */
-function endOfLine(bytes: Uint8Array, from: number, to: number): number | string {
+export function endOfLine(bytes: Uint8Array, from: number, to: number): number | string {
   for (let at = from; at < to; at++) {
     const byte = bytes[at];
     if (byte >= SPACE && byte !== DELETE) continue;
@@ -130,7 +130,7 @@ function requestLineFault(bytes: Uint8Array, from: number, to: number): Fault {
 }
 
 /** RFC 9112 5: a token and a colon directly behind it. A line that begins with space continues the last: refused. */
-function fieldFault(bytes: Uint8Array, from: number, to: number): Fault {
+export function fieldFault(bytes: Uint8Array, from: number, to: number): Fault {
   if (bytes[from] === SPACE || bytes[from] === TAB) return 'folded-line';
   const name = endOfToken(bytes, from, to);
   return name === from || name === to || bytes[name] !== COLON ? 'field-name' : undefined;
@@ -155,7 +155,7 @@ function readField(line: string): readonly [name: string, value: string] {
 }
 
 /** RFC 9110 5.5: spaces and tabs only; trim() would also take U+00A0. */
-function trimSpace(line: string, from: number): string {
+export function trimSpace(line: string, from: number): string {
   let start = from;
   let end = line.length;
   while (start < end && isSpace(line.charCodeAt(start))) start++;

@@ -6,6 +6,7 @@ import type { Socket } from 'node:net';
 import type { TableRoute } from '../table.ts';
 import type { HandOver } from './hand-over.ts';
 import type { JudgedRequest } from './judge-request.ts';
+import type { KeptConnection } from './kept-connections.ts';
 
 /** A connection that the front has handed over. It serves one request after the other. */
 export interface HttpConnection {
@@ -13,6 +14,7 @@ export interface HttpConnection {
   readonly told: HandOver;
   /** The true client: 16 bytes, and a port. */
   readonly address: Uint8Array;
+  readonly addressText: string;
   readonly port: number;
   readonly destination: Uint8Array;
   readonly destinationPort: number;
@@ -44,7 +46,9 @@ export interface Exchange extends Incoming {
   attempt: number;
   dialAt: number;
   dialMs: number;
+  /** Whom it was passed on to: by node:http, or over a kept connection. */
   upstream: ClientRequest | undefined;
+  kept: KeptConnection | undefined;
   /** The backend's side of an upgraded connection. */
   spliced: Socket | undefined;
   /** 0 until it is answered. */

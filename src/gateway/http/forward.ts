@@ -4,11 +4,11 @@
 
 import { type ClientRequest, type IncomingMessage, request as sendRequest } from 'node:http';
 import type { Socket } from 'node:net';
-import { formatIp } from '../../wire/ip-address.ts';
 import { buildProxyV1, buildProxyV2 } from '../../wire/proxy-protocol.ts';
 import { firstBackend, orderBackends } from '../balance.ts';
 import { BACKEND_ACTIVE } from '../shared-memory.ts';
 import type { TableRoute } from '../table.ts';
+import { askBackend, pairs, requestText } from './ask-backend.ts';
 import { type BackendRequest, DialError } from './backend-agent.ts';
 import type { Exchange } from './exchange.ts';
 import { requestHeaders, responseHeaders } from './forward-headers.ts';
@@ -43,18 +43,32 @@ function attempt(part: HttpPart, exchange: Exchange, route: TableRoute, mayReuse
   shared.backends.add(backend.slot, BACKEND_ACTIVE, 1);
   const method = request.method ?? 'GET';
   // A header of our own in front makes the connection that client's.
-  const isPooled = mayReuse && idempotent.has(method) && route.proxyProtocol === 'none' && !hasBody(request);
+  const isKept =
+    mayReuse &&
+    idempotent.has(method) &&
+    route.proxyProtocol === 'none' &&
+    exchange.upgradeHead === undefined &&
+    !hasBody(request);
+  const headers = headersFor(exchange, isKept);
   const options: BackendRequest = {
-    agent: isPooled ? part.pooled : part.single,
+    agent: part.single,
     method,
     path: judged.target,
     setHost: false,
-    headers: headersFor(exchange, isPooled),
+    headers,
     backend,
     connectMs: Math.min(settings.connectMs, exchange.dialAt + ALL_ATTEMPTS * settings.connectMs - now()),
     keepaliveMs: settings.keepaliveMs,
     header: proxyHeader(exchange, route),
   };
+  if (isKept) {
+    const text = requestText(method, judged.target, headers);
+    if (text === undefined) return part.refuse(exchange, 'bad-request');
+    return askBackend(part, exchange, options, text, {
+      connected: wasKept => reached(part, exchange, wasKept),
+      failed: (cause, wasKept) => failed(part, exchange, route, cause, wasKept),
+    });
+  }
   let upstream: ClientRequest;
   try {
     upstream = sendRequest(options);
@@ -69,7 +83,9 @@ function attempt(part: HttpPart, exchange: Exchange, route: TableRoute, mayReuse
   upstream.on('continue', () => {
     if (!exchange.isOver) exchange.response.writeContinue();
   });
-  upstream.on('error', error => failed(part, exchange, route, upstream, error));
+  upstream.on('error', error => {
+    if (exchange.upstream === upstream) failed(part, exchange, route, error, false);
+  });
 }
 
 function headersFor(exchange: Exchange, keepAlive: boolean): string[] {
@@ -77,7 +93,7 @@ function headersFor(exchange: Exchange, keepAlive: boolean): string[] {
   const isChunked = request.headers['transfer-encoding'] !== undefined;
   const isEmpty = !isChunked && request.headers['content-length'] === undefined;
   return requestHeaders(request.rawHeaders, {
-    client: formatIp(connection.address, 0),
+    client: connection.addressText,
     host: judged?.hostHeader ?? '',
     fromBalancer: connection.told.fromBalancer,
     upgrade: upgradeHead === undefined ? undefined : request.headers.upgrade,
@@ -100,9 +116,7 @@ function proxyHeader({ connection }: Exchange, route: TableRoute): Uint8Array | 
 function connected(part: HttpPart, exchange: Exchange, upstream: ClientRequest): void {
   if (exchange.isOver) return;
   const { request, upgradeHead } = exchange;
-  exchange.dialMs = upstream.reusedSocket ? 0 : now() - exchange.dialAt;
-  part.shared.counters.observeSeconds(exchange.route?.slot ?? 0, exchange.dialMs / 1000);
-  part.reached(exchange);
+  reached(part, exchange, false);
   if (upgradeHead !== undefined || !hasBody(request)) {
     upstream.end();
     return;
@@ -115,18 +129,18 @@ function connected(part: HttpPart, exchange: Exchange, upstream: ClientRequest):
   });
 }
 
-function failed(
-  part: HttpPart,
-  exchange: Exchange,
-  route: TableRoute,
-  upstream: ClientRequest,
-  error: Error,
-): void {
-  if (exchange.isOver || exchange.upstream !== upstream) return;
+function reached(part: HttpPart, exchange: Exchange, wasKept: boolean): void {
+  exchange.dialMs = wasKept ? 0 : now() - exchange.dialAt;
+  part.shared.counters.observeSeconds(exchange.route?.slot ?? 0, exchange.dialMs / 1000);
+  part.reached(exchange);
+}
+
+function failed(part: HttpPart, exchange: Exchange, route: TableRoute, error: Error, wasKept: boolean): void {
+  if (exchange.isOver) return;
   if (error instanceof DialError) return dialAgain(part, exchange, route, error);
   if (exchange.response.headersSent) return part.cut(exchange, 'backend-reset');
   // It closed the kept connection just when we took it: RFC 9110 9.2.2, once more on a new one.
-  if (upstream.reusedSocket) return attempt(part, exchange, route, false);
+  if (wasKept) return attempt(part, exchange, route, false);
   part.refuse(exchange, 'backend-reset');
 }
 
@@ -219,8 +233,4 @@ function headText(answer: IncomingMessage, headers: readonly string[]): string {
 
 function hasBody({ headers }: IncomingMessage): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
-}
-
-function pairs(flat: readonly string[]): [string, string][] {
-  return Array.from({ length: flat.length / 2 }, (_, at) => [flat[2 * at], flat[2 * at + 1]]);
 }

@@ -10,7 +10,7 @@ import {
 } from 'node:http';
 import { createServer, type Server as NetServer, type Socket } from 'node:net';
 import { setImmediate as soon } from 'node:timers/promises';
-import { mapIp } from '../../wire/ip-address.ts';
+import { formatIp, mapIp } from '../../wire/ip-address.ts';
 import { MAX_PROXY_HEADER, parseProxyHeader } from '../../wire/proxy-protocol.ts';
 import { leavePlace, reasonIndex } from '../account.ts';
 import { isAllowed, type Places, takePlace } from '../admit.ts';
@@ -28,6 +28,7 @@ import type { Exchange, HttpConnection, Incoming } from './exchange.ts';
 import { forward } from './forward.ts';
 import { readHandOver } from './hand-over.ts';
 import { judgeRequest } from './judge-request.ts';
+import { KeptConnections } from './kept-connections.ts';
 import type { RequestLog } from './request-log.ts';
 
 /** The limit of the front's own parser. */
@@ -40,6 +41,9 @@ const KEEP_ALIVE_MS = 75_000;
 const MAX_AHEAD = 100;
 /** The client left before it was answered: nginx's number for it. */
 const CLIENT_LEFT = 499;
+
+/** Of this thread's clock; to ask for it costs as much as the time itself. */
+const ORIGIN = performance.timeOrigin;
 
 const httpWord = new Map<CloseReason, { readonly word: Buffer; readonly status: number }>();
 
@@ -65,8 +69,8 @@ export class HttpPart {
   readonly listeners: TableListener[] = [];
   settings: Settings;
   /** Connections for requests that may be sent again, and for those that have one of their own. */
-  readonly pooled = new BackendAgent(true);
-  readonly single = new BackendAgent(false);
+  readonly kept = new KeptConnections();
+  readonly single = new BackendAgent();
   readonly onDialFailed: (backendSlot: number) => void;
   readonly #verdicts: readonly Verdicts[];
   readonly #log: RequestLog;
@@ -135,7 +139,7 @@ export class HttpPart {
     clearInterval(this.#look);
     this.#front.close();
     for (const socket of this.#connections.keys()) socket.destroy();
-    this.pooled.destroy();
+    this.kept.destroy();
     this.single.destroy();
     await soon();
     this.#log.flush();
@@ -184,12 +188,14 @@ export class HttpPart {
         return;
       }
       const { source, destination = source, end } = header.value;
+      const address = mapIp(source.address);
       socket.off('data', onData);
       socket.pause();
       this.#connections.set(socket, {
         socket,
         told,
-        address: mapIp(source.address),
+        address,
+        addressText: formatIp(address, 0),
         port: source.port,
         destination: destination.address,
         destinationPort: destination.port,
@@ -218,8 +224,11 @@ export class HttpPart {
   }
 
   #serve(connection: HttpConnection, incoming: Incoming): void {
+    const { request, response, upgradeHead } = incoming;
     const exchange: Exchange = {
-      ...incoming,
+      request,
+      response,
+      upgradeHead,
       connection,
       startedAt: now(),
       row: -1,
@@ -230,15 +239,16 @@ export class HttpPart {
       dialAt: 0,
       dialMs: -1,
       upstream: undefined,
+      kept: undefined,
       spliced: undefined,
       status: 0,
       isOver: false,
     };
     connection.current = exchange;
-    exchange.response.sendDate = false;
-    if (this.#draining) exchange.response.shouldKeepAlive = false;
-    exchange.response.prependListener('finish', () => this.#answered(exchange));
-    exchange.response.once('close', () => this.#left(exchange));
+    response.sendDate = false;
+    if (this.#draining) response.shouldKeepAlive = false;
+    response.prependListener('finish', () => this.#answered(exchange));
+    response.on('close', () => this.#left(exchange));
     const refusal = this.#begin(exchange);
     if (refusal !== undefined) this.refuse(exchange, refusal);
     else if (exchange.route?.redirect === true) redirect(exchange);
@@ -249,7 +259,6 @@ export class HttpPart {
   #begin(exchange: Exchange): CloseReason | undefined {
     const { connection, request } = exchange;
     const judged = judgeRequest(request);
-    this.#say(connection, undefined, undefined);
     if (judged === undefined) return 'bad-request';
     exchange.judged = judged;
     const route = routeHttp(this.table, this.listeners[connection.told.listener], judged.host);
@@ -302,6 +311,7 @@ export class HttpPart {
     const backend = row < 0 ? undefined : this.#backendOf(exchange);
     this.#countBytes(connection, exchange);
     exchange.upstream?.destroy();
+    exchange.kept?.destroy();
     exchange.spliced?.destroy();
     if (exchange.status === 0) exchange.status = CLIENT_LEFT;
     this.shared.requests.add(slot, exchange.status);
@@ -415,6 +425,7 @@ export class HttpPart {
       if (this.#verdicts[worker]?.isCurrent(handle, generation) !== true) connection.socket.destroy();
       else if (connection.current !== undefined) this.#countBytes(connection, connection.current);
     }
+    this.kept.lookAround();
     this.#log.flush();
   }
 
@@ -460,5 +471,5 @@ function wordFor(reason: CloseReason): { readonly word: Buffer; readonly status:
 
 /** The clock that all threads share. */
 export function now(): number {
-  return performance.timeOrigin + performance.now();
+  return ORIGIN + performance.now();
 }
