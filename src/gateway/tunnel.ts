@@ -214,7 +214,8 @@ function isThrough(path: DataPath, handle: number): boolean {
   const peer = rows.peer[handle];
   if ((rows.flags[handle] & rows.flags[peer] & ENDED) === 0) return false;
   if (rows.kept[handle] !== undefined || rows.kept[peer] !== undefined) return false;
-  end(path, clientOf(path, handle), 'done');
+  const client = clientOf(path, handle);
+  if (!isEndOfHttp(path, client)) end(path, client, 'done');
   return true;
 }
 

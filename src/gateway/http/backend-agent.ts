@@ -52,7 +52,7 @@ export class BackendAgent extends Agent {
     dialAddresses(options as BackendRequest, callback as Callback);
   }
 
-  /** Of a backend that is gone. Those that serve a request end with it. */
+  /** Of a backend whose addresses are others now. */
   closeIdle(backendSlot: number): void {
     for (const socket of this.freeSockets[String(backendSlot)] ?? []) socket.destroy();
   }
@@ -103,6 +103,8 @@ function dialOne(
   socket.once('connect', () => {
     clearTimeout(timer);
     socket.off('error', failed);
+    // Between two requests there is a moment in which nobody else listens, and an error would end the thread.
+    socket.on('error', () => {});
     done(undefined, socket);
   });
 }

@@ -2,7 +2,12 @@
 // Bodies stream both ways, each side as fast as the other takes it. A backend that cannot be reached is another's turn,
 // by the same rules as for every connection; once bytes have gone to one, it is that one or none.
 
-import { type ClientRequest, type IncomingMessage, request as sendRequest } from 'node:http';
+import {
+  type ClientRequest,
+  type IncomingMessage,
+  type InformationEvent,
+  request as sendRequest,
+} from 'node:http';
 import type { Socket } from 'node:net';
 import { formatIp } from '../../wire/ip-address.ts';
 import { buildProxyV1, buildProxyV2 } from '../../wire/proxy-protocol.ts';
@@ -11,7 +16,7 @@ import { BACKEND_ACTIVE } from '../shared-memory.ts';
 import type { TableRoute } from '../table.ts';
 import { type BackendRequest, DialError } from './backend-agent.ts';
 import type { Exchange } from './exchange.ts';
-import { requestHeaders, responseHeaders } from './forward-headers.ts';
+import { requestHeaders, responseHeaders, trailers } from './forward-headers.ts';
 import { type HttpPart, now } from './http-part.ts';
 
 /** Between one round over all backends and the next. */
@@ -63,12 +68,12 @@ function attempt(part: HttpPart, exchange: Exchange, route: TableRoute, mayReuse
     return part.refuse(exchange, 'bad-request');
   }
   exchange.upstream = upstream;
+  // As for requests: all headers, within the size of a head.
+  upstream.maxHeadersCount = 0;
   upstream.once('socket', () => connected(part, exchange, upstream));
   upstream.once('response', answer => respond(part, exchange, answer));
   upstream.once('upgrade', (answer, socket, head) => splice(part, exchange, answer, socket as Socket, head));
-  upstream.on('continue', () => {
-    if (!exchange.isOver) exchange.response.writeContinue();
-  });
+  upstream.on('information', answer => inform(exchange, answer));
   upstream.on('error', error => failed(part, exchange, route, upstream, error));
 }
 
@@ -77,6 +82,7 @@ function headersFor(exchange: Exchange, keepAlive: boolean): string[] {
   const isChunked = request.headers['transfer-encoding'] !== undefined;
   const isEmpty = !isChunked && request.headers['content-length'] === undefined;
   return requestHeaders(request.rawHeaders, {
+    isHttp10: request.httpVersion === '1.0',
     client: formatIp(connection.address, 0),
     host: judged?.hostHeader ?? '',
     fromBalancer: connection.told.fromBalancer,
@@ -101,7 +107,8 @@ function connected(part: HttpPart, exchange: Exchange, upstream: ClientRequest):
   if (exchange.isOver) return;
   const { request, upgradeHead } = exchange;
   exchange.dialMs = upstream.reusedSocket ? 0 : now() - exchange.dialAt;
-  part.shared.counters.observeSeconds(exchange.route?.slot ?? 0, exchange.dialMs / 1000);
+  if (!upstream.reusedSocket)
+    part.shared.counters.observeSeconds(exchange.route?.slot ?? 0, exchange.dialMs / 1000);
   part.reached(exchange);
   if (upgradeHead !== undefined || !hasBody(request)) {
     upstream.end();
@@ -110,7 +117,7 @@ function connected(part: HttpPart, exchange: Exchange, upstream: ClientRequest):
   upstream.flushHeaders();
   request.pipe(upstream, { end: false });
   request.once('end', () => {
-    if (request.rawTrailers.length > 0) upstream.addTrailers(pairs(request.rawTrailers));
+    upstream.addTrailers(trailers(request.rawTrailers));
     upstream.end();
   });
 }
@@ -142,9 +149,21 @@ function dialAgain(part: HttpPart, exchange: Exchange, route: TableRoute, { time
   if (exchange.attempt % exchange.order.length !== 0) return attempt(part, exchange, route);
   setTimeout(
     () => {
-      if (!exchange.isOver) attempt(part, exchange, route);
+      if (exchange.isOver) return;
+      if (now() < lastMoment) attempt(part, exchange, route);
+      else part.refuse(exchange, timedOut ? 'connect-timeout' : 'connect-failed');
     },
     Math.min(NEXT_ROUND_MS, lastMoment - now()),
+  );
+}
+
+/** RFC 9110 15.2: 1xx answers pass, but to HTTP/1.0, which has none. A client that does not read goes without. */
+function inform({ isOver, connection, request }: Exchange, answer: InformationEvent): void {
+  const { socket } = connection;
+  if (isOver || request.httpVersion === '1.0' || socket.writableNeedDrain) return;
+  socket.write(
+    headText(answer, responseHeaders(answer.rawHeaders, { upgrade: false, isChunked: false })),
+    'latin1',
   );
 }
 
@@ -156,11 +175,15 @@ function respond(part: HttpPart, exchange: Exchange, answer: IncomingMessage): v
   }
   answer.on('error', () => part.cut(exchange, 'backend-reset'));
   if (!request.complete || part.isDraining) response.shouldKeepAlive = false;
+  const isChunked =
+    answer.headers['transfer-encoding'] !== undefined &&
+    request.httpVersion === '1.1' &&
+    request.method !== 'HEAD';
   try {
     response.writeHead(
       answer.statusCode ?? 502,
       answer.statusMessage,
-      responseHeaders(answer.rawHeaders, false),
+      responseHeaders(answer.rawHeaders, { upgrade: false, isChunked }),
     );
   } catch {
     return part.refuse(exchange, 'backend-reset');
@@ -170,7 +193,7 @@ function respond(part: HttpPart, exchange: Exchange, answer: IncomingMessage): v
   answer.once('end', () => {
     // The connection is the agent's again, unless the request was answered before it was whole.
     if (exchange.upstream?.writableFinished === true) exchange.upstream = undefined;
-    if (answer.rawTrailers.length > 0) response.addTrailers(pairs(answer.rawTrailers));
+    response.addTrailers(trailers(answer.rawTrailers));
     response.end();
   });
 }
@@ -194,7 +217,7 @@ function splice(
   exchange.status = 101;
   backend.setTimeout(0);
   response.detachSocket(client);
-  const headers = responseHeaders(answer.rawHeaders, true);
+  const headers = responseHeaders(answer.rawHeaders, { upgrade: true, isChunked: false });
   client.write(headText(answer, headers), 'latin1');
   if (head.length > 0) client.write(head);
   if (upgradeHead.length > 0) backend.write(upgradeHead);
@@ -211,7 +234,10 @@ function splice(
   backend.once('close', closed);
 }
 
-function headText(answer: IncomingMessage, headers: readonly string[]): string {
+function headText(
+  answer: Pick<IncomingMessage, 'statusCode' | 'statusMessage'>,
+  headers: readonly string[],
+): string {
   let text = `HTTP/1.1 ${answer.statusCode} ${answer.statusMessage}\r\n`;
   for (let at = 0; at < headers.length; at += 2) text += `${headers[at]}: ${headers[at + 1]}\r\n`;
   return `${text}\r\n`;
@@ -219,8 +245,4 @@ function headText(answer: IncomingMessage, headers: readonly string[]): string {
 
 function hasBody({ headers }: IncomingMessage): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
-}
-
-function pairs(flat: readonly string[]): [string, string][] {
-  return Array.from({ length: flat.length / 2 }, (_, at) => [flat[2 * at], flat[2 * at + 1]]);
 }

@@ -124,8 +124,7 @@ export class HttpPart {
   drain(): void {
     this.#draining = true;
     for (const { current } of this.#connections.values()) {
-      if (current !== undefined && current.upgradeHead === undefined)
-        current.response.shouldKeepAlive = false;
+      if (current !== undefined) current.response.shouldKeepAlive = false;
     }
     this.#http.closeIdleConnections();
   }
@@ -134,11 +133,12 @@ export class HttpPart {
   async stop(): Promise<void> {
     clearInterval(this.#look);
     this.#front.close();
+    this.#http.close();
     for (const socket of this.#connections.keys()) socket.destroy();
     this.pooled.destroy();
     this.single.destroy();
     await soon();
-    this.#log.flush();
+    this.#log.end();
   }
 
   #createServer(): Server {
@@ -148,22 +148,22 @@ export class HttpPart {
       requireHostHeader: false,
       requestTimeout: 0,
       connectionsCheckingInterval: LOOK_MS,
-      shouldUpgradeCallback: request => wantsUpgrade(request),
+      // Behind a request that is still in progress, the wish is not heard: that answer has the socket.
+      shouldUpgradeCallback: request => !this.#isBusy(request.socket) && wantsUpgrade(request),
     });
+    // Every header is judged: the head's size is what bounds them. By default those above 2000 vanish.
+    server.maxHeadersCount = 0;
+    // It never listens by itself, and looks for late heads and idle connections only once it does.
+    server.emit('listening');
     // A client may say FIN behind its request and still hear the answer. Not in the documentation.
     (server as Server & { httpAllowHalfOpen: boolean }).httpAllowHalfOpen = true;
     server.on('request', (request, response) => this.#arrived(request, response, undefined));
     // The backend says whether to continue.
     server.on('checkContinue', (request, response) => this.#arrived(request, response, undefined));
     server.on('checkExpectation', (request, response) => this.#arrived(request, response, undefined));
-    server.on('upgrade', (request, socket, head) => {
-      const response = new ServerResponse(request);
-      response.assignSocket(socket as Socket);
-      response.shouldKeepAlive = false;
-      this.#arrived(request, response, head);
-    });
+    server.on('upgrade', (request, _, head) => this.#arrived(request, upgradeResponse(request), head));
     // CONNECT is the front's, and only as the first thing that a client says.
-    server.on('connect', (_, socket) => this.#refuseSocket(socket as Socket, 'bad-request'));
+    server.on('connect', request => this.#refuseSocket(request.socket, 'bad-request'));
     server.on('clientError', (error: NodeJS.ErrnoException, socket) =>
       this.#clientError(error, socket as Socket),
     );
@@ -174,6 +174,9 @@ export class HttpPart {
   #accept(socket: Socket): void {
     let held: Buffer = Buffer.alloc(0);
     socket.on('error', () => {});
+    // The client was gone before there was anything to hand over.
+    const onEnd = () => socket.destroy();
+    socket.once('end', onEnd);
     const onData = (chunk: Buffer) => {
       held = held.length === 0 ? chunk : Buffer.concat([held, chunk]);
       const header = parseProxyHeader(held, 0, held.length);
@@ -185,6 +188,7 @@ export class HttpPart {
       }
       const { source, destination = source, end } = header.value;
       socket.off('data', onData);
+      socket.off('end', onEnd);
       socket.pause();
       this.#connections.set(socket, {
         socket,
@@ -195,6 +199,7 @@ export class HttpPart {
         destinationPort: destination.port,
         current: undefined,
         waiting: [],
+        isClosing: false,
         countedIn: end,
         countedOut: 0,
       });
@@ -208,13 +213,17 @@ export class HttpPart {
 
   #arrived(request: IncomingMessage, response: ServerResponse, upgradeHead: Buffer | undefined): void {
     const connection = this.#connections.get(request.socket);
-    if (connection === undefined) return;
+    // What stands behind a refusal, or behind the last request that the client announced, is nobody's.
+    if (connection === undefined || isOver(connection)) return;
     const incoming = { request, response, upgradeHead };
-    if (connection.current === undefined) this.#serve(connection, incoming);
-    else if (connection.waiting.push(incoming) > MAX_AHEAD) {
-      this.#say(connection, connection.current, 'over-limit');
-      request.socket.destroy();
-    }
+    const { current, waiting } = connection;
+    if (current === undefined && waiting.length === 0) this.#serve(connection, incoming);
+    else if (waiting.push(incoming) > MAX_AHEAD) this.#refuseSocket(request.socket, 'over-limit');
+  }
+
+  #isBusy(socket: Socket): boolean {
+    const connection = this.#connections.get(socket);
+    return connection === undefined || connection.current !== undefined || connection.waiting.length > 0;
   }
 
   #serve(connection: HttpConnection, incoming: Incoming): void {
@@ -239,6 +248,7 @@ export class HttpPart {
     if (this.#draining) exchange.response.shouldKeepAlive = false;
     exchange.response.prependListener('finish', () => this.#answered(exchange));
     exchange.response.once('close', () => this.#left(exchange));
+    exchange.response.on('error', () => this.cut(exchange, 'client-reset'));
     const refusal = this.#begin(exchange);
     if (refusal !== undefined) this.refuse(exchange, refusal);
     else if (exchange.route?.redirect === true) redirect(exchange);
@@ -252,7 +262,10 @@ export class HttpPart {
     this.#say(connection, undefined, undefined);
     if (judged === undefined) return 'bad-request';
     exchange.judged = judged;
-    const route = routeHttp(this.table, this.listeners[connection.told.listener], judged.host);
+    const listener = this.listeners[connection.told.listener];
+    // A listener that was closed before this thread started.
+    if (listener === undefined) return 'unknown-host';
+    const route = routeHttp(this.table, listener, judged.host);
     if (typeof route === 'string') return route;
     const row = this.#takeRow();
     if (row === undefined) return 'over-limit';
@@ -274,6 +287,7 @@ export class HttpPart {
     const started = response.headersSent;
     if (!started) exchange.status = status;
     this.#say(connection, exchange, reason, started);
+    connection.isClosing = true;
     this.finish(exchange, true);
     const { socket } = connection;
     if (started || socket.destroyed) {
@@ -289,6 +303,7 @@ export class HttpPart {
   cut(exchange: Exchange, reason: CloseReason): void {
     if (exchange.isOver) return;
     this.#say(exchange.connection, exchange, reason, true);
+    exchange.connection.isClosing = true;
     this.finish(exchange, true);
     exchange.connection.socket.destroy();
   }
@@ -330,6 +345,8 @@ export class HttpPart {
     if (exchange.isOver) return;
     this.#say(exchange.connection, exchange, 'done');
     this.finish(exchange);
+    // A wish to switch that was answered otherwise: node:http has let go of the socket.
+    if (exchange.upgradeHead !== undefined) exchange.connection.socket.destroySoon();
   }
 
   /** The answer is out, or the client is gone. */
@@ -338,17 +355,20 @@ export class HttpPart {
     this.finish(exchange);
     // An answer that came before the request was whole: what is left of it is nobody's.
     if (!request.complete || this.#draining) {
+      connection.isClosing = true;
       connection.socket.destroySoon();
-      return;
     }
+    if (isOver(connection)) return;
     const next = connection.waiting.shift();
-    if (next !== undefined && !connection.socket.destroyed) this.#serve(connection, next);
+    if (next !== undefined) this.#serve(connection, next);
   }
 
   #closed(socket: Socket): void {
     const connection = this.#connections.get(socket);
     this.#connections.delete(socket);
-    if (connection?.current !== undefined) this.finish(connection.current);
+    if (connection === undefined) return;
+    if (connection.current !== undefined) this.finish(connection.current);
+    this.#countBytes(connection, undefined);
   }
 
   #clientError(error: NodeJS.ErrnoException, socket: Socket): void {
@@ -365,7 +385,9 @@ export class HttpPart {
       socket.destroy();
       return;
     }
+    if (connection.isClosing) return;
     if (connection.current !== undefined) return this.refuse(connection.current, reason);
+    connection.isClosing = true;
     const { status, word } = wordFor(reason);
     this.#say(connection, undefined, reason);
     this.shared.requests.add(0, status);
@@ -403,8 +425,10 @@ export class HttpPart {
     const slot = exchange?.route?.slot ?? 0;
     const { bytesRead, bytesWritten } = connection.socket;
     this.shared.counters.add(slot, BYTES_IN_AT, bytesRead - connection.countedIn);
-    this.shared.counters.add(slot, BYTES_OUT_AT, bytesWritten - connection.countedOut);
     connection.countedIn = bytesRead;
+    // What was given to a socket and never left it is taken back when it closes: counters only grow.
+    if (bytesWritten <= connection.countedOut) return;
+    this.shared.counters.add(slot, BYTES_OUT_AT, bytesWritten - connection.countedOut);
     connection.countedOut = bytesWritten;
   }
 
@@ -427,11 +451,31 @@ export class HttpPart {
   }
 }
 
-/** RFC 9110 7.8. Not to h2c: that would carry requests past us. A request with a body is answered as it is. */
-function wantsUpgrade({ headers }: IncomingMessage): boolean {
+/** No further request is taken from it: it was refused, or what it said last is being written. */
+function isOver({ isClosing, socket }: HttpConnection): boolean {
+  return isClosing || !socket.writable;
+}
+
+/** node:http makes none for a wish to switch, and does not look after it. */
+function upgradeResponse(request: IncomingMessage): ServerResponse {
+  const { socket } = request;
+  const response = new ServerResponse(request);
+  response.assignSocket(socket);
+  response.shouldKeepAlive = false;
+  // An answer that does not switch streams as every other.
+  socket.on('drain', () => response.emit('drain'));
+  return response;
+}
+
+/**
+ * RFC 9110 7.8: HTTP/1.0 has no such thing. Not to h2c: that would carry requests past us. A request with a body is
+ * answered as it is.
+ */
+function wantsUpgrade({ headers, httpVersion }: IncomingMessage): boolean {
   const upgrade = headers.upgrade?.toLowerCase() ?? '';
   return (
     upgrade !== '' &&
+    httpVersion === '1.1' &&
     !/\bh2c?\b|\btls\b|\bhttp\b/.test(upgrade) &&
     headers['transfer-encoding'] === undefined &&
     Number(headers['content-length'] ?? 0) === 0

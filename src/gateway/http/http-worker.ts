@@ -63,7 +63,10 @@ class HttpWorker {
         this.#apply(message);
         break;
       case 'addresses':
-        for (const [slot, addresses] of message.backends) this.#part.table.setAddresses(slot, addresses);
+        for (const [slot, addresses] of message.backends) {
+          this.#part.table.setAddresses(slot, addresses);
+          this.#part.pooled.closeIdle(slot);
+        }
         break;
       case 'requests-taken':
         this.#log.taken();
