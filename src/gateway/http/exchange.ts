@@ -19,6 +19,8 @@ export interface HttpConnection {
   /** The one in progress, and those that a client sent ahead. */
   current: Exchange | undefined;
   readonly waiting: Incoming[];
+  /** The last request is there: none behind it is served. */
+  isLast: boolean;
   /** Refused or cut: what the client still sends is not looked at. */
   isClosing: boolean;
   /** Bytes that were counted for a route already. */

@@ -190,6 +190,10 @@ function respond(part: HttpPart, exchange: Exchange, answer: IncomingMessage): v
   }
   exchange.status = answer.statusCode ?? 502;
   answer.pipe(response, { end: false });
+  // node:http keeps the head for the first byte of the body, which may come much later: a stream of events is one.
+  setImmediate(() => {
+    if (!exchange.isOver && !answer.readableDidRead && !answer.readableEnded) response.flushHeaders();
+  });
   answer.once('end', () => {
     // The connection is the agent's again, unless the request was answered before it was whole.
     if (exchange.upstream?.writableFinished === true) exchange.upstream = undefined;

@@ -199,6 +199,7 @@ export class HttpPart {
         destinationPort: destination.port,
         current: undefined,
         waiting: [],
+        isLast: false,
         isClosing: false,
         countedIn: end,
         countedOut: 0,
@@ -214,8 +215,13 @@ export class HttpPart {
   #arrived(request: IncomingMessage, response: ServerResponse, upgradeHead: Buffer | undefined): void {
     const connection = this.#connections.get(request.socket);
     // What stands behind a refusal, or behind the last request that the client announced, is nobody's.
-    if (connection === undefined || isOver(connection)) return;
+    if (connection === undefined || connection.isLast || isOver(connection)) return;
     const incoming = { request, response, upgradeHead };
+    // node:http loses the bytes behind a wish to switch that is not heard: such a request is the last.
+    if (/\bupgrade\b/i.test(request.headers.connection ?? '')) {
+      response.shouldKeepAlive = false;
+      connection.isLast = true;
+    }
     const { current, waiting } = connection;
     if (current === undefined && waiting.length === 0) this.#serve(connection, incoming);
     else if (waiting.push(incoming) > MAX_AHEAD) this.#refuseSocket(request.socket, 'over-limit');
@@ -372,6 +378,10 @@ export class HttpPart {
   }
 
   #clientError(error: NodeJS.ErrnoException, socket: Socket): void {
+    const { isLast = false, current, waiting } = this.#connections.get(socket) ?? {};
+    const isBehind = isLast && (waiting?.at(-1) ?? current)?.request.complete === true;
+    // Bytes behind the last request: it is answered, and they are nobody's.
+    if (error.code === 'HPE_CLOSED_CONNECTION' || isBehind) return;
     const isGone = error.code === 'ECONNRESET' || error.code === 'EPIPE' || !socket.writable;
     if (isGone) socket.destroy();
     else
