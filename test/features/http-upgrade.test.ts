@@ -171,9 +171,12 @@ describe('a wish to switch', () => {
   test('behind a request that is not answered yet is not heard: it is answered in its turn, as the last', async () => {
     using visitor = await client();
     const index = raw.connections.length;
-    visitor.ask('raw.test');
-    visitor.ask('lab.test', '/behind', 'Connection: Upgrade', 'Upgrade: websocket');
-    visitor.ask('lab.test', '/never');
+    // In one piece, so that all of it is there before the first answer.
+    visitor.send(
+      request('GET / HTTP/1.1', 'Host: raw.test'),
+      request('GET /behind HTTP/1.1', 'Host: lab.test', 'Connection: Upgrade', 'Upgrade: websocket'),
+      request('GET /never HTTP/1.1', 'Host: lab.test'),
+    );
     const served = await raw.accepted(index);
     await served.hears('\r\n\r\n');
     served.send('HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\nfirst');
