@@ -9,7 +9,6 @@ import {
   ServerResponse,
 } from 'node:http';
 import { createServer, type Server as NetServer, type Socket } from 'node:net';
-import { setImmediate as soon } from 'node:timers/promises';
 import { mapIp } from '../../wire/ip-address.ts';
 import { MAX_PROXY_HEADER, parseProxyHeader } from '../../wire/proxy-protocol.ts';
 import { leavePlace, reasonIndex } from '../account.ts';
@@ -22,7 +21,7 @@ import { routeHttp } from '../route.ts';
 import { CLIENT, HTTP, REQUEST, type Rows } from '../rows.ts';
 import { BYTES_IN_AT, BYTES_OUT_AT, type RequestCounters } from '../shared-memory.ts';
 import type { Table } from '../table.ts';
-import type { Verdicts } from '../verdicts.ts';
+import type { Verdict, Verdicts } from '../verdicts.ts';
 import { BackendAgent } from './backend-agent.ts';
 import type { Exchange, HttpConnection, Incoming } from './exchange.ts';
 import { forward } from './forward.ts';
@@ -110,13 +109,23 @@ export class HttpPart {
     this.#http.keepAliveTimeout = Math.min(KEEP_ALIVE_MS, settings.idleMs ?? KEEP_ALIVE_MS);
   }
 
-  /** After a table change: requests whose cluster or route is gone, or whose client is no longer allowed, end. */
+  /**
+   * After a table change: connections end whose request, the one in progress or else the last, was of a cluster or route
+   * that is gone, or whose client is no longer allowed there.
+   */
   revoke(): void {
-    for (const { current } of this.#connections.values()) {
-      if (current === undefined || current.row < 0) continue;
-      const route = this.table.route(this.rows.slot[current.row]);
-      const at = this.rows.addressAt(current.row, CLIENT);
-      if (route === undefined || !isAllowed(route, this.rows.addresses, at)) this.cut(current, 'revoked');
+    for (const connection of this.#connections.values()) {
+      const { current, last, address, socket } = connection;
+      if (last === undefined || last.slot === 0 || connection.isClosing) continue;
+      const route = this.table.route(last.slot);
+      if (route !== undefined && isAllowed(route, address, 0)) continue;
+      if (current !== undefined) {
+        this.cut(current, 'revoked');
+        continue;
+      }
+      connection.isClosing = true;
+      this.#tell(connection, { ...last, reason: reasonIndex.revoked, isBroken: true });
+      socket.destroy();
     }
   }
 
@@ -130,14 +139,17 @@ export class HttpPart {
   }
 
   /** Closes everything, so that the thread can end. */
-  async stop(): Promise<void> {
+  stop(): void {
     clearInterval(this.#look);
     this.#front.close();
     this.#http.close();
-    for (const socket of this.#connections.keys()) socket.destroy();
+    for (const { current, socket } of this.#connections.values()) {
+      // Not when the socket has closed: by then the thread is gone, and with it the line.
+      if (current !== undefined) this.finish(current);
+      socket.destroy();
+    }
     this.pooled.destroy();
     this.single.destroy();
-    await soon();
     this.#log.end();
   }
 
@@ -198,6 +210,7 @@ export class HttpPart {
         destination: destination.address,
         destinationPort: destination.port,
         current: undefined,
+        last: undefined,
         waiting: [],
         isLast: false,
         isClosing: false,
@@ -412,14 +425,19 @@ export class HttpPart {
     reason: CloseReason | undefined,
     isBroken = false,
   ): void {
-    const { worker, handle, generation } = connection.told;
-    this.#verdicts[worker]?.say(handle, generation, {
+    this.#tell(connection, {
       slot: exchange?.route?.slot ?? 0,
       backendSlot: exchange === undefined || exchange.row < 0 ? 0 : this.rows.backendSlot[exchange.row],
       dialMs: exchange?.dialMs ?? -1,
       reason: reason === undefined ? -1 : reasonIndex[reason],
       isBroken,
     });
+  }
+
+  #tell(connection: HttpConnection, verdict: Verdict): void {
+    const { worker, handle, generation } = connection.told;
+    connection.last = verdict;
+    this.#verdicts[worker]?.say(handle, generation, verdict);
   }
 
   /** A backend is reached: the front's record shows it from now on. */

@@ -75,7 +75,8 @@ class HttpWorker {
         this.#part.drain();
         break;
       case 'stop':
-        void this.#part.stop().then(() => this.#control.close());
+        this.#part.stop();
+        this.#control.close();
         break;
       default:
     }
