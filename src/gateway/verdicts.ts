@@ -6,14 +6,16 @@ const GENERATION = 0;
 const SLOT = 1;
 const BACKEND = 2;
 /**
- * Index of the close reason plus one; 0 while a request is in progress. With BROKEN, the client gets a reset. Above
- * them the generation it is about: a word that was on its way when the handle changed hands counts for nothing.
+ * Index of the close reason plus one; 0 while a request is in progress. With BROKEN, the client gets a reset; with
+ * ENDING, FIN that comes now is the backend's. Above them the generation it is about: a word that was on its way when
+ * the handle changed hands counts for nothing.
  */
 const REASON = 3;
 const REASON_MASK = 0xff;
 const BROKEN = 0x100;
-const GENERATION_SHIFT = 9;
-const GENERATION_MASK = 0x3fffff;
+const ENDING = 0x200;
+const GENERATION_SHIFT = 10;
+const GENERATION_MASK = 0x1fffff;
 /** Tenths of a millisecond plus one; 0 when no backend was dialled. */
 const DIAL = 4;
 const WORDS = 5;
@@ -27,6 +29,8 @@ export interface Verdict {
   readonly reason: number;
   /** An answer was cut off, which the client must be able to see. */
   readonly isBroken: boolean;
+  /** The backend of an upgraded connection has said FIN. Unannounced, FIN means that the HTTP thread has died. */
+  readonly isEnding: boolean;
 }
 
 export class Verdicts {
@@ -69,7 +73,8 @@ export class Verdicts {
     this.#words[at + BACKEND] = said.backendSlot;
     this.#words[at + DIAL] = said.dialMs < 0 ? 0 : Math.round(said.dialMs * 10) + 1;
     const about = (generation & GENERATION_MASK) << GENERATION_SHIFT;
-    Atomics.store(this.#words, at + REASON, about | (said.isBroken ? BROKEN : 0) | (said.reason + 1));
+    const flags = (said.isBroken ? BROKEN : 0) | (said.isEnding ? ENDING : 0);
+    Atomics.store(this.#words, at + REASON, about | flags | (said.reason + 1));
   }
 
   slot(handle: number): number {
@@ -91,6 +96,10 @@ export class Verdicts {
 
   isBroken(handle: number): boolean {
     return ((this.#said(handle) ?? 0) & BROKEN) !== 0;
+  }
+
+  isEnding(handle: number): boolean {
+    return ((this.#said(handle) ?? 0) & ENDING) !== 0;
   }
 
   /** undefined when nothing was said about the connection that has the handle now. */

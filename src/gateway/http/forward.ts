@@ -228,7 +228,11 @@ function splice(
   backend.on('error', () => part.cut(exchange, 'backend-reset'));
   client.on('error', () => backend.destroy());
   client.pipe(backend);
-  backend.pipe(client);
+  backend.pipe(client, { end: false });
+  backend.once('end', () => {
+    part.backendEnds(exchange);
+    client.end();
+  });
   let open = 2;
   const closed = () => {
     open--;

@@ -431,6 +431,7 @@ export class HttpPart {
       dialMs: exchange?.dialMs ?? -1,
       reason: reason === undefined ? -1 : reasonIndex[reason],
       isBroken,
+      isEnding: false,
     });
   }
 
@@ -438,6 +439,11 @@ export class HttpPart {
     const { worker, handle, generation } = connection.told;
     connection.last = verdict;
     this.#verdicts[worker]?.say(handle, generation, verdict);
+  }
+
+  /** FIN of an upgraded connection's backend is about to be passed on. */
+  backendEnds({ connection }: Exchange): void {
+    if (connection.last !== undefined) this.#tell(connection, { ...connection.last, isEnding: true });
   }
 
   /** A backend is reached: the front's record shows it from now on. */
