@@ -202,6 +202,9 @@ export class HttpPart {
       socket.off('data', onData);
       socket.off('end', onEnd);
       socket.pause();
+      // node:http closes behind the last answer. With bytes unread that is a reset, which may overtake the answer: so it
+      // is FIN alone, on which the front closes.
+      socket.destroySoon = () => socket.end();
       this.#connections.set(socket, {
         socket,
         told,
@@ -314,7 +317,7 @@ export class HttpPart {
       return;
     }
     const end = request.method === 'HEAD' ? word.indexOf('\r\n\r\n') + 4 : word.length;
-    socket.end(word.subarray(0, end), () => socket.destroy());
+    socket.end(word.subarray(0, end));
     this.#countBytes(connection, exchange);
   }
 
@@ -414,7 +417,7 @@ export class HttpPart {
     const { status, word } = wordFor(reason);
     this.#say(connection, undefined, reason);
     this.shared.requests.add(0, status);
-    socket.end(word, () => socket.destroy());
+    socket.end(word);
     this.#countBytes(connection, undefined);
   }
 
