@@ -137,6 +137,24 @@ describe('a connection to a backend', () => {
     assert.equal((await visitor.answer()).body.toString(), '2');
   });
 
+  test('whose answer came with FIN is not kept', async () => {
+    for (let round = 0; round < 10; round++) {
+      using visitor = await client();
+      const index = raw.connections.length;
+      visitor.ask('raw.test', '/first');
+      const kept = await raw.accepted(index);
+      await kept.hears('\r\n\r\n');
+      kept.send('HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n1');
+      kept.finish();
+      await visitor.answer();
+      visitor.ask('raw.test', '/second');
+      const next = await raw.accepted(index + 1);
+      await next.hears('GET /second');
+      next.send('HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 1\r\n\r\n2');
+      assert.equal((await visitor.answer()).body.toString(), '2');
+    }
+  });
+
   test('on which a backend says more than it was asked is not kept: nobody else hears that', async () => {
     for (const when of ['at once', 'later']) {
       using visitor = await client();

@@ -88,7 +88,6 @@ function dialOne(
   const socket = connect({
     host: formatIp(address, 0),
     port,
-    allowHalfOpen: true,
     noDelay: true,
     ...(keepaliveMs !== undefined && { keepAlive: true, keepAliveInitialDelay: keepaliveMs }),
   });

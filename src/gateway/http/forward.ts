@@ -219,6 +219,8 @@ function splice(
   }
   exchange.spliced = backend;
   exchange.status = 101;
+  // Only from here on: a kept connection on which the backend has said FIN must not be taken again.
+  backend.allowHalfOpen = true;
   backend.setTimeout(0);
   response.detachSocket(client);
   const headers = responseHeaders(answer.rawHeaders, { upgrade: true, isChunked: false });
