@@ -447,11 +447,10 @@ export class Gateway implements AsyncDisposable {
     this.#generation++;
     this.#pages.grow(this.#author.pages);
     await this.#startHttp(config.clusters);
-    await Promise.all(
-      [...this.#http.threads, ...this.#threads].map(thread =>
-        thread.apply(this.#table(thread, change.removed, change.put)),
-      ),
-    );
+    // HTTP threads first: a worker hands over at once what comes in by a new listener.
+    for (const threads of [this.#http.threads, this.#threads]) {
+      await Promise.all(threads.map(thread => thread.apply(this.#table(thread, change.removed, change.put))));
+    }
     const changed = change.put.map(cluster => cluster.name);
     this.#health.change(this.#author.backends(changed), change.freed.backends);
     this.#backendCount = countBackends(config.clusters);

@@ -199,12 +199,15 @@ function ended(path: DataPath, source: number): boolean {
 }
 
 /**
- * The HTTP part closed, and what it said is with the client: over, and ended here. While a request is in progress
- * (an upgraded connection), FIN is no more than FIN.
+ * The HTTP part closed, and what it said is with the client: over, and ended here. On an upgraded connection, where that
+ * is announced, FIN is no more than FIN. In the middle of a request it means that the HTTP thread is gone.
  */
 function isEndOfHttp(path: DataPath, client: number): boolean {
-  if (path.rows.slot[client] !== HTTP_SLOT || path.shared.verdicts.reason(client) < 0) return false;
-  endOfHttp(path, client);
+  const { verdicts } = path.shared;
+  if (path.rows.slot[client] !== HTTP_SLOT) return false;
+  if (verdicts.reason(client) >= 0) endOfHttp(path, client);
+  else if (verdicts.isEnding(client)) return false;
+  else endWithReset(path, client, 'shutdown');
   return true;
 }
 
@@ -214,7 +217,8 @@ function isThrough(path: DataPath, handle: number): boolean {
   const peer = rows.peer[handle];
   if ((rows.flags[handle] & rows.flags[peer] & ENDED) === 0) return false;
   if (rows.kept[handle] !== undefined || rows.kept[peer] !== undefined) return false;
-  end(path, clientOf(path, handle), 'done');
+  const client = clientOf(path, handle);
+  if (!isEndOfHttp(path, client)) end(path, client, 'done');
   return true;
 }
 
@@ -246,8 +250,10 @@ function lost(path: DataPath, target: number): boolean {
 function passReset(path: DataPath, source: number): boolean {
   const client = clientOf(path, source);
   // A unix socket that is closed before all was read from it looks like a reset.
-  if (client !== source && path.rows.slot[client] === HTTP_SLOT && path.shared.verdicts.reason(client) >= 0)
-    return ended(path, source);
+  if (client !== source && path.rows.slot[client] === HTTP_SLOT) {
+    const isNew = (path.rows.flags[source] & ENDED) === 0;
+    if (isNew || path.shared.verdicts.reason(client) >= 0) return ended(path, source);
+  }
   endWithReset(path, client, client === source ? 'client-reset' : 'backend-reset');
   return false;
 }

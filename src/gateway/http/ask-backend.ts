@@ -1,11 +1,13 @@
 // pass on, for a request that has no body and may be sent again, which most are: over a kept connection, or a new one
 // that is kept afterwards. The client gets the answer as it comes, as fast as it takes it.
 
+import type { ResponseHead } from '../../wire/http-response.ts';
 import { latin1 } from '../../wire/latin1.ts';
 import { type BackendRequest, dialAddresses } from './backend-agent.ts';
 import type { Exchange } from './exchange.ts';
-import { responseHeaders } from './forward-headers.ts';
+import { responseHeaders, trailers } from './forward-headers.ts';
 import type { HttpPart } from './http-part.ts';
+import { type AnswerHead, inform } from './inform.ts';
 import type { Asker, KeptConnection } from './kept-connections.ts';
 
 /** What node:http reads and must not be passed on: RFC 9110 5.5 allows none of these in a value. */
@@ -55,28 +57,34 @@ function ask(
   text: string,
   asking: Asking,
 ): void {
-  const { response } = exchange;
+  const { request, response } = exchange;
   const wasKept = connection.isReused;
   const asker: Asker = {
-    informed: () => response.writeContinue(),
+    informed: head => inform(exchange, answerHead(head)),
     answered(head) {
       if (part.isDraining) response.shouldKeepAlive = false;
       try {
-        response.writeHead(head.status, head.reason, responseHeaders(head.headers, false));
+        const isChunked = hasChunks(head) && request.httpVersion === '1.1' && request.method !== 'HEAD';
+        response.writeHead(
+          head.status,
+          head.reason,
+          responseHeaders(head.headers, { upgrade: false, isChunked }),
+        );
       } catch {
-        // Such as trailers that an HTTP/1.0 client cannot get.
+        // A byte that node:http does not write.
         return part.refuse(exchange, 'backend-reset');
       }
       exchange.status = head.status;
     },
+    waiting: () => response.flushHeaders(),
     data(bytes) {
       if (response.write(bytes)) return true;
       response.once('drain', () => connection.resume(asker));
       return false;
     },
-    ended(last, trailers) {
+    ended(last, raw) {
       exchange.kept = undefined;
-      if (trailers.length > 0) response.addTrailers(pairs(trailers));
+      if (raw.length > 0) response.addTrailers(trailers(raw));
       if (last === undefined) response.end();
       else if (last.length <= AS_TEXT) response.end(latin1(last, 0, last.length), 'latin1');
       else response.end(last);
@@ -90,10 +98,13 @@ function ask(
   };
   exchange.kept = connection;
   asking.connected(wasKept);
-  connection.ask(exchange.request.method ?? 'GET', text, asker);
+  connection.ask(request.method ?? 'GET', text, asker);
 }
 
-/** As node:http wants them. */
-export function pairs(flat: readonly string[]): [string, string][] {
-  return Array.from({ length: flat.length / 2 }, (_, at) => [flat[2 * at], flat[2 * at + 1]]);
+function answerHead({ status, reason, headers }: ResponseHead): AnswerHead {
+  return { statusCode: status, statusMessage: reason, rawHeaders: headers };
+}
+
+function hasChunks({ headers }: ResponseHead): boolean {
+  return headers.some((text, at) => at % 2 === 0 && text.toLowerCase() === 'transfer-encoding');
 }

@@ -68,7 +68,6 @@ function dialOne(
   const socket = connect({
     host: formatIp(address, 0),
     port,
-    allowHalfOpen: true,
     noDelay: true,
     ...(keepaliveMs !== undefined && { keepAlive: true, keepAliveInitialDelay: keepaliveMs }),
   });
@@ -83,6 +82,8 @@ function dialOne(
   socket.once('connect', () => {
     clearTimeout(timer);
     socket.off('error', failed);
+    // Between two requests there is a moment in which nobody else listens, and an error would end the thread.
+    socket.on('error', () => {});
     done(undefined, socket);
   });
 }

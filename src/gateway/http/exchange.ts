@@ -4,6 +4,7 @@
 import type { ClientRequest, IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { TableRoute } from '../table.ts';
+import type { Verdict } from '../verdicts.ts';
 import type { HandOver } from './hand-over.ts';
 import type { JudgedRequest } from './judge-request.ts';
 import type { KeptConnection } from './kept-connections.ts';
@@ -21,6 +22,12 @@ export interface HttpConnection {
   /** The one in progress, and those that a client sent ahead. */
   current: Exchange | undefined;
   readonly waiting: Incoming[];
+  /** What the front was told last. */
+  last: Verdict | undefined;
+  /** The last request is there: none behind it is served. */
+  isLast: boolean;
+  /** Refused or cut: what the client still sends is not looked at. */
+  isClosing: boolean;
   /** Bytes that were counted for a route already. */
   countedIn: number;
   countedOut: number;

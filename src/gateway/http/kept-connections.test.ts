@@ -19,8 +19,9 @@ function hear(takes = () => true): Heard {
   const { promise, resolve } = Promise.withResolvers<void>();
   const text = (bytes: Uint8Array | undefined) => Buffer.from(bytes ?? []).toString('latin1');
   const asker: Asker = {
-    informed: () => words.push('100'),
+    informed: ({ status }) => words.push(String(status)),
     answered: ({ status }) => words.push(String(status)),
+    waiting: () => words.push('waiting'),
     data(bytes) {
       words.push(text(bytes));
       return takes();
@@ -141,7 +142,7 @@ for (const [what, method, text, wanted] of [
     '103 before it',
     'GET',
     `HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n${OK}`,
-    ['200', 'hi', 'ended', 'kept'],
+    ['103', '200', 'hi', 'ended', 'kept'],
   ],
   ['a close', 'GET', OK.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n'), ['200', 'hi', 'ended', 'gone']],
   ['more bytes than it said', 'GET', `${OK}HTTP/1.1 200`, ['200', 'hi', 'ended', 'gone']],
@@ -187,7 +188,7 @@ test('KeptConnection puts a head together that comes byte by byte', async () => 
     await new Promise(resolve => setImmediate(resolve));
   }
   await heard.over;
-  assert.equal(heard.words.join(''), '200hiended');
+  assert.equal(heard.words.join(''), '200waitinghiended');
 });
 
 test('KeptConnection closes when bytes come that nobody asked for', async () => {

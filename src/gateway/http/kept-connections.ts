@@ -16,15 +16,16 @@ import {
 const IDLE_MS = 4000;
 /** Idle connections kept for one backend. */
 const MAX_IDLE = 64;
-const CONTINUE = 100;
 const SWITCHING_PROTOCOLS = 101;
 const NO_TRAILERS: readonly string[] = [];
 
 /** Whoever asks, told what comes: `answered` once, then data, then one of `ended` and `failed`. */
 export interface Asker {
-  /** 100: the backend wants to hear more. */
-  informed(): void;
+  /** 1xx: more is to come. */
+  informed(head: ResponseHead): void;
   answered(head: ResponseHead): void;
+  /** The head stands alone: its body comes later, maybe much later. */
+  waiting(): void;
   /** False: no more until `resume`. */
   data(bytes: Uint8Array): boolean;
   /** With the last of the data, where there is some. The connection is not the asker's any more. */
@@ -60,6 +61,11 @@ export class KeptConnections {
     });
     this.#all.add(connection);
     return connection;
+  }
+
+  /** Of a backend whose addresses are others now. */
+  closeIdle(backendSlot: number): void {
+    for (const connection of this.#idle.get(backendSlot)?.splice(0) ?? []) connection.destroy();
   }
 
   /** Closes what has been idle for long. Called now and then, so that none needs a timer of its own. */
@@ -169,7 +175,7 @@ export class KeptConnection {
     const { status, end } = head.value;
     if (status < 200) {
       if (status === SWITCHING_PROTOCOLS) return this.#fail('switch');
-      if (status === CONTINUE) asker.informed();
+      asker.informed(head.value);
       if (end < bytes.length && this.#asker === asker) this.#head(asker, bytes, end);
       return;
     }
@@ -179,7 +185,9 @@ export class KeptConnection {
     if (framing.body === 'chunked') this.#chunks = startChunkedBody();
     else if (framing.body !== 'until-close') this.#left = framing.body;
     asker.answered(head.value);
-    if (this.#asker === asker) this.#body(asker, bytes, end);
+    if (this.#asker !== asker) return;
+    if (end < bytes.length || framing.body === 0) this.#body(asker, bytes, end);
+    else asker.waiting();
   }
 
   #body(asker: Asker, bytes: Buffer, from: number): void {
