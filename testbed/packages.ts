@@ -17,6 +17,7 @@ export const PACKAGES: readonly DebianPackage[] = [
   { name: 'curl', programs: ['curl'] },
   { name: 'haproxy', programs: ['haproxy'] },
   { name: 'nginx', programs: ['nginx'] },
+  { name: 'chromium', programs: ['chromium'] },
   { name: 'libnginx-mod-stream', programs: [] },
   { name: 'default-jdk-headless', programs: ['java', 'javac'] },
 ];
