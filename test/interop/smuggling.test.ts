@@ -13,7 +13,7 @@ import { missingPrograms } from '../../testbed/packages.ts';
 import { type Causeway, startCauseway } from '../../testbed/start-causeway.ts';
 import { startHaproxy } from '../../testbed/start-haproxy.ts';
 import { startNginx } from '../../testbed/start-nginx.ts';
-import { connectClient, Peer } from '../features/given.ts';
+import { connectClient, type Peer } from '../features/given.ts';
 import { assertAlive, HttpClient, untilIdle } from '../features/http-given.ts';
 import { fill, type Sample, samples } from './smuggling-samples.ts';
 
