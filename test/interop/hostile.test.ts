@@ -23,7 +23,7 @@ const CONNECTIONS = 6_000;
 const AT_ONCE = 400;
 const HOST = 'steady.test';
 /** Of an attacker. */
-const PATIENCE_MS = 2_000;
+const PATIENCE_MS = 6_000;
 /** In `agents`, and in `balancers`; others are neither. */
 const AGENT = '127.0.0.20';
 const BALANCER = '127.0.0.10';
