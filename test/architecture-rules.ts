@@ -9,6 +9,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   wire: [],
   cluster: [],
   plan: ['cluster'],
+  identity: ['wire'],
 };
 /** What a folder must not reach, not even through others. */
 const NEVER_REACHES: Readonly<Record<string, readonly string[]>> = { gateway: ['kube'] };

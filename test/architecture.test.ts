@@ -45,6 +45,7 @@ const OFFENDING: readonly [path: string, source: string, offence: RegExp][] = [
   ['src/wire/a.test.ts', "import { x } from '../gateway/x.ts';", /imports nothing of ours$/],
   ['src/cluster/a.ts', "import '../wire/x.ts';", /but cluster imports nothing of ours$/],
   ['src/plan/a.ts', "import {\n  x,\n  y,\n} from '../gateway/x.ts';", /but plan imports only cluster$/],
+  ['src/identity/a.ts', "import { x } from '../gateway/x.ts';", /but identity imports only wire$/],
   [
     'src/gateway/a.ts',
     "import { x } from '../kube/x.ts';",

@@ -1,9 +1,11 @@
 // `causeway check`: reads the file as `run` would and says what is wrong with it.
 
+import { dirname, resolve } from 'node:path';
 import { type Config, engines } from '../config/config.ts';
 import { formatMistake, type Mistake } from '../config/mistake.ts';
 import { notThereYet } from '../config/not-there-yet.ts';
 import { readConfigFile } from '../config/read-config-file.ts';
+import { readSecretFile } from '../identity/secret-file.ts';
 import { plan } from '../plan/plan.ts';
 import { type Command, parse, requireFile, UsageError } from './command.ts';
 import { painter } from './terminal.ts';
@@ -44,7 +46,7 @@ async function run(args: readonly string[]): Promise<number> {
     : undefined;
   const report: Report = {
     mistakes: read.ok ? [] : read.mistakes,
-    warnings: read.ok ? read.warnings : [],
+    warnings: read.ok ? [...read.warnings, ...(await secretWarnings(file, read.config))] : [],
     missing: config === undefined ? { refused: [], ignored: [] } : notThereYet(config),
     counts: config === undefined ? undefined : plan(config.clusters).counts,
   };
@@ -52,6 +54,16 @@ async function run(args: readonly string[]): Promise<number> {
   if (values.json === true) writeJson(report, ok);
   else writeText(file, report, ok);
   return ok ? 0 : MISTAKES;
+}
+
+/** A warning only, although run refuses: secrets need not be where the file is checked. */
+async function secretWarnings(file: string, { identity }: Config): Promise<Mistake[]> {
+  if (identity === undefined) return [];
+  const path = resolve(dirname(file), identity.secretFile);
+  const read = await readSecretFile(path);
+  if (read.ok) return [];
+  const text = `${path}: ${read.fault}; run will refuse to start with it`;
+  return [{ line: 1, column: 1, path: 'identity.secretFile', text }];
 }
 
 interface Report {

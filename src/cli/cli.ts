@@ -5,13 +5,14 @@ import { checkCommand } from './check.ts';
 import { type Command, UsageError } from './command.ts';
 import { explainCommand } from './explain.ts';
 import { helpFor, overview } from './help.ts';
+import { identityCommand } from './identity.ts';
 import { runCommand } from './run.ts';
 import { version } from './version.ts';
 
 /** sysexits.h EX_USAGE. */
 const WRONG_USAGE = 64;
 
-const commands: readonly Command[] = [runCommand, checkCommand, explainCommand];
+const commands: readonly Command[] = [runCommand, checkCommand, explainCommand, identityCommand];
 
 /** Answers the exit code. */
 export async function runCli(args: readonly string[]): Promise<number> {

@@ -3,7 +3,7 @@
 import type { Command } from './command.ts';
 
 const notThereYet =
-  'Not in this version yet: the commands demo, agent, identity, import, render, dns, doctor, status and top.';
+  'Not in this version yet: the commands demo, agent, import, render, dns, doctor, status and top.';
 
 export function overview(commands: readonly Command[]): string {
   const width = Math.max(...commands.map(command => command.name.length), 'help [COMMAND]'.length);

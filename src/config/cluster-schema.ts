@@ -2,14 +2,13 @@
 
 import type { z } from 'zod';
 import { type Cluster, type ClusterLimits, knownKinds, type Route } from '../cluster/cluster.ts';
+import { CLUSTER_ID, CLUSTER_ID_WORDS } from '../cluster/cluster-id.ts';
 import { choose, field, form, isRecord, limit, list, map, oneOf, record } from './fields.ts';
 import { bad, either, good, type Reading } from './reading.ts';
 import { cidrs, hosts, type KindWithDefaults, poolBackends, poolShape, toRoute } from './route-schema.ts';
 
 const NAME = 'a DNS label of up to 63 lower-case letters, digits and inner hyphens';
 const DNS_LABEL = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
-const ID = 'an id of 1 to 128 letters, digits, ".", "_" and "-"';
-const ID_FORM = /^[A-Za-z0-9._-]{1,128}$/;
 
 /** Names of own routes that would be taken for something else. */
 const RESERVED = new Set<string>([...knownKinds, 'apps']);
@@ -45,7 +44,7 @@ const apps = map({
 
 const cluster: z.ZodType<Cluster> = map({
   name: form(DNS_LABEL, NAME),
-  id: form(ID_FORM, ID).optional(),
+  id: form(CLUSTER_ID, CLUSTER_ID_WORDS).optional(),
   allow: cidrs.optional(),
   limits: limits.optional(),
   identity: oneOf(['required']).optional(),

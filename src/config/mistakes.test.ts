@@ -684,6 +684,31 @@ clusters:
         '7:43: clusters[1].apps.http: redirects to https, which this cluster does not have',
       ],
     },
+    {
+      given: 'a signature required where there is no id to sign',
+      file: `
+listen: [":6443"]
+identity: { secretFile: ./secret }
+clusters:
+  - name: a
+    identity: required
+    api: { hosts: [a.example.com], backends: ["192.0.2.1:6443"] }
+`,
+      warns: [
+        '5:15: clusters[0].identity: has no id that could be signed: every CONNECT to it will be refused',
+      ],
+    },
+    {
+      given: 'the same required for the whole gateway',
+      file: `
+listen: [":6443"]
+identity: { secretFile: ./secret, required: true }
+clusters:
+  - name: a
+    api: { hosts: [a.example.com], backends: ["192.0.2.1:6443"] }
+`,
+      warns: [],
+    },
   ],
   Claims: [
     {

@@ -11,6 +11,7 @@ function used(text: string): NotThereYet {
 
 test('notThereYet() has nothing to say of a plain file, nor of defaults', () => {
   const plain = `
+identity: { secretFile: ./secret, required: true }
 engine: net
 clusters:
   - name: a
@@ -31,7 +32,6 @@ engine: haproxy
 admin: { tls: ${keyPair} }
 `);
   assert.deepEqual(refused, [
-    'signed cluster ids (identity)',
     'the tunnel for agents (tunnel)',
     'clusters from Kubernetes or a directory (sources)',
     'objects in Kubernetes and DNS (outputs)',

@@ -10,11 +10,9 @@ export interface NotThereYet {
 }
 
 export function notThereYet(config: Config): NotThereYet {
-  const { admin, clusters, engine, identity, outputs, sources, tunnel } = config;
-  const needsIdentity = identity !== undefined || clusters.some(cluster => cluster.identityRequired);
+  const { admin, engine, outputs, sources, tunnel } = config;
   return {
     refused: phrases([
-      [needsIdentity, 'signed cluster ids (identity)'],
       [tunnel !== undefined, 'the tunnel for agents (tunnel)'],
       [sources.length > 0, 'clusters from Kubernetes or a directory (sources)'],
       [outputs.length > 0, 'objects in Kubernetes and DNS (outputs)'],

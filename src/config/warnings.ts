@@ -19,7 +19,15 @@ export function warn(config: Config, report: Report): void {
   if (clusters.length === 0 && sources.length === 0) {
     report(['clusters'], 'there are no clusters: every connection will be refused');
   }
-  for (const [i, cluster] of clusters.entries()) warnOfCluster(cluster, ['clusters', i], report);
+  for (const [i, cluster] of clusters.entries()) {
+    warnOfCluster(cluster, ['clusters', i], report);
+    if (cluster.identityRequired && cluster.id === undefined && config.identity?.required !== true) {
+      report(
+        ['clusters', i, 'identity'],
+        'has no id that could be signed: every CONNECT to it will be refused',
+      );
+    }
+  }
 }
 
 function warnOfListener(

@@ -18,9 +18,11 @@ import { ListenError } from '../gateway/listen-error.ts';
 import { NameResolver } from '../gateway/name-resolver.ts';
 import { secondsBuckets } from '../gateway/shared-memory.ts';
 import { type Plan, plan } from '../plan/plan.ts';
+import { BadSignatureLog } from './bad-signature-log.ts';
 import { ConfigError } from './config-error.ts';
 import { logConnection, logRequest } from './connection-log.ts';
 import { loadConfigAside, type Overrides } from './load-config.ts';
+import { type LoadedSecrets, SecretWatch } from './secret-watch.ts';
 
 export interface ControllerOptions {
   readonly file: string;
@@ -55,6 +57,8 @@ export class Controller implements AdminView, AsyncDisposable {
   #gateway: Gateway | undefined;
   #admin: AdminServer | undefined;
   #watch: FileWatch | undefined;
+  readonly #secrets: SecretWatch;
+  readonly #badSignatures: BadSignatureLog;
   #error: string | null = null;
   #restartNeeded: readonly string[] = [];
   #engine: EngineName = 'net';
@@ -67,9 +71,11 @@ export class Controller implements AdminView, AsyncDisposable {
     this.#options = options;
     this.#config = options.config;
     this.#plan = plan(options.config.clusters);
+    this.#secrets = new SecretWatch(options.file, options.log, secrets => this.gateway.useSecrets(secrets));
+    this.#badSignatures = new BadSignatureLog(options.log);
   }
 
-  /** Serves the file when it returns. Throws a ListenError when it cannot. */
+  /** Serves the file when it returns. Throws a ListenError or a ConfigError when it cannot. */
   static async start(options: ControllerOptions): Promise<Controller> {
     const controller = new Controller(options);
     try {
@@ -159,12 +165,15 @@ export class Controller implements AdminView, AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#watch?.[Symbol.dispose]();
+    this.#secrets[Symbol.dispose]();
     await this.#gateway?.stop();
+    this.#badSignatures[Symbol.dispose]();
     await this.#admin?.[Symbol.asyncDispose]();
   }
 
   async #start(): Promise<void> {
     const { file, log, config } = this.#options;
+    const secrets = await this.#secrets.load(config);
     await this.#chooseEngine();
     await this.#startAdmin();
     const resolver = new NameResolver((name, error) => {
@@ -180,14 +189,18 @@ export class Controller implements AdminView, AsyncDisposable {
           share: canShareListeners(this.#options.host.platform),
           capacity: Math.min(this.#options.host.openFiles, MAX_CAPACITY),
           resolver,
-          onRecord: record => logConnection(log, record),
+          onRecord: record => {
+            logConnection(log, record);
+            this.#badSignatures.take(record);
+          },
           onRequest: record => logRequest(log, record),
           onDropped: count => log.warn({ count }, 'dropped'),
           onWorkerDeath: (thread, cause) => log.error({ thread, err: cause }, 'thread died'),
         },
-        this.#gatewayConfig(config),
+        this.#gatewayConfig(config, secrets),
       ),
     );
+    await this.#secrets.follow(secrets);
     this.#logFindings();
     this.#logIgnored(config);
     this.#watch = await FileWatch.start(file, () => void this.reload());
@@ -223,7 +236,9 @@ export class Controller implements AdminView, AsyncDisposable {
     try {
       const config = await loadConfigAside(file, this.#options.overrides);
       const next = plan(config.clusters);
-      await this.#timed(() => this.gateway.apply(this.#gatewayConfig(config, next)));
+      const secrets = await this.#secrets.load(config);
+      await this.#timed(() => this.gateway.apply(this.#gatewayConfig(config, secrets, next)));
+      await this.#secrets.follow(secrets);
       this.#config = config;
       this.#plan = next;
       this.#error = null;
@@ -266,8 +281,13 @@ export class Controller implements AdminView, AsyncDisposable {
       this.#options.log.warn({ ignored }, 'this version does not have all that the file asks for');
   }
 
-  #gatewayConfig(config: Config, { clusters } = this.#plan): GatewayConfig {
-    return { listeners: config.listen, clusters, settings: this.#settings(config) };
+  #gatewayConfig(
+    config: Config,
+    loaded: LoadedSecrets | undefined,
+    { clusters } = this.#plan,
+  ): GatewayConfig {
+    const settings = { ...this.#settings(config), ...(loaded && { secrets: loaded.secrets }) };
+    return { listeners: config.listen, clusters, settings };
   }
 
   #settings(config: Config): Settings {

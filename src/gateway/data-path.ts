@@ -8,9 +8,11 @@ import { clientWhileDialing, dialEvent, dialTimer } from './dial.ts';
 import { cutAll } from './end.ts';
 import { HoldPool } from './hold-pool.ts';
 import { identify, identifyTimer } from './identify.ts';
+import { IdentityVerifier } from './identity-verifier.ts';
 import { FAILED, HUNG_UP, READABLE, type Reactor, type ReactorHandlers } from './io/reactor.ts';
 import { lingerEvent, lingerTimer } from './linger.ts';
 import type { TableListener } from './listener-table.ts';
+import type { NonceTable } from './nonce-table.ts';
 import {
   CLOSING,
   CONNECTING,
@@ -40,12 +42,15 @@ export interface Settings {
   readonly pending: number;
   readonly perSource: number | undefined;
   readonly log: 'all' | 'refused' | 'none';
+  /** What signatures of cluster ids are verified with. Absent: they are not looked at. */
+  readonly secrets?: readonly Uint8Array[];
 }
 
 /** Memory that the control thread sees as well. */
 export interface Shared extends Ledger {
   readonly rows: Rows;
   readonly buckets: BucketPages;
+  readonly nonces: NonceTable;
 }
 
 /** Something to read: bytes, the end, or an error. */
@@ -69,6 +74,7 @@ export class DataPath implements ReactorHandlers {
   readonly wheel: TimingWheel;
   readonly holds = new HoldPool();
   readonly table = new Table();
+  readonly identity: IdentityVerifier;
   /** By listener index. A closed listener's entry stays while its connections do. */
   readonly listeners: TableListener[] = [];
   settings: Settings;
@@ -98,6 +104,7 @@ export class DataPath implements ReactorHandlers {
     this.settings = settings;
     this.rows = shared.rows;
     this.wheel = new TimingWheel(io.capacity, io.now());
+    this.identity = new IdentityVerifier(shared.nonces);
     this.#onMessage = onMessage;
     this.#onDialFailed = onDialFailed;
   }

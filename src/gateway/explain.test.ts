@@ -77,6 +77,19 @@ test('Explainer.explain() follows an id to the api of its cluster', () => {
   assert.equal(explanation.route, 'api');
 });
 
+test('Explainer.explain() says where an id must be signed, and nothing of it to those who name none', () => {
+  const routes = [sampleRoute({ hosts: ['api.a.lab'] })];
+  const cluster = sampleCluster('a', { id: 'id-a', identityRequired: true, routes });
+  const listener = { on: ':6443', balancers: [], agents: ['0.0.0.0/0'], idTlv: [0x20] };
+  const strict = new Explainer([cluster], [listener]);
+  const routeText = (question: Parameters<Explainer['explain']>[0]) =>
+    strict.explain(question).stages[2].text;
+  const signed = /, and the id must be signed$/;
+  assert.match(routeText({ host: '', id: 'id-a', protocol: 'tls' }), signed);
+  assert.match(routeText({ host: 'id-a', protocol: 'connect' }), signed);
+  assert.doesNotMatch(routeText({ host: 'api.a.lab', protocol: 'tls' }), signed);
+});
+
 test('Explainer.explain() refuses questions about what is not there', () => {
   assert.throws(() => explainer.explain({ host: 'a', protocol: 'tls', on: ':1' }), QuestionError);
   assert.throws(() => explainer.explain({ host: 'a', protocol: 'tls', from: '1.2.3' }), QuestionError);

@@ -73,10 +73,11 @@ export class Explainer {
       return told.refuse(route);
     }
     told.route = route;
+    const signed = route.cluster.identityRequired && (question.protocol === 'connect' || question.id);
     told.say(
       'route',
       true,
-      `${describeMatch(question, route)} → cluster '${route.cluster.name}', route '${route.kind}'`,
+      `${describeMatch(question, route)} → cluster '${route.cluster.name}', route '${route.kind}'${signed ? ', and the id must be signed' : ''}`,
     );
     if (client !== undefined && !isAllowed(route, client, 0)) {
       told.say('admit', false, `${formatIp(client, 0)} is not in the allow list of the cluster or the route`);

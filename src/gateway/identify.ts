@@ -2,7 +2,7 @@
 // and HTTP are told apart by their first bytes, on one port. `timeouts.hello` counts from the accept.
 //
 // Who is the client: the TCP peer; or, when the peer is a balancer and sends a PROXY header, the source in it.
-// Then, when that client is an agent, one more PROXY header may name a cluster by id.
+// Then, when that client is an agent, one more PROXY header may name a cluster by id, which may have to be proven.
 
 import { isHostname } from '../cluster/hostname.ts';
 import { parseClientHello } from '../wire/client-hello.ts';
@@ -37,6 +37,7 @@ import {
 } from './rows.ts';
 import { HTTP_SLOT, TOTAL_HTTP } from './shared-memory.ts';
 import type { TableRoute } from './table.ts';
+import { refusedId, verifyConnect, verifyHeader } from './verify-identity.ts';
 
 /** A source with this many times its share of connections is not even waited for to say why. */
 const FLOOD = 2;
@@ -76,7 +77,7 @@ export function identify(path: DataPath, client: number): void {
 
 /** `hello` ran out. */
 export function identifyTimer(path: DataPath, client: number): void {
-  refuse(path, client, isUnknownCluster(path, client) ? 'unknown-cluster' : 'hello-timeout');
+  refuse(path, client, refusedId(path, client) ?? 'hello-timeout');
 }
 
 /**
@@ -104,8 +105,7 @@ function left(path: DataPath, client: number): void {
   const { rows } = path;
   const silent =
     rows.bytesIn[client] === ((rows.flags[client] & AGENT_HEADER) === 0 ? rows.understood[client] : 0);
-  if (isUnknownCluster(path, client)) end(path, client, 'unknown-cluster');
-  else end(path, client, silent ? 'no-data' : 'client-gone');
+  end(path, client, refusedId(path, client) ?? (silent ? 'no-data' : 'client-gone'));
 }
 
 /** True when more bytes are needed; false when the connection went on to another stage or ended. */
@@ -153,7 +153,7 @@ function refused(path: DataPath, client: number, reason: Parameters<typeof refus
 /** What follows a header with an id must be TLS; there is no other protocol to answer in. */
 function notTls(path: DataPath, client: number, reason: 'not-recognized' | 'bad-proxy-header'): false {
   path.rows.protocol[client] = NO_PROTOCOL;
-  return refused(path, client, isUnknownCluster(path, client) ? 'unknown-cluster' : reason);
+  return refused(path, client, refusedId(path, client) ?? reason);
 }
 
 /** undefined when the header is read and the next bytes can be looked at. */
@@ -210,7 +210,8 @@ function takeAgentHeader(path: DataPath, client: number, header: ProxyHeader): b
     if (before !== undefined && before !== id) return refused(path, client, 'bad-proxy-header');
     rows.clusterId[client] = id;
   }
-  return true;
+  const refusal = verifyHeader(path, client, header);
+  return refusal === undefined || refused(path, client, refusal);
 }
 
 function putEndpoint(path: DataPath, client: number, place: number, endpoint: Endpoint): void {
@@ -225,11 +226,6 @@ function putEndpoint(path: DataPath, client: number, place: number, endpoint: En
   rows.setPort(client, place, endpoint.port);
 }
 
-function isUnknownCluster(path: DataPath, client: number): boolean {
-  const id = path.rows.clusterId[client];
-  return id !== undefined && !path.table.ids.has(id);
-}
-
 function readHello(path: DataPath, client: number, held: Uint8Array, from: number, used: number): boolean {
   const { rows, table } = path;
   if (used < rows.needed[client]) return true;
@@ -240,7 +236,7 @@ function readHello(path: DataPath, client: number, held: Uint8Array, from: numbe
   }
   const id = rows.clusterId[client];
   if (hello.kind === 'reject') {
-    return refused(path, client, isUnknownCluster(path, client) ? 'unknown-cluster' : 'bad-hello');
+    return refused(path, client, refusedId(path, client) ?? 'bad-hello');
   }
   const { serverName, alpn } = hello.value;
   const listener = path.listeners[rows.listener[client]];
@@ -248,7 +244,7 @@ function readHello(path: DataPath, client: number, held: Uint8Array, from: numbe
   // What the log shows is a name, whatever bytes the client sent for one. A name that has led to a route is one.
   const named = id === undefined && typeof route !== 'string';
   if (serverName !== undefined && (named || isHostname(serverName))) rows.host[client] = serverName;
-  return proceed(path, client, route);
+  return proceed(path, client, refusedId(path, client) ?? route);
 }
 
 function readConnect(
@@ -276,7 +272,9 @@ function readConnect(
     return notTls(path, client, agrees ? 'not-recognized' : 'bad-proxy-header');
   }
   rows.understood[client] = head.value.end;
-  return proceed(path, client, route);
+  const unproven =
+    typeof route === 'string' ? undefined : verifyConnect(path, client, route.cluster, head.value);
+  return proceed(path, client, unproven ?? route);
 }
 
 /** The first request's head is waited for here; it is routed, as every request, by the HTTP part. */

@@ -18,6 +18,8 @@ function rowWith(host: string, clusterId = ''): Rows {
   rows.startedAt[2] = 1000;
   rows.bytesIn[2] = 2 ** 40;
   rows.bytesOut[2] = 7;
+  rows.detail[2] = 5;
+  rows.detailSeconds[2] = 86_400;
   for (const [place, address] of [
     [PEER, '192.0.2.1'],
     [CLIENT, '2001:db8::1'],
@@ -48,6 +50,8 @@ test('RecordReader.take() gives back what RecordWriter.write() was told', () => 
     backendSlot: 80_000,
     protocol: TLS,
     reason: closeReasons.indexOf('revoked'),
+    detail: 5,
+    detailSeconds: 86_400,
     bytesIn: 2 ** 40,
     bytesOut: 7,
     ms: 234.5,

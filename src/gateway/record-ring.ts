@@ -17,8 +17,10 @@ const HEAD_BYTES = HEAD_WORDS * Int32Array.BYTES_PER_ELEMENT;
 /** Longest text in a record; SNI and CONNECT names have at most 255 characters. */
 const MAX_TEXT = 255;
 const ADDRESS = 16;
-/** listener, slot, backend slot, three ports, protocol, reason, flags; in, out, ms, dialMs; three addresses. */
-const FIXED = 3 * 4 + 3 * 2 + 3 + 4 * 8 + 3 * ADDRESS;
+/** listener, slot, backend slot, detailSeconds; protocol, reason, flags, detail; in, out, ms, dialMs. */
+const NUMBERS = 4 * 4 + 4 + 4 * 8;
+/** Peer, client and origin with their ports. */
+const FIXED = NUMBERS + 3 * (ADDRESS + 2);
 /** Length in front, the fixed part, two texts with a length byte each. */
 const MAX_RECORD = 2 + FIXED + 2 * (1 + MAX_TEXT);
 
@@ -28,6 +30,9 @@ export interface ConnectionRecord {
   readonly backendSlot: number;
   readonly protocol: number;
   readonly reason: number;
+  /** More on the reason: see Rows. */
+  readonly detail: number;
+  readonly detailSeconds: number;
   readonly peer: RecordAddress;
   readonly client: RecordAddress;
   readonly origin: RecordAddress | undefined;
@@ -86,9 +91,11 @@ export class RecordWriter {
     at = b.writeInt32LE(rows.listener[client], at);
     at = b.writeInt32LE(rows.slot[client], at);
     at = b.writeInt32LE(rows.backendSlot[client], at);
+    at = b.writeInt32LE(rows.detailSeconds[client], at);
     at = b.writeUInt8(rows.protocol[client], at);
     at = b.writeUInt8(reason, at);
     at = b.writeUInt8((flags & HAS_ORIGIN) === 0 ? 0 : 1, at);
+    at = b.writeUInt8(rows.detail[client], at);
     at = b.writeDoubleLE(rows.bytesIn[client], at);
     at = b.writeDoubleLE(rows.bytesOut[client], at);
     at = b.writeDoubleLE(now - rows.startedAt[client], at);
@@ -146,7 +153,7 @@ export class RecordReader {
 }
 
 function decode(b: Buffer): ConnectionRecord {
-  const addressAt = 2 + 12 + 3 + 32;
+  const addressAt = 2 + NUMBERS;
   const addresses = [0, 1, 2].map(place => {
     const at = addressAt + place * (ADDRESS + 2);
     return {
@@ -160,13 +167,15 @@ function decode(b: Buffer): ConnectionRecord {
     listener: b.readInt32LE(2),
     slot: b.readInt32LE(6),
     backendSlot: b.readInt32LE(10),
-    protocol: b[14],
-    reason: b[15],
-    origin: b[16] === 1 ? addresses[2] : undefined,
-    bytesIn: b.readDoubleLE(17),
-    bytesOut: b.readDoubleLE(25),
-    ms: b.readDoubleLE(33),
-    dialMs: b.readDoubleLE(41),
+    detailSeconds: b.readInt32LE(14),
+    protocol: b[18],
+    reason: b[19],
+    origin: b[20] === 1 ? addresses[2] : undefined,
+    detail: b[21],
+    bytesIn: b.readDoubleLE(22),
+    bytesOut: b.readDoubleLE(30),
+    ms: b.readDoubleLE(38),
+    dialMs: b.readDoubleLE(46),
     peer: addresses[0],
     client: addresses[1],
     host: b.toString('latin1', hostAt + 1, idAt),

@@ -62,6 +62,8 @@ export const LASTING = 65536;
 export const UNWRITABLE = 131072;
 /** Handed over to the HTTP part, and counted there. */
 export const HANDED_OVER = 262144;
+/** A signature has proven the cluster id that it names. */
+export const PROVEN = 524288;
 
 export const protocols = ['', 'tls', 'connect', 'http', 'h2'] as const;
 export const NO_PROTOCOL = 0;
@@ -79,8 +81,8 @@ export const ORIGIN = 2;
 export const DESTINATION = 3;
 const PLACES = 4;
 
-/** Six doubles, eleven 32-bit words, two 16-bit words and the ports, two bytes and the addresses. */
-const ROW_BYTES = 6 * 8 + 11 * 4 + (2 + PLACES) * 2 + 2 + PLACES * ADDRESS;
+/** Six doubles, twelve 32-bit words, two 16-bit words and the ports, three bytes and the addresses. */
+const ROW_BYTES = 6 * 8 + 12 * 4 + (2 + PLACES) * 2 + 3 + PLACES * ADDRESS;
 
 export class Rows {
   readonly capacity: number;
@@ -113,6 +115,9 @@ export class Rows {
   readonly understood: Int32Array;
   /** How many held bytes there must be before the hello is looked at again. */
   readonly needed: Int32Array;
+  /** More on the close reason, 0 when there is nothing more: for `bad-signature` an index into `signatureFaults`. */
+  readonly detail: Uint8Array;
+  readonly detailSeconds: Int32Array;
   readonly ports: Uint16Array;
   readonly addresses: Uint8Array;
   /** Bytes for this handle that wait to be written, or, before the tunnel, those read from the client so far. */
@@ -152,12 +157,14 @@ export class Rows {
     this.needed = carve(Int32Array);
     this.keptFrom = carve(Int32Array);
     this.keptTo = carve(Int32Array);
+    this.detailSeconds = carve(Int32Array);
     this.flags = carve(Uint32Array);
     this.attempt = carve(Uint16Array);
     this.addressIndex = carve(Uint16Array);
     this.ports = carve(Uint16Array, PLACES);
     this.state = carve(Uint8Array);
     this.protocol = carve(Uint8Array);
+    this.detail = carve(Uint8Array);
     this.addresses = carve(Uint8Array, PLACES * ADDRESS);
   }
 
@@ -203,6 +210,8 @@ export class Rows {
     this.bytesOut[handle] = 0;
     this.understood[handle] = 0;
     this.needed[handle] = 0;
+    this.detail[handle] = 0;
+    this.detailSeconds[handle] = 0;
     this.kept[handle] = undefined;
     this.keptFrom[handle] = 0;
     this.keptTo[handle] = 0;

@@ -168,6 +168,7 @@ export class TableAuthor {
       ...(cluster.id !== undefined && { id: cluster.id }),
       ...(cluster.allow !== undefined && { allow: cluster.allow }),
       limits: cluster.limits,
+      ...(cluster.identityRequired && { identityRequired: true }),
       routes,
     };
   }

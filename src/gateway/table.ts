@@ -17,6 +17,8 @@ export interface ClusterEntry {
   readonly id?: string;
   readonly allow?: readonly string[];
   readonly limits: ClusterLimits;
+  /** Absent where an id needs no signature. */
+  readonly identityRequired?: true;
   readonly routes: readonly RouteEntry[];
 }
 
@@ -48,6 +50,7 @@ export interface TableCluster {
   readonly id: string | undefined;
   readonly allow: AllowList | undefined;
   readonly limits: ClusterLimits;
+  readonly identityRequired: boolean;
   readonly routes: readonly TableRoute[];
   readonly api: TableRoute | undefined;
 }
@@ -224,6 +227,7 @@ function compileCluster(entry: ClusterEntry): TableCluster {
     id: entry.id,
     allow: compileAllowList(entry.allow),
     limits: entry.limits,
+    identityRequired: entry.identityRequired === true,
     routes,
     api: undefined,
   };

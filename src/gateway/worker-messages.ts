@@ -14,6 +14,7 @@ export interface ThreadStart {
   readonly rows: SharedArrayBuffer;
   readonly totals: SharedArrayBuffer;
   readonly sources: SharedArrayBuffer;
+  readonly nonces: SharedArrayBuffer;
   readonly seed: number;
 }
 
@@ -55,6 +56,8 @@ export type ToWorker =
       readonly kind: 'addresses';
       readonly backends: readonly (readonly [slot: number, addresses: readonly string[]])[];
     }
+  /** As in a table message, without a table. */
+  | { readonly kind: 'settings'; readonly settings: Settings }
   /** Closes all listeners; what is queued is still served. */
   | { readonly kind: 'drain' }
   /** Where the HTTP threads listen, for a worker. */

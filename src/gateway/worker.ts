@@ -7,6 +7,7 @@ import { cutHttp } from './end.ts';
 import { type OpenedReactor, openReactor } from './io/open-reactor.ts';
 import type { Reactor } from './io/reactor.ts';
 import { compileListener } from './listener-table.ts';
+import { NonceTable } from './nonce-table.ts';
 import { RecordWriter } from './record-ring.ts';
 import { revoke } from './revoke.ts';
 import { LISTENER, OPENED, Rows } from './rows.ts';
@@ -38,6 +39,7 @@ class Worker {
       buckets: new BucketPages(),
       totals: new Int32Array(start.totals),
       sources: new SourceCounts(start.sources, start.seed),
+      nonces: new NonceTable(start.nonces, start.seed),
       records: new RecordWriter(start.records, () => this.#tell({ kind: 'records' })),
       verdicts: new Verdicts(start.verdicts),
     };
@@ -72,6 +74,9 @@ class Worker {
         break;
       case 'addresses':
         for (const [slot, addresses] of message.backends) this.#path.table.setAddresses(slot, addresses);
+        break;
+      case 'settings':
+        this.#path.settings = message.settings;
         break;
       case 'drain':
         for (const index of this.#handles.keys()) this.#close(index);

@@ -1,0 +1,89 @@
+// The file behind `identity.secretFile`: one secret per line, its bytes as they stand. The first makes keys, all
+// verify, so that a secret is replaced without a gap: put the new one in front, hand out new keys, take the old out.
+
+import { constants } from 'node:fs';
+import { open } from 'node:fs/promises';
+
+/** As many bytes as the hash has: a shorter one would be easier to find than to break. */
+const MIN_SECRET = 32;
+/** A wrong signature is looked at once with each. Replacing one takes two. */
+const MAX_SECRETS = 16;
+/** Far more than that many secrets need. */
+const MAX_FILE = 64 * 1024;
+
+const LINE_FEED = 0x0a;
+const CARRIAGE_RETURN = 0x0d;
+
+/** In the order of the file, at least one; or what is wrong, in words that follow the file's name and show no secret. */
+export type Secrets =
+  | { readonly ok: true; readonly secrets: readonly [Uint8Array, ...Uint8Array[]] }
+  | { readonly ok: false; readonly fault: string };
+
+/** Never rejects. */
+export async function readSecretFile(path: string): Promise<Secrets> {
+  try {
+    // Without O_NONBLOCK, opening a named pipe that nobody writes to never returns.
+    await using handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
+    const stats = await handle.stat();
+    if (!stats.isFile()) return bad('must be a regular file: this is a directory, device, pipe or socket');
+    if (stats.size > MAX_FILE) {
+      return bad(`must have at most ${MAX_FILE} bytes: current value is ${stats.size}`);
+    }
+    return parseSecrets(await handle.readFile());
+  } catch (error) {
+    return bad(unreadable((error as NodeJS.ErrnoException).code));
+  }
+}
+
+/** Lines end with LF or CRLF; empty ones do not count, and nothing else is trimmed. */
+export function parseSecrets(bytes: Uint8Array): Secrets {
+  const secrets: Uint8Array[] = [];
+  for (const [index, line] of linesOf(bytes).entries()) {
+    if (line.length === 0) continue;
+    if (line.length < MIN_SECRET) {
+      return bad(
+        `line ${index + 1}: a secret must have at least ${MIN_SECRET} bytes: this line has ${line.length}. Make one with: openssl rand -base64 32`,
+      );
+    }
+    secrets.push(line);
+  }
+  if (secrets.length > MAX_SECRETS) {
+    return bad(`must have at most ${MAX_SECRETS} secrets: current value is ${secrets.length}`);
+  }
+  const [first, ...others] = secrets;
+  if (first === undefined) return bad('has no secret. Make one with: openssl rand -base64 32');
+  return { ok: true, secrets: [first, ...others] };
+}
+
+function linesOf(bytes: Uint8Array): Uint8Array[] {
+  const lines: Uint8Array[] = [];
+  for (let from = 0; from < bytes.length; ) {
+    const feed = bytes.indexOf(LINE_FEED, from);
+    const next = feed < 0 ? bytes.length : feed + 1;
+    const end =
+      feed < 0 ? bytes.length : bytes[feed - 1] === CARRIAGE_RETURN && feed > from ? feed - 1 : feed;
+    // Copied: a Buffer may be part of a pool, and the secrets travel to other threads.
+    lines.push(new Uint8Array(bytes.subarray(from, end)));
+    from = next;
+  }
+  return lines;
+}
+
+function bad(fault: string): Secrets {
+  return { ok: false, fault };
+}
+
+function unreadable(code: string | undefined): string {
+  switch (code) {
+    case 'ENOENT':
+    case 'ENOTDIR':
+      return 'there is no such file';
+    case 'EACCES':
+    case 'EPERM':
+      return 'the file may not be read: check its permissions and those of its directory';
+    case 'ENXIO':
+      return 'must be a regular file: this is a directory, device, pipe or socket';
+    default:
+      return `cannot be read: ${code ?? 'unknown error'}`;
+  }
+}

@@ -1,0 +1,549 @@
+// Signed cluster ids: an agent proves the id that it names, in a PROXY header or by CONNECT. Every way to fail is
+// `bad-signature`, heard as alert 49 or 403, and the log says which it was.
+
+import assert from 'node:assert/strict';
+import { rm, writeFile } from 'node:fs/promises';
+import { after, before, describe, test } from 'node:test';
+import { clusterKey } from '../../src/identity/cluster-key.ts';
+import { sign } from '../../src/identity/sign.ts';
+import { parseIp } from '../../src/wire/ip-address.ts';
+import { buildProxyV2, type Endpoint, parseProxyHeader, type Tlv } from '../../src/wire/proxy-protocol.ts';
+import { formatSignature } from '../../src/wire/signature.ts';
+import { run } from '../../testbed/run.ts';
+import { type Causeway, causewayBin, startCauseway } from '../../testbed/start-causeway.ts';
+import { type TempDir, tempDir } from '../../testbed/temp-dir.ts';
+import { alert, Backend, bytes, connectClient, hello, lineOf, servedBy, until, visit } from './given.ts';
+
+const SECRET = 'a secret for tests, of at least 32 bytes';
+const NEXT = 'the secret that comes after the first one';
+/** 127.0.0.1 is an agent, this is not. */
+const STRANGER = '127.0.0.9';
+const ORIGIN = '10.1.2.3';
+const SIGNATURE = 0xe1;
+
+let backend: Backend;
+let dir: TempDir;
+let gateway: Causeway;
+const stack = new AsyncDisposableStack();
+
+before(async () => {
+  dir = stack.use(await tempDir());
+  backend = stack.use(await Backend.start({ name: 'backend' }));
+  gateway = stack.use(await start());
+});
+
+after(() => stack.disposeAsync());
+
+/** With a secret file of its own. */
+async function start({
+  required = false,
+  secrets = [SECRET],
+  file = 'secret',
+  workers = 2,
+} = {}): Promise<Causeway> {
+  await writeFile(dir.file(file), `${secrets.join('\n')}\n`);
+  return startCauseway({ config: config({ required, file, workers }) });
+}
+
+function config({ required = false, file = 'secret', workers = 2 }): string {
+  return `
+listen: [{ on: "127.0.0.1:0", agents: [127.0.0.1/32] }]
+workers: ${workers}
+timeouts: { hello: 1s }
+identity: { secretFile: ${dir.file(file)}, required: ${required} }
+clusters:
+  - { name: open, id: Open-1, api: { hosts: [open.test], backends: ["${backend.text}"] } }
+  - { name: other, id: other-1, api: { hosts: [other.test], backends: ["${backend.text}"] } }
+  - { name: strict, id: strict-1, identity: required, api: { hosts: [strict.test], connect: [strict.svc], backends: ["${backend.text}"] } }
+  - { name: nameless, api: { hosts: [nameless.test], backends: ["${backend.text}"] } }
+`;
+}
+
+interface Signing {
+  readonly secret?: string;
+  /** Which cluster's key signs. */
+  readonly keyOf?: string;
+  /** Which id is signed. */
+  readonly signed?: string;
+  /** Of the signature's time, from now. */
+  readonly seconds?: number;
+  readonly nonce?: Uint8Array;
+  readonly change?: (signature: Uint8Array) => Uint8Array;
+}
+
+function signature(id: string, source: Endpoint | undefined, signing: Signing): Uint8Array {
+  const { secret = SECRET, keyOf = id, signed = id, seconds = 0, nonce, change = same => same } = signing;
+  const key = clusterKey(Buffer.from(secret), keyOf);
+  return change(sign(key, { id: signed, source }, Date.now() + 1000 * seconds, nonce));
+}
+
+interface HeaderOptions {
+  /** null is LOCAL. */
+  readonly from?: string | null;
+  readonly signedFrom?: string | null;
+  readonly signatures?: number;
+}
+
+/** A header as an agent sends it; unsigned without `signing`. */
+function header(
+  id: string | undefined,
+  signing?: Signing,
+  { from = ORIGIN, signedFrom = from, signatures = 1 }: HeaderOptions = {},
+): Uint8Array {
+  const ends = (address: string | null) =>
+    address === null
+      ? {}
+      : {
+          source: { address: parseIp(address) as Uint8Array, port: 40_000 },
+          destination: { address: parseIp(address) as Uint8Array, port: 6443 },
+        };
+  const tlvs: Tlv[] = id === undefined ? [] : [{ type: 0x20, value: Buffer.from(id) }];
+  if (signing !== undefined) {
+    // The source as the header has it: 4 bytes for IPv4.
+    const plain = buildProxyV2(ends(signedFrom));
+    const parsed = parseProxyHeader(plain, 0, plain.length);
+    assert.ok(parsed.kind === 'found');
+    for (let i = 0; i < signatures; i++)
+      tlvs.push({ type: SIGNATURE, value: signature(id ?? 'none', parsed.value.source, signing) });
+  }
+  return buildProxyV2({ ...ends(from), tlvs, crc32c: true });
+}
+
+function connectHead(name: string, ...signatures: readonly (Uint8Array | string)[]): string {
+  const texts = signatures.map(one => (typeof one === 'string' ? one : formatSignature(one)));
+  return `CONNECT ${name}:6443 HTTP/1.1\r\n${texts.map(text => `Causeway-Signature: ${text}\r\n`).join('')}\r\n`;
+}
+
+const connectSigned = (name: string, id: string, signing: Signing = {}) =>
+  connectHead(name, signature(id, undefined, signing));
+
+interface Heard {
+  readonly reason: string;
+  readonly hears: Buffer | number;
+  readonly why?: string | RegExp;
+  readonly clusterId?: string | null | undefined;
+}
+
+/** What it hears, its line in the log, and the warning beside it. */
+async function refused(
+  at: Causeway,
+  said: Uint8Array | string,
+  { reason, hears, why, clusterId }: Heard,
+  options = {},
+): Promise<void> {
+  const { received, end, address } = await visit(at.port, said, options);
+  assert.equal(end, 'FIN');
+  if (typeof hears === 'number') {
+    assert.match(
+      received.toString(),
+      new RegExp(`^HTTP/1\\.1 ${hears} .*\\r\\n\\r\\n${reason}: .*\\n$`, 's'),
+    );
+  } else assert.deepEqual(received, hears);
+  const line = await lineOf(at, { address });
+  assert.equal(line.reason, reason);
+  assert.equal(line.cluster, null);
+  if (clusterId !== undefined) assert.equal(line.clusterId, clusterId);
+  if (why === undefined) return;
+  const fits = (text: unknown) => (typeof why === 'string' ? text === why : why.test(String(text)));
+  // Each cause is told once a second: it need not be this connection's own.
+  const warning = await at.line(one => one.msg === 'bad signature' && fits(one.why));
+  assert.equal(warning.level, 'warn');
+  assert.match(String(warning.client), /^127\.0\.0\.1:\d+$/);
+  assert.ok(String(warning.fix).length > 20);
+  assert.ok(Number(warning.count) >= 1);
+}
+
+const denied = alert(49);
+const nothing = Buffer.alloc(0);
+
+describe('a PROXY header', { concurrency: true }, () => {
+  const served: readonly (readonly [what: string, header: () => Uint8Array])[] = [
+    ['unsigned, where nothing is required', () => header('Open-1')],
+    ['signed, where nothing is required', () => header('Open-1', {})],
+    ['signed, where it is required', () => header('strict-1', {})],
+    ['signed, with an IPv6 source', () => header('strict-1', {}, { from: '2001:db8::7' })],
+    ['signed, without a source', () => header('strict-1', {}, { from: null })],
+    ['signed 50 s ago', () => header('strict-1', { seconds: -50 })],
+    ['signed 50 s ahead', () => header('strict-1', { seconds: 50 })],
+    ['without an id', () => header(undefined)],
+  ];
+  for (const [what, make] of served) {
+    test(`is served ${what}`, async () => {
+      assert.equal(await servedBy(gateway.port, bytes(make(), hello('open.test'))), 'backend');
+    });
+  }
+
+  const wrong: readonly (readonly [what: string, why: string | RegExp, header: () => Uint8Array])[] = [
+    ['unsigned where it is required', 'missing', () => header('strict-1')],
+    ['signed with another secret', 'wrong', () => header('Open-1', { secret: NEXT })],
+    ["signed with another cluster's key", 'wrong', () => header('Open-1', { keyOf: 'other-1' })],
+    ["signed for another cluster's id", 'wrong', () => header('Open-1', { signed: 'other-1' })],
+    [
+      "signed by another cluster's agent for itself",
+      'wrong',
+      () => header('strict-1', { keyOf: 'Open-1', signed: 'Open-1' }),
+    ],
+    ['signed for another source', 'wrong', () => header('Open-1', {}, { signedFrom: '10.1.2.4' })],
+    ['signed for no source', 'wrong', () => header('Open-1', {}, { signedFrom: null })],
+    [
+      'signed for a source it does not tell',
+      'wrong',
+      () => header('Open-1', {}, { from: null, signedFrom: ORIGIN }),
+    ],
+    [
+      'signed for the same source as IPv6',
+      'wrong',
+      () => header('Open-1', {}, { from: ORIGIN, signedFrom: '2001:db8::7' }),
+    ],
+    ['with a bit flipped', 'wrong', () => header('Open-1', { change: flip(52) })],
+    ['with a byte too many', 'malformed', () => header('Open-1', { change: one => bytes(one, '\0') })],
+    ['of version 2', 'malformed', () => header('Open-1', { change: flip(0, 3) })],
+    ['signed an hour ago', /^too old by 35(39|4\d) s$/, () => header('Open-1', { seconds: -3600 })],
+    ['signed an hour ahead', /^from the future by 35(39|4\d) s$/, () => header('Open-1', { seconds: 3600 })],
+  ];
+  for (const [what, why, make] of wrong) {
+    test(`${what} is bad-signature: alert 49`, async () => {
+      const told = { reason: 'bad-signature', hears: denied, why };
+      await refused(gateway, bytes(make(), hello('open.test')), told);
+    });
+  }
+
+  test('with a bad signature is closed without a word where no hello comes', async () => {
+    const told = { reason: 'bad-signature', hears: nothing };
+    await refused(gateway, bytes(header('strict-1'), 'GET / HTTP/1.1\r\n'), told);
+    await refused(gateway, bytes(header('Open-1', { secret: NEXT }), connectHead('open')), told);
+    await refused(gateway, header('strict-1'), told);
+    using silent = await connectClient(gateway.port);
+    silent.send(header('strict-1'));
+    silent.finish();
+    await silent.untilEnd();
+    assert.equal((await lineOf(gateway, silent)).reason, 'bad-signature');
+  });
+
+  test('with an unknown id is unknown-cluster, signed or not', async () => {
+    const told = { reason: 'unknown-cluster', hears: denied, clusterId: 'nobody' };
+    await refused(gateway, bytes(header('nobody'), hello('open.test')), told);
+    await refused(gateway, bytes(header('nobody', {}), hello('open.test')), told);
+    await refused(gateway, bytes(header('nobody', { change: flip(52) }), hello('open.test')), told);
+  });
+
+  test('with two signatures, or one and no id, is bad-proxy-header', async () => {
+    const told = { reason: 'bad-proxy-header', hears: nothing };
+    await refused(gateway, bytes(header('Open-1', {}, { signatures: 2 }), hello('open.test')), told);
+    await refused(gateway, bytes(header(undefined, {}), hello('open.test')), told);
+  });
+
+  test('from a stranger is untrusted-agent, however well signed', async () => {
+    const told = { reason: 'untrusted-agent', hears: nothing };
+    await refused(gateway, bytes(header('strict-1', {}), hello('open.test')), told, { from: STRANGER });
+  });
+
+  test('of version 1 cannot be signed: it is served, as it has no id', async () => {
+    const line = 'PROXY TCP4 10.1.2.3 172.20.0.1 40000 6443\r\n';
+    assert.equal(await servedBy(gateway.port, bytes(line, hello('strict.test'))), 'backend');
+  });
+});
+
+describe('a CONNECT', { concurrency: true }, () => {
+  const served: readonly (readonly [what: string, head: () => string])[] = [
+    ['unsigned, where nothing is required', () => connectHead('open')],
+    ['signed, by the id', () => connectSigned('Open-1', 'Open-1')],
+    ['signed, by the id in other letters', () => connectSigned('open-1', 'Open-1')],
+    ['signed, by the id, where it is required', () => connectSigned('strict-1', 'strict-1')],
+    ['signed, by the cluster name', () => connectSigned('strict', 'strict-1')],
+    ['signed, by an API host', () => connectSigned('strict.test', 'strict-1')],
+    ['signed, by a connect name', () => connectSigned('strict.svc', 'strict-1')],
+    ['unsigned, to a cluster without an id', () => connectHead('nameless')],
+  ];
+  for (const [what, head] of served) {
+    test(`is served ${what}`, async () => {
+      using client = await connectClient(gateway.port);
+      client.send(head());
+      const heard = await client.hears('backend\n');
+      assert.match(heard.toString(), /^HTTP\/1\.1 200 /);
+    });
+  }
+
+  const wrong: readonly (readonly [
+    what: string,
+    why: string | RegExp,
+    head: () => string,
+    id?: string | null,
+  ])[] = [
+    ['unsigned, by the id', 'missing', () => connectHead('strict-1'), 'strict-1'],
+    ['unsigned, by the name', 'missing', () => connectHead('strict'), 'strict-1'],
+    ['unsigned, by an API host', 'missing', () => connectHead('strict.test'), 'strict-1'],
+    ['unsigned, by a connect name', 'missing', () => connectHead('strict.svc'), 'strict-1'],
+    [
+      'signed with another secret',
+      'wrong',
+      () => connectSigned('open', 'Open-1', { secret: NEXT }),
+      'Open-1',
+    ],
+    ["signed with another cluster's key", 'wrong', () => connectSigned('strict', 'Open-1')],
+    ['signed for a source', 'wrong', () => connectHead('open', signedForSource())],
+    ['signed, to a cluster without an id', 'wrong', () => connectSigned('nameless', 'nameless'), null],
+    [
+      'with padding',
+      'malformed',
+      () => connectHead('open', `${formatSignature(signature('Open-1', undefined, {}))}=`),
+    ],
+    ['with an empty signature', 'malformed', () => connectHead('open', '')],
+    [
+      'signed an hour ago',
+      /^too old by 35\d\d s$/,
+      () => connectSigned('open', 'Open-1', { seconds: -3600 }),
+    ],
+    [
+      'signed an hour ahead',
+      /^from the future by /,
+      () => connectSigned('open', 'Open-1', { seconds: 3600 }),
+    ],
+  ];
+  for (const [what, why, head, clusterId] of wrong) {
+    test(`${what} is bad-signature: 403`, async () => {
+      await refused(gateway, head(), { reason: 'bad-signature', hears: 403, why, clusterId });
+    });
+  }
+
+  test('with two signatures is bad-request', async () => {
+    const one = signature('Open-1', undefined, {});
+    await refused(gateway, connectHead('open', one, one), { reason: 'bad-request', hears: 400 });
+  });
+
+  test('to an unknown name is unknown-host, however it is signed', async () => {
+    const told = { reason: 'unknown-host', hears: 404 };
+    await refused(gateway, connectSigned('nobody', 'nobody'), told);
+  });
+
+  test('from a stranger is untrusted-agent, however well signed', async () => {
+    const told = { reason: 'untrusted-agent', hears: 403 };
+    await refused(gateway, connectSigned('strict', 'strict-1'), told, { from: STRANGER });
+  });
+});
+
+test('a signature counts once, whichever worker sees it again, and in which protocol', async () => {
+  const said = bytes(header('strict-1', {}), hello('open.test'));
+  assert.equal(await servedBy(gateway.port, said), 'backend');
+  // The kernel spreads connections over both workers by their ports.
+  for (let i = 0; i < 12; i++)
+    await refused(gateway, said, { reason: 'bad-signature', hears: denied, why: 'replayed' });
+  const nonce = new Uint8Array(12).fill(7);
+  using client = await connectClient(gateway.port);
+  client.send(connectSigned('strict', 'strict-1', { nonce }));
+  await client.hears('backend\n');
+  const again = bytes(header('Open-1', { nonce }), hello('open.test'));
+  await refused(gateway, again, { reason: 'bad-signature', hears: denied, why: 'replayed' });
+});
+
+test('of many that send the same signature at once, one is served', async () => {
+  const said = bytes(header('strict-1', {}), hello('open.test'));
+  const before = backend.connections.length;
+  const heard = await Promise.all(
+    Array.from({ length: 20 }, async () => {
+      using client = await connectClient(gateway.port);
+      client.send(said);
+      await client.hearsOrEnds(7);
+      return client.received().toString('latin1');
+    }),
+  );
+  assert.equal(heard.filter(text => text.startsWith('backend')).length, 1);
+  assert.equal(heard.filter(text => text === denied.toString('latin1')).length, 19);
+  assert.equal(backend.connections.length, before + 1);
+});
+
+test('the warning names the id, the client, why and what to do, once', async () => {
+  await using fresh = await start({ file: 'secret-warning', workers: 1 });
+  const said = bytes(header('strict-1', { seconds: -90 }), hello('open.test'));
+  const { address } = await visit(fresh.port, said);
+  const { why, fix, time: _, ...line } = await fresh.line(one => one.msg === 'bad signature');
+  assert.deepEqual(line, {
+    level: 'warn',
+    clusterId: 'strict-1',
+    client: address,
+    count: 1,
+    msg: 'bad signature',
+  });
+  assert.match(String(why), /^too old by 3\d s$/);
+  assert.match(
+    String(fix),
+    /^check the clocks: the agent's is 9\d s behind this gateway's, 60 s are allowed$/,
+  );
+  assert.equal((await lineOf(fresh, { address })).reason, 'bad-signature');
+  assert.equal(fresh.lines().filter(one => one.msg === 'bad signature').length, 1);
+});
+
+test('every bad signature is counted, without labels that a client chose', async () => {
+  const logged = () => gateway.connections().filter(line => line.reason === 'bad-signature').length;
+  await until('their lines', () => logged() > 20);
+  const labels = { reason: 'bad-signature' };
+  await until(
+    'the metric',
+    async () => (await gateway.metric('causeway_connections_total', labels)) === logged(),
+  );
+  const unnamed = { ...labels, cluster: '', route: '' };
+  assert.equal(await gateway.metric('causeway_connections_total', unnamed), logged());
+});
+
+test('required for the gateway: every id must be signed, SNI need not', async () => {
+  await using strict = await start({ required: true, file: 'secret-required', workers: 1 });
+  const missing = { reason: 'bad-signature', why: 'missing' };
+  await refused(strict, bytes(header('Open-1'), hello('open.test')), { ...missing, hears: denied });
+  await refused(strict, connectHead('open'), { ...missing, hears: 403 });
+  await refused(strict, connectHead('nameless'), { ...missing, hears: 403 });
+  assert.equal(await servedBy(strict.port, bytes(header('Open-1', {}), hello('open.test'))), 'backend');
+  assert.equal(await servedBy(strict.port, hello('open.test')), 'backend');
+  await refused(strict, bytes(header('nobody'), hello('open.test')), {
+    reason: 'unknown-cluster',
+    hears: denied,
+  });
+});
+
+test('without identity signatures are not looked at', async () => {
+  await using plain = await startCauseway({
+    config: `
+listen: [{ on: "127.0.0.1:0", agents: [127.0.0.1/32] }]
+clusters: [{ name: open, id: Open-1, api: { backends: ["${backend.text}"] } }]
+`,
+  });
+  const forged = { change: flip(52) };
+  const twice = header('Open-1', forged, { signatures: 2 });
+  assert.equal(await servedBy(plain.port, bytes(twice, hello('open.test'))), 'backend');
+  using client = await connectClient(plain.port);
+  client.send(connectHead('open', 'nonsense', 'twice'));
+  await client.hears('backend\n');
+});
+
+test('secrets are replaced without a gap by editing their file; a bad one changes nothing', async () => {
+  const file = dir.file('secret-rotated');
+  await using rotated = await start({ required: true, file: 'secret-rotated' });
+  const isServed = async (secret: string) => {
+    const { received } = await visitUntilAnswer(
+      rotated.port,
+      bytes(header('Open-1', { secret }), hello('open.test')),
+    );
+    return received.startsWith('backend');
+  };
+  const changed = (secrets: number) => (line: { msg: string; secrets?: unknown }) =>
+    line.msg === 'secrets changed' && line.secrets === secrets;
+  assert.deepEqual([await isServed(SECRET), await isServed(NEXT)], [true, false]);
+
+  await writeFile(file, `${NEXT}\n${SECRET}\n`);
+  await rotated.line(changed(2));
+  await until('both secrets', async () => (await isServed(SECRET)) && (await isServed(NEXT)));
+
+  await writeFile(file, `${NEXT}\n`);
+  await rotated.line(changed(1));
+  await until('the old secret to be gone', async () => !(await isServed(SECRET)));
+  // Both workers know: several connections reach both.
+  for (let i = 0; i < 8; i++) assert.deepEqual([await isServed(SECRET), await isServed(NEXT)], [false, true]);
+
+  await writeFile(file, 'too short\n');
+  const refusal = await rotated.line(line => line.msg === 'secret file refused; the secrets before stay');
+  assert.equal(refusal.level, 'error');
+  assert.match(String(refusal.error), /^line 1: a secret must have at least 32 bytes: this line has 9/);
+  await rm(file);
+  await rotated.line(line => line.error === 'there is no such file');
+  assert.equal(await isServed(NEXT), true);
+  assert.doesNotMatch(rotated.program.log(), /too short/);
+
+  // An edit of causeway.yaml goes on with the secrets that there are, and so does one to another file.
+  await rotated.write(config({ required: false, file: 'secret-rotated' }));
+  await rotated.line(line => line.msg === 'applied' && line.generation === 2);
+  assert.equal(await isServed(NEXT), true);
+  assert.equal(await servedBy(rotated.port, bytes(header('Open-1'), hello('open.test'))), 'backend');
+  await writeFile(dir.file('secret-moved'), SECRET);
+  await rotated.write(config({ required: true, file: 'secret-moved' }));
+  await rotated.line(line => line.msg === 'applied' && line.generation === 3);
+  assert.deepEqual([await isServed(SECRET), await isServed(NEXT)], [true, false]);
+  await writeFile(dir.file('secret-moved'), NEXT);
+  await until('the other file to be watched', async () => await isServed(NEXT));
+  await rotated.write(config({ required: true, file: 'secret-missing' }));
+  const edit = await rotated.line(line => String(line.msg).startsWith('file refused'));
+  assert.match(String(edit.error), /identity\.secretFile: .*secret-missing: there is no such file/);
+  assert.equal(await isServed(NEXT), true);
+});
+
+test('run exits with 1 and a sentence when the secrets cannot be used; check warns', async () => {
+  const file = dir.file('causeway.yaml');
+  await writeFile(file, `admin: { on: off }\n${config({ file: 'secret-none' })}`);
+  const missing = /identity\.secretFile: .*secret-none: there is no such file/;
+  const ran = await run(causewayBin, ['run', '-c', file]);
+  assert.deepEqual([ran.code, ran.stdout.toString()], [1, '']);
+  assert.match(ran.stderr, missing);
+  const checked = await run(causewayBin, ['check', '-c', file]);
+  assert.equal(checked.code, 0);
+  assert.match(checked.stderr, missing);
+  await writeFile(dir.file('secret-none'), 'short');
+  const again = await run(causewayBin, ['run', '-c', file]);
+  assert.equal(again.code, 1);
+  assert.match(again.stderr, /line 1: a secret must have at least 32 bytes: this line has 5/);
+});
+
+describe('causeway identity key', { concurrency: true }, () => {
+  const key = (...args: readonly string[]) => run(causewayBin, ['identity', 'key', ...args]);
+
+  test('prints the key that agents sign with, of the first secret', async () => {
+    const file = dir.file('secret-two');
+    await writeFile(file, `\n${SECRET}\r\n${NEXT}\n`);
+    const { code, stdout, stderr } = await key('--secret-file', file, '--cluster-id', 'Open-1');
+    assert.deepEqual([code, stderr], [0, '']);
+    const expected = Buffer.from(clusterKey(Buffer.from(SECRET), 'Open-1')).toString('base64url');
+    assert.equal(stdout.toString(), `${expected}\n`);
+    assert.match(expected, /^[\w-]{43}$/);
+  });
+
+  const mistakes: readonly (readonly [what: string, args: readonly string[], code: number, says: RegExp])[] =
+    [
+      [
+        'the file is missing',
+        ['--secret-file', '/nowhere', '--cluster-id', 'a'],
+        1,
+        /^\/nowhere: there is no such file\n$/,
+      ],
+      ['the file is none', ['--secret-file', '/', '--cluster-id', 'a'], 1, /^\/: must be a regular file/],
+      [
+        'the id is none',
+        ['--secret-file', '/nowhere', '--cluster-id', 'a b'],
+        64,
+        /--cluster-id must be an id of 1 to 128/,
+      ],
+      ['the id is missing', ['--secret-file', '/nowhere'], 64, /causeway identity key --secret-file/],
+      ['the file is not named', ['--cluster-id', 'a'], 64, /causeway identity key --secret-file/],
+      ['a flag is unknown', ['--secret', 'x'], 64, /causeway help identity/],
+    ];
+  for (const [what, args, code, says] of mistakes) {
+    test(`exits with ${code} when ${what}`, async () => {
+      const ran = await key(...args);
+      assert.deepEqual([ran.code, ran.stdout.toString()], [code, '']);
+      assert.match(ran.stderr, says);
+      assert.doesNotMatch(ran.stderr, /\bat .*:\d+:\d+/);
+    });
+  }
+
+  test('says how it is used when the subcommand is another', async () => {
+    const { code, stderr } = await run(causewayBin, ['identity', 'kee']);
+    assert.equal(code, 64);
+    assert.match(stderr, /Write: causeway identity key/);
+  });
+});
+
+function flip(at: number, bits = 1): (signature: Uint8Array) => Uint8Array {
+  return signature => {
+    const changed = Uint8Array.from(signature);
+    changed[at] ^= bits;
+    return changed;
+  };
+}
+
+function signedForSource(): Uint8Array {
+  return signature('Open-1', { address: Uint8Array.of(10, 1, 2, 3), port: 40_000 }, {});
+}
+
+/** What it hears first: a backend's greeting or an alert. */
+async function visitUntilAnswer(port: number, said: Uint8Array): Promise<{ readonly received: string }> {
+  using client = await connectClient(port);
+  client.send(said);
+  await client.hearsOrEnds(7);
+  return { received: client.received().toString('latin1') };
+}
