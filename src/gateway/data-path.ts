@@ -4,7 +4,7 @@
 
 import { acceptAll, listenerTimer } from './accept.ts';
 import type { Ledger } from './account.ts';
-import { clientWhileDialing, dialEvent, dialTimer } from './dial.ts';
+import { clientWhileDialing, dialEvent, dialTimer, greetingEvent } from './dial.ts';
 import { cutAll } from './end.ts';
 import { HoldPool } from './hold-pool.ts';
 import { identify, identifyTimer } from './identify.ts';
@@ -17,6 +17,7 @@ import {
   CLOSING,
   CONNECTING,
   DIALING,
+  GREETING,
   HUNG,
   IDENTIFYING,
   LINGERING,
@@ -89,6 +90,7 @@ export class DataPath implements ReactorHandlers {
   #again: number[] = [];
   readonly #onMessage: (message: unknown) => void;
   readonly #onDialFailed: (backendSlot: number) => void;
+  readonly #onUplinkRefused: (status: number, told: string) => void;
 
   constructor(
     worker: number,
@@ -97,6 +99,7 @@ export class DataPath implements ReactorHandlers {
     settings: Settings,
     onMessage: (message: unknown) => void,
     onDialFailed: (backendSlot: number) => void,
+    onUplinkRefused: (status: number, told: string) => void,
   ) {
     this.worker = worker;
     this.io = io;
@@ -107,6 +110,7 @@ export class DataPath implements ReactorHandlers {
     this.identity = new IdentityVerifier(shared.nonces);
     this.#onMessage = onMessage;
     this.#onDialFailed = onDialFailed;
+    this.#onUplinkRefused = onUplinkRefused;
   }
 
   event(handle: number, events: number): void {
@@ -124,6 +128,9 @@ export class DataPath implements ReactorHandlers {
         break;
       case CONNECTING:
         dialEvent(this, handle, events);
+        break;
+      case GREETING:
+        greetingEvent(this, handle);
         break;
       case DIALING:
         if ((events & ARRIVED) !== 0) clientWhileDialing(this, handle);
@@ -182,6 +189,11 @@ export class DataPath implements ReactorHandlers {
     this.#onDialFailed(route.backends[index]?.slot ?? 0);
   }
 
+  /** The gateway answered an agent's CONNECT with no. */
+  uplinkRefused(status: number, told: string): void {
+    this.#onUplinkRefused(status, told);
+  }
+
   /** A buffer that held bytes goes back to the pool it is from. */
   giveBack(buffer: Uint8Array): void {
     if (buffer.length !== READ_BUFFER) return this.holds.give(buffer);
@@ -213,6 +225,7 @@ export class DataPath implements ReactorHandlers {
         identifyTimer(this, handle);
         break;
       case CONNECTING:
+      case GREETING:
       case DIALING:
         dialTimer(this, handle);
         break;

@@ -53,8 +53,8 @@ export function endWithReset(path: DataPath, client: number, reason: CloseReason
   leave(path, client, reason, true);
 }
 
-/** The HTTP part has closed it, and all that it said is with the client: the client gets time to read that. */
-export function endOfHttp(path: DataPath, client: number): void {
+/** The part that it was handed to has closed it, and all that it said is with the client, which gets time to read. */
+export function endOfPart(path: DataPath, client: number): void {
   hangUpBackend(path, client);
   const isBroken = path.shared.verdicts.isBroken(client);
   finish(path, client, 'done');

@@ -3,12 +3,14 @@
 // refuses the whole change, and what was served before goes on. A worker that dies is started again.
 
 import { randomInt } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { isIP } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Backend, Cluster } from '../cluster/cluster.ts';
+import type { Backend, Cluster, Uplink } from '../cluster/cluster.ts';
 import { formatIpPort } from '../wire/ip-address.ts';
 import type { Settings } from './data-path.ts';
-import { HttpThreads } from './http/http-threads.ts';
 import type { RequestRecord } from './http/request-log.ts';
 import type { EngineName } from './io/open-reactor.ts';
 import { IN_USE, type SocketAddress } from './io/reactor.ts';
@@ -16,6 +18,7 @@ import { ListenError } from './listen-error.ts';
 import type { ListenerEntry } from './listener-table.ts';
 import type { NameResolver } from './name-resolver.ts';
 import { nonceTableBytes } from './nonce-table.ts';
+import { PartThreads } from './part-threads.ts';
 import { type ListenPlace, probeListener } from './probe-listener.ts';
 import type { ConnectionRecord } from './record-ring.ts';
 import {
@@ -29,6 +32,7 @@ import { SharedPages } from './shared-pages.ts';
 import { SourceCounts, sourceCountsBytes } from './source-counts.ts';
 import type { ClusterEntry } from './table.ts';
 import { type FreedSlots, type RouteSlot, TableAuthor } from './table-author.ts';
+import type { TlsConfig } from './tls/tls-config.ts';
 import { Verdicts } from './verdicts.ts';
 import type { FromWorker, TableMessage, ToWorker, WorkerStart } from './worker-messages.ts';
 import { WorkerThread } from './worker-thread.ts';
@@ -64,6 +68,8 @@ export interface GatewayConfig {
   readonly listeners: readonly Listener[];
   readonly clusters: readonly Cluster[];
   readonly settings: Settings;
+  /** What needs TLS itself: an agent's uplink, or the end of the agents' tunnels. */
+  readonly tls?: TlsConfig;
 }
 
 export interface GatewayOptions {
@@ -77,6 +83,10 @@ export interface GatewayOptions {
   readonly resolver: NameResolver;
   readonly onRecord: (record: NamedRecord) => void;
   readonly onDropped: (count: number) => void;
+  /** Something about TLS that a person should know. */
+  readonly onTlsTrouble?: (what: string, why: string) => void;
+  /** An agent's gateway answered with no. */
+  readonly onUplinkRefused?: (status: number, told: string) => void;
   readonly onRequest: (record: NamedRequest) => void;
   /** The thread's name. */
   readonly onWorkerDeath: (thread: string, cause: Error) => void;
@@ -119,7 +129,13 @@ export class Gateway implements AsyncDisposable {
   readonly #totals: Int32Array;
   readonly #pages = new SharedPages();
   readonly #verdicts: readonly SharedArrayBuffer[];
-  readonly #http: HttpThreads;
+  readonly #http: PartThreads;
+  readonly #tls: PartThreads;
+  #tlsConfig: TlsConfig | undefined;
+  /** For the sockets between threads; nobody else can enter it. */
+  #folder: string | undefined;
+  /** Where connections come back from the parts, by worker: the internal listener's index and its sockets. */
+  #fronts: { readonly index: number; readonly paths: readonly string[] } | undefined;
   /** Names of listeners by index; closed ones stay for the records of their connections. */
   readonly #listenerNames: string[] = [];
   #settings: Settings;
@@ -165,12 +181,17 @@ export class Gateway implements AsyncDisposable {
           },
         ),
     );
-    this.#http = new HttpThreads(workers, counts, this.#verdicts, {
-      message: message => this.#message(message),
+    const message = (told: FromWorker) => this.#message(told);
+    this.#http = new PartThreads('http', workers, counts, this.#verdicts, {
+      message,
       died: (thread, cause) => {
         this.#send({ kind: 'http-died', index: thread.number });
         this.#died(thread, cause);
       },
+    });
+    this.#tls = new PartThreads('tls', workers, counts, this.#verdicts, {
+      message,
+      died: (thread, cause) => this.#died(thread, cause),
     });
   }
 
@@ -253,6 +274,8 @@ export class Gateway implements AsyncDisposable {
     this.#options.resolver.stop();
     await Promise.all(this.#threads.map(thread => thread.end()));
     await this.#http[Symbol.asyncDispose]();
+    await this.#tls[Symbol.asyncDispose]();
+    if (this.#folder !== undefined) await rm(this.#folder, { recursive: true, force: true });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -303,10 +326,12 @@ export class Gateway implements AsyncDisposable {
 
   async #apply(config: GatewayConfig): Promise<void> {
     const opened = await this.#openNew(config.listeners);
-    await this.#options.resolver.watch(backendNames(config.clusters), NAMES_MS, names =>
-      this.#renamed(names),
+    await this.#options.resolver.watch(namesIn(config), NAMES_MS, names => this.#renamed(names));
+    this.#tlsConfig = config.tls;
+    if (config.tls !== undefined && this.#tls.threads.length === 0) await this.#startTls(config.settings);
+    const change = this.#author.change(config.clusters, (backend, uplink) =>
+      this.#addressesOf(backend, uplink),
     );
-    const change = this.#author.change(config.clusters, backend => this.#addressesOf(backend));
     const known = [...this.#open, ...opened];
     const open = config.listeners.flatMap(listener => {
       const found = known.find(candidate => placeOf(candidate.listener) === placeOf(listener));
@@ -319,8 +344,9 @@ export class Gateway implements AsyncDisposable {
     this.#generation++;
     this.#pages.grow(this.#author.pages);
     await this.#startHttp(config.clusters);
+    this.#sendTls();
     await Promise.all(
-      [...this.#http.threads, ...this.#threads].map(thread =>
+      [...this.#tls.threads, ...this.#http.threads, ...this.#threads].map(thread =>
         thread.apply(this.#table(thread, change.removed, change.put)),
       ),
     );
@@ -340,7 +366,10 @@ export class Gateway implements AsyncDisposable {
       pages: this.#pages.give(thread.pages),
       removed,
       put,
-      listeners: this.#open.map(open => [open.index, entryOf(open.listener)] as const),
+      listeners: [
+        ...this.#open.map(open => [open.index, entryOf(open.listener)] as const),
+        ...(this.#fronts === undefined ? [] : [[this.#fronts.index, internalEntry] as const]),
+      ],
       settings: this.#settings,
     };
   }
@@ -389,11 +418,65 @@ export class Gateway implements AsyncDisposable {
   async #startHttp(clusters: readonly Cluster[]): Promise<void> {
     const isNeeded = clusters.some(cluster => cluster.routes.some(route => route.kind === 'apps-http'));
     if (!isNeeded || this.#http.threads.length > 0) return;
-    await this.#http.start({ ...this.#start, settings: this.#settings });
+    await this.#openFronts();
+    await this.#http.start(await this.#sockets(), { ...this.#start, settings: this.#settings });
     await Promise.all(
       this.#http.threads.map(thread => thread.apply(this.#table(thread, [], this.#author.entries))),
     );
+    for (const thread of this.#http.threads) this.#tellFronts(thread);
     this.#send({ kind: 'http', sockets: this.#http.sockets });
+  }
+
+  async #startTls(settings: Settings): Promise<void> {
+    await this.#openFronts();
+    await this.#tls.start(await this.#sockets(), { ...this.#start, settings });
+    for (const thread of this.#tls.threads) this.#tellFronts(thread);
+  }
+
+  /** To the TLS threads what they are to do, and to the workers which names lead there. */
+  #sendTls(): void {
+    const config = this.#tlsConfig;
+    if (config === undefined) return;
+    for (const thread of this.#tls.threads) thread.send({ kind: 'tls', config: this.#resolved(config) });
+    const hosts = config.kind === 'tunnel-end' ? config.hosts : [];
+    for (const thread of this.#threads) thread.send({ kind: 'tunnels', hosts, sockets: this.#tls.sockets });
+  }
+
+  #resolved(config: TlsConfig): TlsConfig {
+    if (config.kind === 'tunnel-end' || config.gateway.addresses.length > 0) return config;
+    const { host } = config.gateway;
+    const addresses = isIP(host) === 0 ? this.#options.resolver.addresses(host) : [host];
+    return { ...config, gateway: { ...config.gateway, addresses } };
+  }
+
+  async #sockets(): Promise<string> {
+    // Created with mode 0700.
+    this.#folder ??= await mkdtemp(join(tmpdir(), 'causeway-'));
+    return this.#folder;
+  }
+
+  async #openFronts(): Promise<void> {
+    if (this.#fronts !== undefined) return;
+    const folder = await this.#sockets();
+    const index = this.#listenerNames.push('') - 1;
+    const paths = this.#threads.map(({ number }) => join(folder, `front-${number}`));
+    this.#fronts = { index, paths };
+    await Promise.all(this.#threads.map(thread => this.#openFront(thread)));
+  }
+
+  async #openFront(thread: WorkerThread): Promise<void> {
+    if (this.#fronts === undefined) return;
+    const { index, paths } = this.#fronts;
+    const path = paths[thread.number];
+    // That of one that died stands in the way.
+    await rm(path, { force: true });
+    const address = { address: new Uint8Array(16), port: 0, path };
+    const result = await thread.open({ kind: 'open', index, address });
+    if (result !== undefined && result < 0) throw new ListenError(path, result);
+  }
+
+  #tellFronts(thread: WorkerThread): void {
+    thread.send({ kind: 'fronts', fronts: this.#fronts?.paths ?? [] });
   }
 
   #died(thread: WorkerThread, cause: Error): void {
@@ -408,15 +491,22 @@ export class Gateway implements AsyncDisposable {
   /** Gives a thread that starts anew all that the others have. */
   async #revive(thread: WorkerThread): Promise<void> {
     if (this.#stopped) return;
-    const isStarted = await (thread.kind === 'http'
-      ? this.#http.restart(thread, { ...this.#start, settings: this.#settings })
-      : this.#startThread(thread));
+    const isStarted = await (thread.kind === 'worker'
+      ? this.#startThread(thread)
+      : (thread.kind === 'http' ? this.#http : this.#tls).restart(thread, {
+          ...this.#start,
+          settings: this.#settings,
+        }));
     if (!isStarted) return;
     if (thread.kind === 'worker') {
       if (this.#http.sockets.length > 0) thread.send({ kind: 'http', sockets: this.#http.sockets });
+      await this.#openFront(thread);
       for (const { index, address } of this.#accepting ? this.#open : [])
         await thread.open({ kind: 'open', index, address });
+    } else {
+      this.#tellFronts(thread);
     }
+    this.#sendTls();
     await thread.apply(this.#table(thread, [], this.#author.entries));
     if (!this.#accepting) thread.send({ kind: 'drain' });
   }
@@ -429,6 +519,10 @@ export class Gateway implements AsyncDisposable {
       }, RECORDS_MS);
     } else if (message.kind === 'requests') {
       this.#requests(message);
+    } else if (message.kind === 'tls-trouble') {
+      this.#options.onTlsTrouble?.(message.what, message.why);
+    } else if (message.kind === 'uplink-refused') {
+      this.#options.onUplinkRefused?.(message.status, message.told);
     } else if (message.kind === 'dial-failed') {
       const backend = this.#author.backendAt(message.slot);
       if (backend !== undefined) this.#options.resolver.hurry(backend.host);
@@ -458,13 +552,16 @@ export class Gateway implements AsyncDisposable {
     for (const thread of this.#all()) thread.send(message);
   }
 
-  #addressesOf(backend: Backend): readonly string[] {
+  /** IP literals; for what the TLS part does, where its threads listen. */
+  #addressesOf(backend: Backend, uplink: Uplink | undefined): readonly string[] {
+    if (uplink?.kind === 'tunnel' || uplink?.kind === 'terminate') return this.#tls.sockets;
     return isIP(backend.host) === 0 ? this.#options.resolver.addresses(backend.host) : [backend.host];
   }
 
   #renamed(names: readonly string[]): void {
     const backends = names.flatMap(name => this.#author.rename(name, this.#options.resolver.addresses(name)));
     if (backends.length > 0) this.#send({ kind: 'addresses', backends });
+    this.#sendTls();
   }
 
   /** Slots whose last connection is gone may be given out again, once what was counted for them has been told. */
@@ -487,7 +584,7 @@ export class Gateway implements AsyncDisposable {
   }
 
   #all(): readonly WorkerThread[] {
-    return [...this.#threads, ...this.#http.threads];
+    return [...this.#threads, ...this.#http.threads, ...this.#tls.threads];
   }
 
   #sum(slot: number, offset: number): number {
@@ -503,16 +600,24 @@ function placeOf(listener: Listener): string {
 }
 
 function entryOf(listener: Listener): ListenerEntry {
-  const { on, balancers, agents, idTlv, only } = listener;
-  return { on, balancers, agents, idTlv, ...(only !== undefined && { only }) };
+  const { on, balancers, agents, idTlv, only, direct } = listener;
+  return {
+    on,
+    balancers,
+    agents,
+    idTlv,
+    ...(only !== undefined && { only }),
+    ...(direct !== undefined && { direct }),
+  };
 }
 
-function backendNames(clusters: readonly Cluster[]): Set<string> {
-  const names = new Set<string>();
-  for (const cluster of clusters) {
-    for (const route of cluster.routes) {
-      for (const backend of route.pool.backends) if (isIP(backend.host) === 0) names.add(backend.host);
-    }
-  }
-  return names;
+/** Where connections come back from the parts. What is written there counts for nothing: they bring their own. */
+const internalEntry: ListenerEntry = { on: '', balancers: [], agents: [], idTlv: [], isInternal: true };
+
+function namesIn({ clusters, tls }: GatewayConfig): Set<string> {
+  const hosts = clusters.flatMap(cluster =>
+    cluster.routes.flatMap(route => route.pool.backends.map(backend => backend.host)),
+  );
+  if (tls !== undefined && tls.kind !== 'tunnel-end') hosts.push(tls.gateway.host);
+  return new Set(hosts.filter(host => isIP(host) === 0));
 }

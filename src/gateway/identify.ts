@@ -13,6 +13,7 @@ import { admit, noLongerPending } from './admit.ts';
 import type { DataPath } from './data-path.ts';
 import { dial } from './dial.ts';
 import { end, refuse } from './end.ts';
+import { readHandOver } from './hand-over.ts';
 import { AGAIN } from './io/reactor.ts';
 import { routeConnect, routeTls } from './route.ts';
 import {
@@ -24,7 +25,6 @@ import {
   COUNTED,
   DESTINATION,
   H2,
-  HANDED_OVER,
   HAS_ORIGIN,
   HTTP,
   HUNG,
@@ -34,8 +34,9 @@ import {
   OVER,
   PEER,
   TLS,
+  TUNNELLED,
 } from './rows.ts';
-import { HTTP_SLOT, TOTAL_HTTP } from './shared-memory.ts';
+import { FIRST_SLOT, HTTP_SLOT } from './shared-memory.ts';
 import type { TableRoute } from './table.ts';
 import { refusedId, verifyConnect, verifyHeader } from './verify-identity.ts';
 
@@ -73,6 +74,11 @@ export function identify(path: DataPath, client: number): void {
     if (!understand(path, client, held, used)) return;
     if ((rows.flags[client] & (MORE | HUNG)) === 0) return;
   }
+}
+
+/** An agent has one place to go to, and reads nothing. */
+export function goStraight(path: DataPath, client: number, cluster: string): void {
+  proceed(path, client, path.table.clusters.get(cluster)?.api ?? 'no-backend');
 }
 
 /** `hello` ran out. */
@@ -122,6 +128,8 @@ function understand(path: DataPath, client: number, held: Uint8Array, used: numb
     }
     if ((rows.flags[client] & CLIENT_KNOWN) === 0 && !knowClient(path, client)) return false;
     const id = rows.clusterId[client];
+    if ((rows.flags[client] & TUNNELLED) !== 0 && protocol !== 'tls')
+      return notTls(path, client, 'not-recognized');
     switch (protocol) {
       case 'tls':
         rows.protocol[client] = TLS;
@@ -136,9 +144,7 @@ function understand(path: DataPath, client: number, held: Uint8Array, used: numb
         if (id !== undefined) return notTls(path, client, 'not-recognized');
         rows.protocol[client] = protocol === 'http' ? HTTP : H2;
         if ((rows.flags[client] & OVER) !== 0) return refused(path, client, 'over-limit');
-        return protocol === 'http'
-          ? readHttp(path, client, held, from, used)
-          : refused(path, client, 'not-recognized');
+        return protocol === 'http' ? readHttp(path, client, held, from, used) : toHttpPart(path, client);
       default:
         return notTls(path, client, 'not-recognized');
     }
@@ -165,17 +171,18 @@ function readProxyHeader(
   used: number,
 ): boolean | undefined {
   const { rows } = path;
-  const { balancers, agents } = path.listeners[rows.listener[client]];
+  const { balancers, agents, isInternal } = path.listeners[rows.listener[client]];
   const flags = rows.flags[client];
+  if (isInternal) return comeBack(path, client, held, from, used);
   // A peer in both lists: its first header is the balancer's.
   const fromBalancer =
     (flags & (BALANCER_HEADER | AGENT_HEADER)) === 0 &&
     balancers?.admits(rows.addresses, rows.addressAt(client, PEER)) === true;
   if (!fromBalancer) {
     if ((flags & AGENT_HEADER) !== 0) return refused(path, client, 'bad-proxy-header');
-    if (agents?.admits(rows.addresses, rows.addressAt(client, CLIENT)) !== true) {
-      return refused(path, client, 'untrusted-agent');
-    }
+    const isTrusted =
+      (flags & TUNNELLED) !== 0 || agents?.admits(rows.addresses, rows.addressAt(client, CLIENT)) === true;
+    if (!isTrusted) return refused(path, client, 'untrusted-agent');
   }
   const header = parseProxyHeader(held, from, used);
   if (header.kind === 'incomplete') return true;
@@ -183,6 +190,26 @@ function readProxyHeader(
   rows.understood[client] = header.value.end;
   if (fromBalancer) return takeBalancerHeader(path, client, header.value) ? undefined : false;
   return takeAgentHeader(path, client, header.value) ? undefined : false;
+}
+
+/** From a part of ours: whose connection it is, and by which listener it came in. */
+function comeBack(
+  path: DataPath,
+  client: number,
+  held: Uint8Array,
+  from: number,
+  used: number,
+): boolean | undefined {
+  const { rows } = path;
+  const header = parseProxyHeader(held, from, used);
+  if (header.kind === 'incomplete') return true;
+  const told = header.kind === 'found' ? readHandOver(header.value) : undefined;
+  if (header.kind === 'reject' || told === undefined) return refused(path, client, 'bad-proxy-header');
+  rows.understood[client] = header.value.end;
+  rows.listener[client] = told.listener;
+  if (told.isTunnelled) rows.flags[client] |= TUNNELLED;
+  if (header.value.source !== undefined) putEndpoint(path, client, PEER, header.value.source);
+  return takeBalancerHeader(path, client, header.value) ? undefined : false;
 }
 
 function takeBalancerHeader(path: DataPath, client: number, header: ProxyHeader): boolean {
@@ -279,27 +306,35 @@ function readConnect(
 
 /** The first request's head is waited for here; it is routed, as every request, by the HTTP part. */
 function readHttp(path: DataPath, client: number, held: Uint8Array, from: number, used: number): boolean {
-  const { rows, shared, settings } = path;
+  const { rows } = path;
   const head = parseHttpHead(held, from, used);
   if (head.kind === 'incomplete') return true;
   const host = head.kind === 'reject' ? undefined : hostOf(head.value);
   if (host === undefined) return refused(path, client, 'bad-request');
   if (isHostname(host)) rows.host[client] = host;
+  return toHttpPart(path, client);
+}
+
+/** Without any route that needs it there is no HTTP part. */
+function toHttpPart(path: DataPath, client: number): false {
+  const { rows } = path;
   const route = path.table.route(HTTP_SLOT);
-  if (route === undefined) return refused(path, client, 'unknown-host');
-  rows.flags[client] |= HANDED_OVER;
-  // Each takes four descriptors instead of two, so that there is room for half as many.
-  if (Atomics.add(shared.totals, TOTAL_HTTP, 1) >= settings.connections / 2)
-    return refused(path, client, 'over-limit');
+  if (route === undefined)
+    return refused(path, client, rows.protocol[client] === H2 ? 'not-recognized' : 'unknown-host');
+  return toPart(path, client, route);
+}
+
+/** A part of ours admits by itself, or sends back what is admitted then. */
+function toPart(path: DataPath, client: number, route: TableRoute): false {
   noLongerPending(path, client);
-  rows.slot[client] = HTTP_SLOT;
-  shared.verdicts.begin(client);
+  path.rows.slot[client] = route.slot;
   dial(path, client, route);
   return false;
 }
 
 function proceed(path: DataPath, client: number, route: TableRoute | Parameters<typeof refuse>[2]): false {
   if (typeof route === 'string') return refused(path, client, route);
+  if (route.slot < FIRST_SLOT) return toPart(path, client, route);
   const refusal = admit(path, client, route);
   if (refusal !== undefined) return refused(path, client, refusal);
   dial(path, client, route);

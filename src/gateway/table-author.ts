@@ -2,8 +2,8 @@
 // into the change that workers apply. Slots stay with cluster + kind while those exist. A freed slot is given out
 // again only after every worker let go of it.
 
-import type { Backend, Cluster, Route } from '../cluster/cluster.ts';
-import { HTTP_SLOT, PAGE_SLOTS } from './shared-memory.ts';
+import type { Backend, Cluster, Route, Uplink } from '../cluster/cluster.ts';
+import { FIRST_SLOT, PAGE_SLOTS } from './shared-memory.ts';
 import type { ClusterEntry, RouteEntry } from './table.ts';
 
 export interface TableChange {
@@ -56,16 +56,19 @@ class SlotPool<Owner> {
   }
 }
 
+/** IP literals, or paths of unix sockets. */
+export type AddressesOf = (backend: Backend, uplink: Uplink | undefined) => readonly string[];
+
 export class TableAuthor {
   readonly #known = new Map<string, Known>();
   readonly #clusters = new SlotPool<string>();
-  readonly #routes = new SlotPool<RouteSlot>(HTTP_SLOT + 1);
+  readonly #routes = new SlotPool<RouteSlot>(FIRST_SLOT);
   readonly #backends = new SlotPool<Backend>();
   /** Slots of routes that are gone and may come back: what was counted for them is still told. */
   readonly #retired = new Map<string, number>();
 
   /** What must change for exactly these clusters to be served. `addressesOf` gives IP literals. */
-  change(clusters: readonly Cluster[], addressesOf: (backend: Backend) => readonly string[]): TableChange {
+  change(clusters: readonly Cluster[], addressesOf: AddressesOf): TableChange {
     const freed = { clusters: [] as number[], routes: [] as number[], backends: [] as number[] };
     const names = new Set(clusters.map(cluster => cluster.name));
     const removed: string[] = [];
@@ -152,7 +155,7 @@ export class TableAuthor {
   #enter(
     cluster: Cluster,
     before: ClusterEntry | undefined,
-    addressesOf: (backend: Backend) => readonly string[],
+    addressesOf: AddressesOf,
     freed: { routes: number[]; backends: number[] },
   ): ClusterEntry {
     const routes = cluster.routes.map(route => {
@@ -177,14 +180,14 @@ export class TableAuthor {
     cluster: Cluster,
     route: Route,
     before: RouteEntry | undefined,
-    addressesOf: (backend: Backend) => readonly string[],
+    addressesOf: AddressesOf,
     freed: { backends: number[] },
   ): RouteEntry {
     const backends = route.pool.backends.map(backend => ({
       slot: before?.backends.find(old => old.text === backend.text)?.slot ?? this.#backends.take(backend),
       text: backend.text,
       port: backend.port,
-      addresses: addressesOf(backend),
+      addresses: addressesOf(backend, route.uplink),
     }));
     for (const old of before?.backends ?? []) {
       if (!backends.some(backend => backend.slot === old.slot)) freed.backends.push(old.slot);
@@ -198,6 +201,7 @@ export class TableAuthor {
       ...(route.allow !== undefined && { allow: route.allow }),
       proxyProtocol: route.proxyProtocol,
       redirect: route.redirect,
+      ...(route.uplink !== undefined && { uplink: route.uplink }),
       balance: route.pool.balance,
       backends,
     };

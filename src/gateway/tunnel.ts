@@ -3,10 +3,10 @@
 // direction by itself; a reset passes on after what came before it. An idle tunnel owns no buffer and no timer.
 
 import { type DataPath, SMALL_READ } from './data-path.ts';
-import { end, endOfHttp, endWithReset } from './end.ts';
+import { end, endOfPart, endWithReset } from './end.ts';
 import { AGAIN, FAILED, HUNG_UP, READABLE, WRITABLE } from './io/reactor.ts';
-import { ENDED, FAILING, HUNG, LASTING, MORE, SHUT, TUNNEL, UNWRITABLE } from './rows.ts';
-import { BYTES_IN_AT, BYTES_OUT_AT, HTTP_SLOT } from './shared-memory.ts';
+import { ENDED, FAILING, HANDED_OVER, HUNG, LASTING, MORE, SHUT, TUNNEL, UNWRITABLE } from './rows.ts';
+import { BYTES_IN_AT, BYTES_OUT_AT } from './shared-memory.ts';
 
 /** Reads of one direction before others get their turn. */
 const READS_PER_TURN = 2;
@@ -177,7 +177,7 @@ function flush(path: DataPath, target: number): boolean {
   rows.kept[target] = undefined;
   path.giveBack(bytes);
   if ((rows.flags[target] & SHUT) === 0) return true;
-  if (isEndOfHttp(path, target)) return false;
+  if (isEndOfPart(path, target)) return false;
   io.shutdown(target);
   return !isThrough(path, target);
 }
@@ -191,7 +191,7 @@ function ended(path: DataPath, source: number): boolean {
   // The end of both sides is closed without a shutdown of its own.
   if (isThrough(path, source)) return false;
   if (rows.kept[target] === undefined) {
-    if (isEndOfHttp(path, target)) return false;
+    if (isEndOfPart(path, target)) return false;
     io.shutdown(target);
   }
   limitHalfClosed(path, clientOf(path, source));
@@ -199,13 +199,17 @@ function ended(path: DataPath, source: number): boolean {
 }
 
 /**
- * The HTTP part closed, and what it said is with the client: over, and ended here. While a request is in progress
- * (an upgraded connection), FIN is no more than FIN.
+ * The part that it was handed to has closed, and what it said is with the client: over, and ended here. Without a
+ * verdict (an upgraded HTTP connection, a tunnel) FIN is no more than FIN.
  */
-function isEndOfHttp(path: DataPath, client: number): boolean {
-  if (path.rows.slot[client] !== HTTP_SLOT || path.shared.verdicts.reason(client) < 0) return false;
-  endOfHttp(path, client);
+function isEndOfPart(path: DataPath, client: number): boolean {
+  if (!hasVerdict(path, client)) return false;
+  endOfPart(path, client);
   return true;
+}
+
+function hasVerdict(path: DataPath, client: number): boolean {
+  return (path.rows.flags[client] & HANDED_OVER) !== 0 && path.shared.verdicts.reason(client) >= 0;
 }
 
 /** Both sides sent FIN and everything is written: done, and ended here. */
@@ -246,8 +250,7 @@ function lost(path: DataPath, target: number): boolean {
 function passReset(path: DataPath, source: number): boolean {
   const client = clientOf(path, source);
   // A unix socket that is closed before all was read from it looks like a reset.
-  if (client !== source && path.rows.slot[client] === HTTP_SLOT && path.shared.verdicts.reason(client) >= 0)
-    return ended(path, source);
+  if (client !== source && hasVerdict(path, client)) return ended(path, source);
   endWithReset(path, client, client === source ? 'client-reset' : 'backend-reset');
   return false;
 }

@@ -50,6 +50,7 @@ class Worker {
       start.settings,
       message => this.#message(message as ToWorker),
       slot => this.#dialFailed(slot),
+      (status, told) => this.#tell({ kind: 'uplink-refused', status, told }),
     );
   }
 
@@ -83,6 +84,9 @@ class Worker {
         break;
       case 'http':
         this.#path.table.putHttpPart(message.sockets);
+        break;
+      case 'tunnels':
+        this.#path.table.putTunnels(message.hosts, message.sockets);
         break;
       case 'http-died':
         cutHttp(this.#path, message.index);

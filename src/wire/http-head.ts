@@ -30,6 +30,10 @@ const DELETE = 0x7f;
 
 /** The request line ends with a space, `HTTP/1.` and one digit. */
 const VERSION = Buffer.from(' HTTP/1.', 'latin1');
+/** `HTTP/1.1 200` and what follows it. */
+const STATUS_LINE = /^HTTP\/1\.[01] ([1-5]\d\d)(?: |\r|$)/;
+const STATUS_LINE_LENGTH = 13;
+
 const ZERO = 0x30;
 const ONE = 0x31;
 
@@ -60,6 +64,27 @@ export function parseHttpHead(bytes: Uint8Array, from: number, to: number): Pars
     if (end === line && line > from) return found(readHead(bytes, from, end));
     const fault = line === from ? requestLineFault(bytes, line, end) : fieldFault(bytes, line, end);
     if (fault !== undefined) return reject(fault);
+    line = end + 2;
+  }
+}
+
+/** The head of an answer: its status, and where it ends. */
+export function parseResponseHead(
+  bytes: Uint8Array,
+  from: number,
+  to: number,
+): Parsed<{ readonly status: number; readonly end: number }> {
+  const limit = Math.min(to, from + MAX_HTTP_HEAD);
+  let line = from;
+  while (true) {
+    const end = endOfLine(bytes, line, limit);
+    if (typeof end === 'string') return reject(end);
+    if (end === limit) return limit - from < MAX_HTTP_HEAD ? incomplete : reject('head-too-long');
+    if (line > from && end === line) {
+      const status = STATUS_LINE.exec(latin1(bytes, from, Math.min(end, from + STATUS_LINE_LENGTH)));
+      return status === null ? reject('status-line') : found({ status: Number(status[1]), end: end + 2 });
+    }
+    if (line > from && fieldFault(bytes, line, end) !== undefined) return reject('field-name');
     line = end + 2;
   }
 }

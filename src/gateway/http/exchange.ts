@@ -3,8 +3,8 @@
 
 import type { ClientRequest, IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import type { HandOver } from '../hand-over.ts';
 import type { TableRoute } from '../table.ts';
-import type { HandOver } from './hand-over.ts';
 import type { JudgedRequest } from './judge-request.ts';
 
 /** A connection that the front has handed over. It serves one request after the other. */

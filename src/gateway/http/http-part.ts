@@ -16,6 +16,7 @@ import { leavePlace, reasonIndex } from '../account.ts';
 import { isAllowed, type Places, takePlace } from '../admit.ts';
 import type { CloseReason } from '../close-reason.ts';
 import type { Settings } from '../data-path.ts';
+import { readHandOver } from '../hand-over.ts';
 import type { TableListener } from '../listener-table.ts';
 import { refusalWord } from '../refusal.ts';
 import { routeHttp } from '../route.ts';
@@ -26,7 +27,6 @@ import type { Verdicts } from '../verdicts.ts';
 import { BackendAgent } from './backend-agent.ts';
 import type { Exchange, HttpConnection, Incoming } from './exchange.ts';
 import { forward } from './forward.ts';
-import { readHandOver } from './hand-over.ts';
 import { judgeRequest } from './judge-request.ts';
 import type { RequestLog } from './request-log.ts';
 

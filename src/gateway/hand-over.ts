@@ -1,7 +1,8 @@
-// The first bytes on a connection from the front to the HTTP part: a PROXY v2 header with the true client, and in a TLV
-// of our own whose connection it is. The socket stands in a folder that nobody else can enter.
+// The first bytes on a connection from the front to a part of ours (HTTP, TLS), and on one that comes back from there: a
+// PROXY v2 header with the true client, and in a TLV of our own whose connection it is. The sockets stand in a folder
+// that nobody else can enter.
 
-import { buildProxyV2, type Endpoint, type ProxyHeader } from '../../wire/proxy-protocol.ts';
+import { buildProxyV2, type Endpoint, type ProxyHeader } from '../wire/proxy-protocol.ts';
 
 export interface HandOver {
   /** Which worker has the client, under which handle, and for the how manyth time: see verdicts.ts. */
@@ -11,11 +12,19 @@ export interface HandOver {
   readonly listener: number;
   /** The TCP peer is a balancer: what it says in X-Forwarded-* is believed. */
   readonly fromBalancer: boolean;
+  /** It speaks HTTP/2. */
+  readonly isH2: boolean;
+  /** On its way back: it came through an agent's tunnel, whose id must be proven. */
+  readonly isTunnelled: boolean;
 }
 
 /** From the range for private use. */
 const TLV = 0xe4;
 const LENGTH = 17;
+/** Bits of the last byte. */
+const BALANCER = 1;
+const H2 = 2;
+const TUNNELLED = 4;
 
 export function buildHandOver(source: Endpoint, destination: Endpoint, told: HandOver): Uint8Array {
   const value = Buffer.allocUnsafe(LENGTH);
@@ -23,7 +32,7 @@ export function buildHandOver(source: Endpoint, destination: Endpoint, told: Han
   value.writeInt32BE(told.handle, 4);
   value.writeInt32BE(told.generation, 8);
   value.writeInt32BE(told.listener, 12);
-  value[16] = told.fromBalancer ? 1 : 0;
+  value[16] = (told.fromBalancer ? BALANCER : 0) | (told.isH2 ? H2 : 0) | (told.isTunnelled ? TUNNELLED : 0);
   return buildProxyV2({ source, destination, tlvs: [{ type: TLV, value }] });
 }
 
@@ -37,6 +46,8 @@ export function readHandOver(header: ProxyHeader): HandOver | undefined {
     handle: bytes.readInt32BE(4),
     generation: bytes.readInt32BE(8),
     listener: bytes.readInt32BE(12),
-    fromBalancer: bytes[16] === 1,
+    fromBalancer: (bytes[16] & BALANCER) !== 0,
+    isH2: (bytes[16] & H2) !== 0,
+    isTunnelled: (bytes[16] & TUNNELLED) !== 0,
   };
 }
