@@ -11,7 +11,7 @@ import { type AgentEndpoint, formatEndpoints, parseEndpoints } from './agent-end
 
 export const RENEW_MS = 10_000;
 /** Three renewals may fail. */
-export const EXPIRE_MS = 40_000;
+const EXPIRE_MS = 40_000;
 
 const ENDPOINTS_ANNOTATION = 'causeway.dev/endpoints';
 const COMPONENT_LABEL = 'app.kubernetes.io/component';

@@ -5,7 +5,7 @@
 //   slice `kubernetes-ipv6`    its second one (or `kubernetes-ipv4`), where it has two
 //   Endpoints `kubernetes`     the first family alone: it knows no second one
 
-import { MANAGER, ownLabels } from '../kube/cluster-label.ts';
+import { CLUSTER_LABEL, MANAGER, ownLabels } from '../kube/cluster-label.ts';
 import type { EndpointSlice, Endpoints, ObjectMeta } from '../kube/kube-object.ts';
 import type { AgentEndpoint, Family } from './agent-endpoint.ts';
 
@@ -124,9 +124,12 @@ function essence(object: EndpointSlice | Endpoints): string {
   ]);
 }
 
+/** Agents that disagree about the cluster's name would otherwise correct each other for ever. */
 function has(
   existing: Readonly<Record<string, string>> | undefined,
   wanted: Readonly<Record<string, string>> | undefined,
 ): boolean {
-  return Object.entries(wanted ?? {}).every(([key, value]) => existing?.[key] === value);
+  return Object.entries(wanted ?? {}).every(
+    ([key, value]) => key === CLUSTER_LABEL || existing?.[key] === value,
+  );
 }

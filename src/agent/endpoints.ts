@@ -102,7 +102,7 @@ class EndpointsKeeper implements KeptEndpoints {
   async #run(): Promise<void> {
     const { log } = this.#options;
     for (let failures = 0; !this.#leaving.signal.aborted; ) {
-      const outcome = await this.#round();
+      const outcome = await this.#round().catch(unexpected);
       if (typeof outcome === 'object') {
         this.#failed(outcome);
         await this.#wait(Math.min(FIRST_BACKOFF_MS * 2 ** failures++, MAX_BACKOFF_MS));
@@ -173,4 +173,9 @@ class EndpointsKeeper implements KeptEndpoints {
     const released = await this.#lease.release();
     if (released.ok || released.fault.status === 404) await this.#look([], new AbortController().signal);
   }
+}
+
+/** A mistake of ours here must not end an agent that carries connections. */
+function unexpected(error: unknown): KubeFault {
+  return { status: 0, reason: 'Unexpected', message: String(error) };
 }

@@ -173,6 +173,29 @@ test('addLocalAddress() says once that it cannot add the address again, and goes
   assert.equal(calls.filter(call => call.startsWith('address add')).length, 5);
 });
 
+test('addLocalAddress() outlives a kernel that cannot be asked for a while', async t => {
+  t.mock.timers.enable({ apis: ['setInterval'] });
+  const { devices, network, log, lines } = given();
+  let broken = false;
+  const addresses = () => {
+    if (broken) throw new Error('uv_interface_addresses returned EMFILE');
+    return network.addresses();
+  };
+  await using _ = await addLocalAddress({ address: '172.20.0.1', network: { ...network, addresses }, log });
+  devices.get('lo')?.delete('172.20.0.1');
+  broken = true;
+  t.mock.timers.tick(2000);
+  await later();
+  assert.equal(
+    lines.at(-1),
+    'error: 172.20.0.1 cannot be looked for. uv_interface_addresses returned EMFILE',
+  );
+  broken = false;
+  t.mock.timers.tick(2000);
+  await later();
+  assert.ok(devices.get('lo')?.has('172.20.0.1'));
+});
+
 const MODULE = new URL('./local-address.ts', import.meta.url).href;
 /** Adds its address, listens on it, says what it is told, and leaves on SIGTERM. */
 const AGENT = `

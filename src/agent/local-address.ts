@@ -81,15 +81,13 @@ class LocalAddress implements AsyncDisposable {
   }
 
   async #look(): Promise<void> {
-    if (this.#isThere()) {
-      this.#failing = false;
-      return;
-    }
     try {
-      await this.#add();
+      if (!this.#isThere()) await this.#add();
       this.#failing = false;
     } catch (error) {
-      if (!this.#failing) this.#log('error', `${this.#address} is gone. ${(error as Error).message}`);
+      // Looking takes a descriptor, too, and there may be none left for the moment.
+      const what = error instanceof LocalAddressError ? 'is gone' : 'cannot be looked for';
+      if (!this.#failing) this.#log('error', `${this.#address} ${what}. ${(error as Error).message}`);
       this.#failing = true;
     }
   }

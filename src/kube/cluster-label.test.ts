@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
+import * as fc from 'fast-check';
 import { clusterLabel, ownLabels } from './cluster-label.ts';
 
 test('ownLabels() has the name as it is where a label may', () => {
