@@ -1,6 +1,7 @@
 // Finds the command and answers wrong usage. Each command is a file of its own beside this one.
 
 import { nearest } from '../config/nearest.ts';
+import { agentCommand } from './agent.ts';
 import { checkCommand } from './check.ts';
 import { type Command, UsageError } from './command.ts';
 import { explainCommand } from './explain.ts';
@@ -12,7 +13,7 @@ import { version } from './version.ts';
 /** sysexits.h EX_USAGE. */
 const WRONG_USAGE = 64;
 
-const commands: readonly Command[] = [runCommand, checkCommand, explainCommand, identityCommand];
+const commands: readonly Command[] = [runCommand, checkCommand, explainCommand, agentCommand, identityCommand];
 
 /** Answers the exit code. */
 export async function runCli(args: readonly string[]): Promise<number> {

@@ -11,7 +11,7 @@ import { type Endpoint, type ProxyHeader, parseProxyHeader } from '../wire/proxy
 import { recognize } from '../wire/recognize.ts';
 import { admit, noLongerPending } from './admit.ts';
 import type { DataPath } from './data-path.ts';
-import { dial } from './dial.ts';
+import { clientWhileDialing, dial } from './dial.ts';
 import { end, refuse } from './end.ts';
 import { readHandOver } from './hand-over.ts';
 import { AGAIN } from './io/reactor.ts';
@@ -24,6 +24,7 @@ import {
   CONNECT,
   COUNTED,
   DESTINATION,
+  DIALING,
   H2,
   HAS_ORIGIN,
   HTTP,
@@ -76,9 +77,11 @@ export function identify(path: DataPath, client: number): void {
   }
 }
 
-/** An agent has one place to go to, and reads nothing. */
+/** An agent has one place to go to, whatever the client says. */
 export function goStraight(path: DataPath, client: number, cluster: string): void {
   proceed(path, client, path.table.clusters.get(cluster)?.api ?? 'no-backend');
+  // What it has said already does not come as an event.
+  if (path.rows.state[client] === DIALING) clientWhileDialing(path, client);
 }
 
 /** `hello` ran out. */
