@@ -19,6 +19,7 @@ export const PACKAGES: readonly DebianPackage[] = [
   { name: 'nginx', programs: ['nginx'] },
   { name: 'libnginx-mod-stream', programs: [] },
   { name: 'default-jdk-headless', programs: ['java', 'javac'] },
+  { name: 'chromium', programs: ['chromium'] },
 ];
 
 /** Daemons live in sbin, which is not on everyone's PATH. */

@@ -7,6 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { type Program, startProgram } from './program.ts';
 import { tempDir } from './temp-dir.ts';
+import { withoutHealthChecks } from './without-health-checks.ts';
 
 export const causewayBin = fileURLToPath(new URL('../bin/causeway', import.meta.url));
 
@@ -33,7 +34,10 @@ export interface Causeway extends AsyncDisposable {
 }
 
 export interface CausewayOptions {
-  /** causeway.yaml; `admin` on a free port is added where it says nothing about it. */
+  /**
+   * causeway.yaml. Where it says nothing about them, `admin` is on a free port, and health checks are off: the word
+   * `health:` anywhere leaves them as they are written.
+   */
   readonly config: string;
   readonly args?: readonly string[];
   /** Default: this checkout's. */
@@ -45,9 +49,11 @@ export async function startCauseway(options: CausewayOptions): Promise<Causeway>
   const { config, args = [], command = causewayBin, readyTimeoutMs } = options;
   const dir = await tempDir();
   const file = join(dir.path, 'causeway.yaml');
-  const withAdmin = (text: string) =>
-    /^admin:/m.test(text) ? text : `admin: { on: "127.0.0.1:0" }\n${text}`;
-  await writeFile(file, withAdmin(config));
+  const complete = (text: string) => {
+    const quiet = withoutHealthChecks(text);
+    return /^admin:/m.test(quiet) ? quiet : `admin: { on: "127.0.0.1:0" }\n${quiet}`;
+  };
+  await writeFile(file, complete(config));
   let program: Program;
   try {
     program = await startProgram({
@@ -78,7 +84,7 @@ export async function startCauseway(options: CausewayOptions): Promise<Causeway>
     port: ports[0],
     ports,
     admin,
-    write: text => writeFile(file, withAdmin(text)),
+    write: text => writeFile(file, complete(text)),
     lines,
     async line(fits, timeoutMs = 10_000) {
       const deadline = performance.now() + timeoutMs;

@@ -86,7 +86,9 @@ function readCa(path: string, content: string): string {
     new X509Certificate(content);
     return content;
   } catch (error) {
-    throw new AgentFileError(`--ca-file must hold certificates in PEM form: ${path} does not`, { cause: error });
+    throw new AgentFileError(`--ca-file must hold certificates in PEM form: ${path} does not`, {
+      cause: error,
+    });
   }
 }
 

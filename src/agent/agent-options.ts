@@ -1,8 +1,8 @@
 // What an agent is to do, as its flags say it, judged: every mistake in one list, in the words of the flags.
 
 import { isIP } from 'node:net';
-import { CLUSTER_ID } from '../cluster/cluster-id.ts';
 import { type UplinkKind, uplinkKinds } from '../cluster/cluster.ts';
+import { CLUSTER_ID } from '../cluster/cluster-id.ts';
 import { isHostname, normalizeHost } from '../cluster/hostname.ts';
 
 export interface AgentOptions {
@@ -73,7 +73,9 @@ export function readAgentOptions(flags: AgentFlags): ReadAgentOptions {
   const serverName = normalizeHost(text('server-name') ?? gateway?.host ?? '');
   const needsTls = uplink === 'tunnel' || uplink === 'terminate';
   if (needsTls && !isHostname(serverName)) {
-    mistakes.push(`--server-name is needed: the name in the gateway's certificate, and the SNI on the way to it`);
+    mistakes.push(
+      `--server-name is needed: the name in the gateway's certificate, and the SNI on the way to it`,
+    );
   }
   if (uplink === 'tunnel' && text('key-file') === undefined) {
     mistakes.push('--key-file is needed: a tunnel carries signed ids only. causeway identity key makes one');
@@ -81,9 +83,11 @@ export function readAgentOptions(flags: AgentFlags): ReadAgentOptions {
   if (uplink === 'terminate' && (text('cert-file') === undefined || text('cert-key-file') === undefined)) {
     mistakes.push('--cert-file and --cert-key-file are needed: what the clients of terminate see');
   }
-  const advertise = text('advertise') ?? (on?.host === '' || on?.host === '0.0.0.0' || on?.host === '::' ? undefined : on?.host);
+  const advertise =
+    text('advertise') ??
+    (on?.host === '' || on?.host === '0.0.0.0' || on?.host === '::' ? undefined : on?.host);
   if (flags.endpoints === true && advertise === undefined) {
-    mistakes.push("--advertise is needed: --on has no address that could be written into the endpoints");
+    mistakes.push('--advertise is needed: --on has no address that could be written into the endpoints');
   }
   if (mistakes.length > 0 || gateway === undefined || on === undefined || uplink === undefined)
     return { ok: false, mistakes };

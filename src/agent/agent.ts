@@ -114,6 +114,7 @@ export class Agent implements MetricsView, AsyncDisposable {
       sources: [],
       leader: false,
       counts: { clusters: 1, routes: 1, hosts: 0, connections: this.#gateway?.connections ?? 0 },
+      health: this.#gateway?.health ?? { backends: 1, down: 0, stretch: 1 },
     };
   }
 
@@ -154,6 +155,7 @@ export class Agent implements MetricsView, AsyncDisposable {
         }),
         onRecord: record => this.#record(record),
         onRequest: () => {},
+        onHealth: change => this.#log[change.up ? 'info' : 'warn'](change, 'health'),
         onDropped: count => this.#log.warn({ count }, 'dropped'),
         onUplinkRefused: (status, told) => this.#hint('gateway refused', explainRefusal(status, told)),
         onTlsTrouble: (what, trouble) => this.#hint(what, trouble),
@@ -215,7 +217,7 @@ export class Agent implements MetricsView, AsyncDisposable {
       const text = isIP(host) === 6 ? `[${host}]:${gateway.port}` : `${host}:${gateway.port}`;
       return { text, host, port: gateway.port };
     });
-    const isOne = this.#tls() !== undefined;
+    const hasTls = this.#tls() !== undefined;
     return {
       name: clusterId,
       source: 'agent',
@@ -231,10 +233,10 @@ export class Agent implements MetricsView, AsyncDisposable {
           redirect: false,
           uplink: this.#uplink(),
           pool: {
-            // The TLS part has the addresses by itself.
-            backends: isOne ? backends.slice(0, 1) : backends,
+            // The TLS part has the addresses by itself, and remembers which one works.
+            backends: hasTls ? backends.slice(0, 1) : backends,
             balance: 'source',
-            health: { check: 'tcp', everyMs: 5000, timeoutMs: 2000, rise: 1, fall: 2 },
+            health: { check: hasTls ? 'none' : 'tcp', everyMs: 5000, timeoutMs: 2000, rise: 1, fall: 2 },
           },
         },
       ],

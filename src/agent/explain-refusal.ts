@@ -27,7 +27,8 @@ export function explainRefusal(status: number, told: string): string {
  * a TLS alert, or closes. undefined where nothing is to be said.
  */
 export function hintOf(record: NamedRecord, uplink: UplinkKind): string | undefined {
-  if (uplink === 'connect' || uplink === 'terminate' || record.dialMs < 0 || record.bytesIn === 0) return undefined;
+  if (uplink === 'connect' || uplink === 'terminate' || record.dialMs < 0 || record.bytesIn === 0)
+    return undefined;
   if (record.bytesOut === ALERT_BYTES) {
     return 'the gateway answered with a TLS alert. Does it know this --cluster-id, is the id signed where it must be, and is this node allowed?';
   }

@@ -86,7 +86,11 @@ async function run(args: readonly string[]): Promise<number> {
   const { values } = parse('agent', args, flags);
   const read = readAgentOptions({ ...fromEnvironment(process.env), ...(values as AgentFlags) });
   if (!read.ok) throw new UsageError(`${read.mistakes.join('\n          ')}. See 'causeway help agent'`);
-  const log = openLog({ level: 'info', format: 'auto', connections: 'all' }, process.stdout.isTTY === true, coloured(process.stdout));
+  const log = openLog(
+    { level: 'info', format: 'auto', connections: 'all' },
+    process.stdout.isTTY === true,
+    coloured(process.stdout),
+  );
   try {
     await serve(read.options, log);
     return 0;

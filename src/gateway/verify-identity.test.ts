@@ -52,7 +52,8 @@ for (const engine of ['epoll', 'net'] as const) {
         onRecord: record => records.push(record),
         onDropped: () => {},
         onRequest: () => {},
-      onWorkerDeath: worker => deaths.push(worker),
+        onHealth: () => {},
+        onWorkerDeath: worker => deaths.push(worker),
       },
       {
         listeners: [
