@@ -70,7 +70,7 @@ async function setUp(): Promise<void> {
   if (packages.length > 0) say(`Debian packages: installing ${packages.join(' ')}`);
   try {
     await timed('Debian packages', async () => installPackages(packages));
-    await timed('Test programs', prepare);
+    await timed('Test programs', () => prepare(files));
   } catch (error) {
     say((error as Error).message);
     process.exit(1);

@@ -21,31 +21,58 @@ const NEW_KEY = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes
 let directory: Promise<string> | undefined;
 const made = new Map<string, Promise<Certificate>>();
 
-/** The authority that has signed every certificate of this process. Its certFile is what clients trust. */
-export function authority(): Promise<Certificate> {
-  return makeOnce('authority', async () => [
-    ...flag('-subj', '/CN=Causeway test authority'),
+/** Of a certificate that a client shows. Kubernetes takes the user's name and groups from it. */
+export interface ClientSubject {
+  readonly user: string;
+  readonly groups?: readonly string[];
+}
+
+/** One who signs. Its certFile is what others trust. */
+export interface Authority extends Certificate {
+  /** A certificate for these names and addresses, for servers and clients. */
+  certificateFor(...names: readonly [string, ...string[]]): Promise<Certificate>;
+  /** A certificate for a client alone, with a subject of its own. */
+  clientCertificate(subject: ClientSubject): Promise<Certificate>;
+}
+
+/** The authority that has signed every certificate of this process, unless it is told otherwise. */
+export function authority(): Promise<Authority> {
+  return authorityOf('Causeway test authority');
+}
+
+/** An authority of this name. The same name gives the same authority. */
+export async function authorityOf(name: string): Promise<Authority> {
+  const own = await makeOnce(`authority ${name}`, [
+    ...flag('-subj', `/CN=${name}`),
     ...flag('-addext', 'keyUsage=critical,keyCertSign,cRLSign'),
   ]);
+  const sign = (subject: string, usage: string, ...extensions: readonly string[]) =>
+    makeOnce(`${name} ${subject} ${usage} ${extensions}`, [
+      ...flag('-CA', own.certFile),
+      ...flag('-CAkey', own.keyFile),
+      ...flag('-subj', subject),
+      ...flag('-addext', 'basicConstraints=critical,CA:FALSE'),
+      ...flag('-addext', `extendedKeyUsage=${usage}`),
+      ...extensions.flatMap(extension => flag('-addext', extension)),
+    ]);
+  return {
+    ...own,
+    certificateFor(...names) {
+      const alternatives = names.map(name => `${isIP(name) === 0 ? 'DNS' : 'IP'}:${name}`).join(',');
+      const subject = `/CN=${names[0].slice(0, 64)}`; // RFC 5280 A.1: ub-common-name
+      return sign(subject, 'serverAuth,clientAuth', `subjectAltName=${alternatives}`);
+    },
+    clientCertificate: ({ user, groups = [] }) =>
+      sign(`${groups.map(group => `/O=${group}`).join('')}/CN=${user}`, 'clientAuth'),
+  };
 }
 
 /** A certificate for these names and addresses, for servers and clients. The same names give the same certificate. */
-export function certificateFor(...names: readonly [string, ...string[]]): Promise<Certificate> {
-  const alternatives = names.map(name => `${isIP(name) === 0 ? 'DNS' : 'IP'}:${name}`).join(',');
-  return makeOnce(alternatives, async () => {
-    const signer = await authority();
-    return [
-      ...flag('-CA', signer.certFile),
-      ...flag('-CAkey', signer.keyFile),
-      ...flag('-subj', `/CN=${names[0].slice(0, 64)}`), // RFC 5280 A.1: ub-common-name
-      ...flag('-addext', `subjectAltName=${alternatives}`),
-      ...flag('-addext', 'basicConstraints=critical,CA:FALSE'),
-      ...flag('-addext', 'extendedKeyUsage=serverAuth,clientAuth'),
-    ];
-  });
+export async function certificateFor(...names: readonly [string, ...string[]]): Promise<Certificate> {
+  return (await authority()).certificateFor(...names);
 }
 
-function makeOnce(key: string, describe: () => Promise<string[]>): Promise<Certificate> {
+function makeOnce(key: string, describe: readonly string[]): Promise<Certificate> {
   const existing = made.get(key);
   if (existing !== undefined) return existing;
   const making = make(made.size, describe);
@@ -53,11 +80,11 @@ function makeOnce(key: string, describe: () => Promise<string[]>): Promise<Certi
   return making;
 }
 
-async function make(number: number, describe: () => Promise<string[]>): Promise<Certificate> {
+async function make(number: number, describe: readonly string[]): Promise<Certificate> {
   directory ??= processDirectory();
   const base = join(await directory, String(number));
   const files = { certFile: `${base}.crt`, keyFile: `${base}.key`, bundleFile: `${base}.pem` };
-  const args = ['req', '-x509', ...NEW_KEY, ...flag('-keyout', files.keyFile), ...(await describe())];
+  const args = ['req', '-x509', ...NEW_KEY, ...flag('-keyout', files.keyFile), ...describe];
   const { code, stdout, stderr } = await run('openssl', args);
   if (code !== 0) throw new Error(`Cannot make a certificate: openssl ended with code ${code}\n${stderr}`);
   await writeFile(files.certFile, stdout);

@@ -1,6 +1,7 @@
 // curl as a client, for HTTP over TLS (OpenSSL's) and in the clear.
 
 import { flag } from './flag.ts';
+import type { Netns } from './netns.ts';
 import { findProgram } from './packages.ts';
 import { run } from './run.ts';
 import type { TlsClientReport } from './tls-client.ts';
@@ -16,6 +17,8 @@ export interface CurlOptions {
   readonly http?: '1.1' | '2';
   /** Further flags of curl(1). */
   readonly flags?: readonly string[];
+  /** The host it runs on. */
+  readonly netns?: Netns;
 }
 
 export interface CurlReport extends TlsClientReport {
@@ -42,7 +45,7 @@ export async function curlClient(options: CurlOptions): Promise<CurlReport> {
     ...flags,
     url,
   ];
-  const { stdout, stderr } = await run(findProgram('curl') ?? 'curl', args);
+  const { stdout, stderr } = await run(findProgram('curl') ?? 'curl', args, { netns: options.netns });
   const summary = JSON.parse(/^\{.*\}$/m.exec(stderr)?.[0] ?? '{}') as Partial<Record<string, unknown>>;
   const reason = Number.parseInt(OPENSSL_ERROR.exec(stderr)?.[1] ?? '0', 16) & REASON_MASK;
   return {

@@ -25,6 +25,7 @@ export async function gnutlsClient(options: TlsClientOptions): Promise<TlsClient
     host,
   ];
   const { stdout, stderr } = await run(findProgram('gnutls-cli') ?? 'gnutls-cli', args, {
+    netns: options.netns,
     input,
     inputUntil: printed => printed.length >= answerBytes,
   });

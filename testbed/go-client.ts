@@ -54,7 +54,11 @@ export async function goClient(options: GoClientOptions): Promise<GoClientReport
     ...flag('-timeout', `${timeoutMs}ms`),
   ];
   // Its own limit comes first and gives a report.
-  const result = await run(await goBuild('go-client'), args, { input, timeoutMs: timeoutMs + 5_000 });
+  const result = await run(await goBuild('go-client'), args, {
+    input,
+    netns: options.netns,
+    timeoutMs: timeoutMs + 5_000,
+  });
   const { code, stdout, stderr } = result;
   if (code !== 0) throw new Error(`go-client ended with code ${code}\n${stderr}`);
   const report = JSON.parse(stdout.toString());

@@ -1,31 +1,47 @@
 // Ends what this process has started when this process ends, however it ends: a test runner that kills a hung test
-// file with SIGKILL lets no exit handler run. The guardian is a small shell of its own session that reads process
-// groups from a pipe, and kills those that are left when the pipe closes.
+// file with SIGKILL lets no exit handler run. The guardian is a small shell of its own session that reads from a pipe
+// what there is, and removes what is left of it when the pipe closes: process groups, network namespaces with whatever
+// runs in them, and network devices.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 
 const SCRIPT = `
 trap '' INT TERM HUP
-groups=' '
-while read -r verb group; do
+PATH=$PATH:/usr/sbin:/sbin
+things=' '
+while read -r verb thing; do
   case $verb in
-    guard) groups="$groups$group " ;;
-    release) groups="\${groups%% $group *} \${groups#* $group }" ;;
+    guard) things="$things$thing " ;;
+    release) things="\${things%% $thing *} \${things#* $thing }" ;;
   esac
 done
-for group in $groups; do kill -s KILL -- "-$group" 2>/dev/null; done
+for thing in $things; do
+  name=\${thing#*:}
+  case $thing in
+    group:*) kill -s KILL -- "-$name" ;;
+    netns:*)
+      for pid in $(ip netns pids "$name"); do kill -s KILL "$pid"; done
+      ip netns delete "$name"
+      rm -rf "/etc/netns/$name"
+      ;;
+    device:*) ip link delete "$name" ;;
+  esac 2>/dev/null
+done
 `;
+
+/** A process group by its id, a network namespace or a network device of the machine by its name. */
+type Guarded = `group:${number}` | `netns:${string}` | `device:${string}`;
 
 let guardian: ChildProcess | undefined;
 
-/** From now on the process group ends with this process. */
-export function guard(group: number): void {
-  tell(`guard ${group}\n`);
+/** From now on it ends with this process. */
+export function guard(thing: Guarded): void {
+  tell(`guard ${thing}\n`);
 }
 
-/** The group is gone. Its number may be given to others. */
-export function release(group: number): void {
-  tell(`release ${group}\n`);
+/** It is gone. Its name may be given to others. */
+export function release(thing: Guarded): void {
+  tell(`release ${thing}\n`);
 }
 
 function tell(line: string): void {

@@ -40,7 +40,7 @@ export async function javaClient(options: TlsClientOptions): Promise<TlsClientRe
   // The first compiler stage alone, no archive of its own: starts in half the time.
   const java = ['-XX:TieredStopAtLevel=1', '-XX:+UseSerialGC', '-cp', await javaBuild(), 'TlsClient'];
   const args = [...java, host, String(port), serverName, alpn.join(','), ca, String(answerBytes)];
-  const { code, stdout, stderr } = await run('java', args, { input });
+  const { code, stdout, stderr } = await run('java', args, { input, netns: options.netns });
   if (code !== 0) throw new Error(`java ended with code ${code}\n${stderr}`);
   const report = JSON.parse(stdout.toString());
   return {

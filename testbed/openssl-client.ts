@@ -20,6 +20,7 @@ export async function opensslClient(options: TlsClientOptions): Promise<TlsClien
       : ['-verify_return_error', ...flag('-CAfile', ca), ...flag('-verify_hostname', serverName)]),
   ];
   const { stdout, stderr } = await run(findProgram('openssl') ?? 'openssl', args, {
+    netns: options.netns,
     input,
     inputUntil: printed => printed.length >= answerBytes,
   });

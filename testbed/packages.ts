@@ -18,6 +18,13 @@ export const PACKAGES: readonly DebianPackage[] = [
   { name: 'haproxy', programs: ['haproxy'] },
   { name: 'nginx', programs: ['nginx'] },
   { name: 'libnginx-mod-stream', programs: [] },
+  { name: 'iproute2', programs: ['ip'] },
+  // kube-proxy writes its rules by these.
+  { name: 'nftables', programs: ['nft'] },
+  { name: 'iptables', programs: ['iptables'] },
+  // For HAProxy 3.0 (haproxy-build.ts), with the keys that Debian's archive is signed by.
+  { name: 'debootstrap', programs: ['debootstrap'] },
+  { name: 'debian-archive-keyring', programs: [] },
   { name: 'default-jdk-headless', programs: ['java', 'javac'] },
   { name: 'chromium', programs: ['chromium'] },
 ];

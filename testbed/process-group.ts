@@ -21,6 +21,8 @@ export interface SpawnOptions {
   readonly cwd?: string | undefined;
   /** In addition to this process's own. */
   readonly env?: Readonly<Record<string, string>> | undefined;
+  /** The network namespace it runs in (netns.ts). Default: this process's own. */
+  readonly netns?: { readonly name: string } | undefined;
 }
 
 export interface ProcessGroup {
@@ -37,7 +39,10 @@ export async function spawnGroup(
   options: SpawnOptions,
   onOutput: (chunk: Buffer, from: 'stdout' | 'stderr') => void,
 ): Promise<ProcessGroup> {
-  const { command, args = [], cwd, env } = options;
+  const { cwd, env, netns, command: program, args: words = [] } = options;
+  // `ip netns exec` becomes the program: its process id, group and signals are the program's.
+  const [command, args] =
+    netns === undefined ? [program, words] : ['ip', ['netns', 'exec', netns.name, program, ...words]];
   const child = spawn(command, args, {
     ...(cwd === undefined ? {} : { cwd }),
     env: { ...process.env, ...env },
@@ -53,7 +58,7 @@ export async function spawnGroup(
     throw new Error(`Cannot start ${basename(command)}: ${(cause as Error).message}`, { cause });
   }
   const { pid } = child;
-  guard(pid);
+  guard(`group:${pid}`);
   return { child, pid, ended: endOf(child, pid), kill: () => killGroup(pid) };
 }
 
@@ -66,7 +71,7 @@ async function endOf(child: ChildProcessWithoutNullStreams, pid: number): Promis
   const closed = once(child, 'close');
   const [code, signal] = (await once(child, 'exit')) as [number | null, NodeJS.Signals | null];
   killGroup(pid);
-  release(pid);
+  release(`group:${pid}`);
   const drained = new AbortController();
   await Promise.race([closed, delay(DRAIN_MS, undefined, { signal: drained.signal }).catch(() => {})]);
   drained.abort();

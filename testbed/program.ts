@@ -6,6 +6,7 @@ import { basename } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { keptLog } from './kept-log.ts';
 import { describeExit, type Exit, type SpawnOptions, spawnGroup } from './process-group.ts';
+import { run } from './run.ts';
 
 /** Ordinary starts take well under a second; this is for a machine that is busy with everything else. */
 const READY_TIMEOUT_MS = 20_000;
@@ -58,7 +59,7 @@ export async function startProgram(options: ProgramOptions): Promise<Program> {
       await program.until(
         'get ready',
         readyTimeoutMs,
-        'probe' in ready ? ready.probe : () => accepts(ready.port),
+        'probe' in ready ? ready.probe : () => accepts(ready.port, options.netns),
       );
     return program;
   } catch (error) {
@@ -125,8 +126,15 @@ async function launch(options: ProgramOptions): Promise<Launched> {
   };
 }
 
-function accepts(target: number | readonly [string, number]): Promise<boolean> {
+async function accepts(
+  target: number | readonly [string, number],
+  netns: SpawnOptions['netns'],
+): Promise<boolean> {
   const [host, port] = typeof target === 'number' ? ['127.0.0.1', target] : target;
+  if (netns !== undefined) {
+    const dial = ['-c', 'exec 3<>"/dev/tcp/$0/$1"', host, String(port)];
+    return (await run('bash', dial, { netns })).code === 0;
+  }
   return new Promise(resolve => {
     const socket = connect({ host, port });
     socket.once('error', () => resolve(false));

@@ -10,6 +10,8 @@ export interface RunOptions extends Omit<SpawnOptions, 'command' | 'args'> {
   /** Keeps its input open until what it has printed on stdout satisfies this. Default: closed after the input. */
   readonly inputUntil?: (stdout: Buffer) => boolean;
   readonly timeoutMs?: number;
+  /** Hears what it prints as it comes. */
+  readonly onOutput?: (chunk: Buffer, from: 'stdout' | 'stderr') => void;
 }
 
 export interface RunResult extends Exit {
@@ -23,10 +25,11 @@ export async function run(
   args: readonly string[],
   options: RunOptions = {},
 ): Promise<RunResult> {
-  const { input = '', inputUntil, timeoutMs = TIMEOUT_MS, cwd, env } = options;
+  const { input = '', inputUntil, timeoutMs = TIMEOUT_MS, onOutput, ...spawnOptions } = options;
   const output: { stdout: Buffer[]; stderr: Buffer[] } = { stdout: [], stderr: [] };
-  const group = await spawnGroup({ command, args, cwd, env }, (chunk, from) => {
+  const group = await spawnGroup({ command, args, ...spawnOptions }, (chunk, from) => {
     output[from].push(chunk);
+    onOutput?.(chunk, from);
     if (from === 'stdout' && inputUntil?.(Buffer.concat(output.stdout)) === true) group.child.stdin.end();
   });
   group.child.stdin.write(input);

@@ -5,6 +5,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import type { Netns } from './netns.ts';
 import { type Program, startProgram } from './program.ts';
 import { tempDir } from './temp-dir.ts';
 import { withoutHealthChecks } from './without-health-checks.ts';
@@ -43,10 +44,12 @@ export interface CausewayOptions {
   /** Default: this checkout's. */
   readonly command?: string;
   readonly readyTimeoutMs?: number;
+  /** The host it runs on. Its admin side is then reached from there alone. */
+  readonly netns?: Netns;
 }
 
 export async function startCauseway(options: CausewayOptions): Promise<Causeway> {
-  const { config, args = [], command = causewayBin, readyTimeoutMs } = options;
+  const { config, args = [], command = causewayBin, readyTimeoutMs, netns } = options;
   const dir = await tempDir();
   const file = join(dir.path, 'causeway.yaml');
   const complete = (text: string) => {
@@ -59,6 +62,7 @@ export async function startCauseway(options: CausewayOptions): Promise<Causeway>
     program = await startProgram({
       command,
       args: ['run', '-c', file, ...engineArgs(), ...args],
+      netns,
       ready: { log: /"msg":"ready"/ },
       ...(readyTimeoutMs !== undefined && { readyTimeoutMs }),
       stopSignal: 'SIGTERM',

@@ -3,6 +3,7 @@
 
 import { access, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { Netns } from './netns.ts';
 import { findProgram } from './packages.ts';
 import { type Program, startProgram } from './program.ts';
 import { run } from './run.ts';
@@ -13,12 +14,14 @@ export interface NginxOptions {
   readonly http?: string;
   /** What stands in `stream { }`. Loads the module where it is not built in. */
   readonly stream?: string;
+  readonly netns?: Netns;
 }
 
 const TEMPORARY = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'];
 
 /** Starts nginx, and settles when its worker runs, which is after it has bound everything. */
 export async function startNginx(options: NginxOptions): Promise<Program> {
+  const { netns } = options;
   const command = findProgram('nginx') ?? 'nginx';
   await using stack = new AsyncDisposableStack();
   const dir = stack.use(await tempDir());
@@ -27,12 +30,13 @@ export async function startNginx(options: NginxOptions): Promise<Program> {
 
   // -e: before it has read the file it would open the log of the machine's own.
   const args = ['-p', dir.path, '-e', 'stderr', '-c', file];
-  const check = await run(command, ['-t', ...args]);
+  // The check binds as well.
+  const check = await run(command, ['-t', ...args], { netns });
   if (check.code !== 0) throw new Error(`nginx does not accept its configuration:\n${check.stderr}`);
 
   const ready = { log: /start worker process \d+/ };
   const program = stack.use(
-    await startProgram({ command, args, cwd: dir.path, ready, stopSignal: 'SIGTERM' }),
+    await startProgram({ command, args, cwd: dir.path, netns, ready, stopSignal: 'SIGTERM' }),
   );
   const owned = stack.move();
   return { ...program, [Symbol.asyncDispose]: () => owned.disposeAsync() };

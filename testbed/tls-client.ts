@@ -1,5 +1,7 @@
 // What every TLS client of the test bed is asked and tells, whichever program it is.
 
+import type { Netns } from './netns.ts';
+
 export interface TlsClientOptions {
   /** `host:port` or `[v6]:port` to dial. */
   readonly connect: string;
@@ -12,6 +14,8 @@ export interface TlsClientOptions {
   readonly answerBytes?: number;
   /** File with the authority to trust. Default: trusts anyone. */
   readonly ca?: string;
+  /** The host it runs on. */
+  readonly netns?: Netns;
 }
 
 export interface TlsClientReport {

@@ -1,0 +1,73 @@
+// HAProxy 3.0 beside the machine's own, for what 2.6 does not have (TLVs of the PROXY protocol, both ways): Debian 13's
+// package with its libraries, taken out of Debian's archive by debootstrap and started by Debian 13's own loader.
+
+import { chmod, copyFile, glob, mkdir, rm, writeFile } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import { built } from './cache.ts';
+import { run } from './run.ts';
+
+const SUITE = 'trixie';
+const DEFAULT_MIRROR = 'http://deb.debian.org/debian';
+const TIMEOUT_MS = 10 * 60_000;
+
+/** The path of haproxy 3.0, brought here unless it is. */
+export async function haproxyBuild(): Promise<string> {
+  const directory = await built('haproxy-3.0', {
+    pins: [SUITE],
+    async build(directory, progress) {
+      const system = join(directory, 'system');
+      progress('downloading it with its libraries');
+      // Only the download: no root is needed, nothing is mounted or run, and debootstrap checks Debian's signatures.
+      await succeed('debootstrap', [
+        '--download-only',
+        '--variant=minbase',
+        '--include=haproxy',
+        SUITE,
+        system,
+        await mirror(),
+      ]);
+      progress('unpacking');
+      const unpacked = join(directory, 'unpacked');
+      await mkdir(unpacked);
+      for await (const archive of glob(join(system, 'var/cache/apt/archives/*.deb')))
+        await succeed('dpkg-deb', ['--extract', archive, unpacked]);
+      await keep(unpacked, directory);
+      await Promise.all([system, unpacked].map(path => rm(path, { recursive: true })));
+    },
+  });
+  return `${directory}/haproxy`;
+}
+
+/** Copies the program, what it loads and the loader, and writes the command that starts one with the other. */
+async function keep(system: string, directory: string): Promise<void> {
+  const [loader] = await Array.fromAsync(glob(join(system, 'usr/lib/*-linux-gnu*/ld-linux*.so.*')));
+  if (loader === undefined) throw new Error('Debian 13 has no loader where it was expected');
+  const libraries = loader.slice(0, -basename(loader).length - 1);
+  const program = join(system, 'usr/sbin/haproxy');
+  const listed = await succeed(loader, ['--library-path', libraries, '--list', program]);
+  const lib = join(directory, 'lib');
+  await mkdir(lib);
+  // libgcc_s: glibc loads it by itself when a thread ends.
+  const names = new Set(['libgcc_s.so.1', basename(loader)]);
+  for (const [, path] of listed.matchAll(/ => (\S+) /g)) names.add(basename(path));
+  for (const name of names) await copyFile(join(libraries, name), join(lib, name));
+  await copyFile(program, join(lib, 'haproxy'));
+  const command = join(directory, 'haproxy');
+  await writeFile(
+    command,
+    `#!/bin/sh\nlib=\${0%/*}/lib\nexec "$lib/${basename(loader)}" --library-path "$lib" "$lib/haproxy" "$@"\n`,
+  );
+  await chmod(command, 0o755);
+}
+
+/** The archive of Debian that the machine's own packages come from. */
+async function mirror(): Promise<string> {
+  const { stdout } = await run('apt-get', ['indextargets', '--format', '$(REPO_URI)']);
+  return /^\S+\/debian\/?$/m.exec(stdout.toString())?.[0] ?? DEFAULT_MIRROR;
+}
+
+async function succeed(command: string, args: readonly string[]): Promise<string> {
+  const { code, stdout, stderr } = await run(command, args, { timeoutMs: TIMEOUT_MS });
+  if (code !== 0) throw new Error(`${basename(command)} ended with code ${code}\n${stdout}${stderr}`);
+  return stdout.toString();
+}

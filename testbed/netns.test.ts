@@ -1,0 +1,170 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { readdir, readFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import { freePort, processNumber, whileUnused } from './free-port.ts';
+import { missingNetns, type Netns, netns } from './netns.ts';
+import { run } from './run.ts';
+
+const skip = missingNetns();
+const MODULE = JSON.stringify(new URL('./netns.ts', import.meta.url).href);
+
+/** Answers one connection with a word, in the namespace, on any address. */
+function startGreeter(node: Netns, port: number) {
+  const program = `
+    const greet = socket => socket.on('error', () => {}).end('hello from ${node.name}');
+    require('net').createServer(greet).listen(${port}, '::');`;
+  return node.start({ command: process.execPath, args: ['-e', program], ready: { port } });
+}
+
+/** What comes from there, as seen from a namespace or from this machine; empty where nothing does. */
+async function ask(from: Netns | undefined, host: string, port: number): Promise<string> {
+  const args = ['-c', 'exec 3<>"/dev/tcp/$0/$1" && cat <&3', host, String(port)];
+  const { stdout } = await run('bash', args, from === undefined ? {} : { netns: from });
+  return stdout.toString();
+}
+
+async function namespaces(): Promise<string[]> {
+  return readdir('/run/netns').catch(() => []);
+}
+
+/** The machine's ends of this process's hosts. Other tests run beside this one. */
+async function ownDevices(): Promise<string[]> {
+  return (await readdir('/sys/class/net')).filter(name => name.startsWith(`cwv${process.pid.toString(36)}-`));
+}
+
+test('netns() is a host that this machine and other hosts reach, and that reaches them', {
+  skip,
+}, async () => {
+  await using a = await netns({ name: 'a' });
+  const number = await processNumber();
+  await using b = await netns({ name: 'b', address: `10.213.${number & 255}.${70 + (number >> 8)}` });
+  const port = await freePort();
+  await using _a = await startGreeter(a, port);
+  await using _b = await startGreeter(b, port);
+  for (const [host, node] of [
+    [a.address, a],
+    [a.address6, a],
+    [b.address, b],
+  ] as const) {
+    if (host === undefined) continue;
+    for (const from of [undefined, a, b])
+      assert.equal(await ask(from, host, port), `hello from ${node.name}`, `${from?.name} to ${host}`);
+  }
+  const machine = createServer(socket => socket.end('hello from the machine')).listen(0, a.machine);
+  await once(machine, 'listening');
+  const { port: machinePort } = machine.address() as { port: number };
+  assert.equal(await ask(a, a.machine, machinePort), 'hello from the machine');
+  machine.close();
+});
+
+test('netns() has a loopback of its own, with the addresses asked for', { skip }, async () => {
+  await using a = await netns({ lo: ['172.20.0.1', 'fd00::1'], resolver: '198.51.100.53' });
+  await using b = await netns({ lo: ['172.20.0.1'] });
+  const port = await freePort();
+  await using _ = await startGreeter(a, port);
+  for (const host of ['127.0.0.1', '172.20.0.1', 'fd00::1'])
+    assert.equal(await ask(a, host, port), `hello from ${a.name}`, host);
+  assert.equal(await ask(b, '172.20.0.1', port), '');
+  assert.equal(await ask(undefined, '127.0.0.1', port), '');
+  assert.equal((await a.run('cat', ['/etc/resolv.conf'])).stdout.toString(), 'nameserver 198.51.100.53\n');
+  assert.notEqual(await readFile('/etc/resolv.conf', 'utf8'), 'nameserver 198.51.100.53\n');
+});
+
+test('netns() leaves nothing, neither what runs in it nor its devices', { skip }, async () => {
+  let name: string;
+  let pid: number;
+  {
+    await using node = await netns({ resolver: '198.51.100.53' });
+    name = node.name;
+    ({ pid } = await node.start({
+      command: 'sh',
+      args: ['-c', 'echo on; sleep 1000'],
+      ready: { log: /on/ },
+    }));
+    assert.ok((await namespaces()).includes(name));
+    assert.equal((await ownDevices()).length, 1);
+  }
+  assert.ok(!(await namespaces()).includes(name));
+  assert.ok(!existsSync(`/etc/netns/${name}`));
+  await until(() => !isAlive(pid));
+  assert.deepEqual(await ownDevices(), []);
+});
+
+test('netns() removes what it made when it fails', { skip }, async () => {
+  await assert.rejects(netns({ name: 'fails', address: 'nonsense' }), /ip .*nonsense.* ended with code/);
+  assert.deepEqual(
+    (await namespaces()).filter(name => name.endsWith('-fails')),
+    [],
+  );
+  assert.deepEqual(await ownDevices(), []);
+});
+
+test('netns() is removed with everything in it when its process is killed', { skip }, async () => {
+  const script = `
+    const { netns } = await import(${MODULE});
+    const node = await netns();
+    const program = await node.start({ command: 'sleep', args: ['1000'], ready: { probe: async () => true } });
+    console.log(JSON.stringify({ name: node.name, pid: program.pid }));
+    await new Promise(() => setTimeout(() => {}, 1e6));`;
+  const child = spawn(process.execPath, ['--input-type=module', '-e', script], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const [line] = (await once(child.stdout, 'data')) as [Buffer];
+  const { name, pid } = JSON.parse(line.toString()) as { name: string; pid: number };
+  assert.ok((await namespaces()).includes(name));
+  child.kill('SIGKILL');
+  await until(async () => !(await namespaces()).includes(name) && !isAlive(pid));
+  const [, number, owner] = name.split('-');
+  await until(async () => !(await readdir('/sys/class/net')).includes(`cwb${number}p${owner}`));
+});
+
+test('netns() removes the leftovers of runs that are dead, and of no other', { skip }, async () => {
+  const number = await unusedNumber();
+  const dead = `causeway-${number}-${process.pid}-2`;
+  const bridge = `cwb${number}p${process.pid}`;
+  const living = `causeway-${await processNumber()}-${process.pid}-253`;
+  await run('ip', ['netns', 'add', dead]);
+  await run('ip', ['link', 'add', bridge, 'type', 'bridge']);
+  await run('ip', ['netns', 'add', living]);
+  try {
+    // In a process of its own, as they are looked for once in each.
+    const script = `const { netns } = await import(${MODULE}); await using _ = await netns();`;
+    const { code, stderr } = await run(process.execPath, ['--input-type=module', '-e', script]);
+    assert.equal(code, 0, stderr);
+    const left = await namespaces();
+    assert.deepEqual([left.includes(dead), left.includes(living)], [false, true]);
+    assert.ok(!(await readdir('/sys/class/net')).includes(bridge));
+  } finally {
+    await run('ip', ['netns', 'delete', dead]);
+    await run('ip', ['netns', 'delete', living]);
+    await run('ip', ['link', 'delete', bridge]);
+  }
+});
+
+/** That no process has, as far as can be known. */
+async function unusedNumber(): Promise<number> {
+  for (let number = 349; number >= 0; number--) if (await whileUnused(number, async () => {})) return number;
+  throw new Error('Every number is in use');
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+async function until(ask: () => boolean | Promise<boolean>): Promise<void> {
+  const deadline = performance.now() + 20_000;
+  while (!(await ask())) {
+    assert.ok(performance.now() < deadline, 'did not happen within 20 s');
+    await delay(20);
+  }
+}

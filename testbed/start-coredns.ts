@@ -1,0 +1,47 @@
+// CoreDNS in a test: `await using dns = await startCoredns({ plugins: 'whoami' })`.
+
+import { writeFile } from 'node:fs/promises';
+import { freePort } from './free-port.ts';
+import { goBuild } from './go-build.ts';
+import type { Netns } from './netns.ts';
+import { type Program, startProgram } from './program.ts';
+import { tempDir } from './temp-dir.ts';
+
+const READY_TIMEOUT_MS = 60_000;
+
+export interface CorednsOptions {
+  /** What stands in `.:port { }`: plugins, one in a line. */
+  readonly plugins: string;
+  /** Default 127.0.0.1. */
+  readonly bindAddress?: string;
+  /** Default: any free one. Over UDP and TCP. */
+  readonly port?: number;
+  readonly netns?: Netns;
+}
+
+export interface Coredns extends Program {
+  readonly port: number;
+}
+
+/** Starts CoreDNS for all names, and settles when it answers. */
+export async function startCoredns(options: CorednsOptions): Promise<Coredns> {
+  const { plugins, bindAddress = '127.0.0.1', port = await freePort(), netns } = options;
+  await using stack = new AsyncDisposableStack();
+  const dir = stack.use(await tempDir());
+  const file = dir.file('Corefile');
+  await writeFile(file, `.:${port} {\n  bind ${bindAddress}\n${plugins}\n}\n`);
+  const program = stack.use(
+    await startProgram({
+      command: await goBuild('coredns'),
+      args: ['-conf', file],
+      cwd: dir.path,
+      netns,
+      // Printed after its servers have been bound.
+      ready: { log: /^CoreDNS-\d/m },
+      readyTimeoutMs: READY_TIMEOUT_MS,
+      stopSignal: 'SIGKILL',
+    }),
+  );
+  const owned = stack.move();
+  return { ...program, port, [Symbol.asyncDispose]: () => owned.disposeAsync() };
+}

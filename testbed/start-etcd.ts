@@ -1,0 +1,45 @@
+// etcd in a test, one member, for an API server: `await using store = await startEtcd()`.
+
+import { freePort } from './free-port.ts';
+import { goBuild } from './go-build.ts';
+import type { Netns } from './netns.ts';
+import { type Program, startProgram } from './program.ts';
+import { tempDir } from './temp-dir.ts';
+
+export interface EtcdOptions {
+  readonly netns?: Netns | undefined;
+}
+
+export interface Etcd extends Program {
+  /** Of its clients, on its own loopback. */
+  readonly url: string;
+}
+
+/** Starts an empty etcd on 127.0.0.1, and settles when it takes requests. */
+export async function startEtcd({ netns }: EtcdOptions = {}): Promise<Etcd> {
+  await using stack = new AsyncDisposableStack();
+  const dir = stack.use(await tempDir());
+  const url = `http://127.0.0.1:${await freePort()}`;
+  const peers = `http://127.0.0.1:${await freePort()}`;
+  const program = stack.use(
+    await startProgram({
+      command: await goBuild('etcd'),
+      args: [
+        `--data-dir=${dir.file('data')}`,
+        `--listen-client-urls=${url}`,
+        `--advertise-client-urls=${url}`,
+        `--listen-peer-urls=${peers}`,
+        `--initial-advertise-peer-urls=${peers}`,
+        `--initial-cluster=default=${peers}`,
+        // Nothing has to survive a power failure.
+        '--unsafe-no-fsync',
+      ],
+      netns,
+      ready: { log: /ready to serve client requests/ },
+      // It would hand over its leadership first.
+      stopSignal: 'SIGKILL',
+    }),
+  );
+  const owned = stack.move();
+  return { ...program, url, [Symbol.asyncDispose]: () => owned.disposeAsync() };
+}

@@ -1,0 +1,158 @@
+// Konnectivity (apiserver-network-proxy) in a test: the server beside an API server, and the agent in the tenant that
+// dials it and opens connections there on its behalf.
+
+import { connect, type Socket } from 'node:net';
+import type { Authority } from './certificates.ts';
+import { flag } from './flag.ts';
+import { freePort } from './free-port.ts';
+import { goBuild } from './go-build.ts';
+import type { Netns } from './netns.ts';
+import { type Program, startProgram } from './program.ts';
+import { run } from './run.ts';
+import { tempDir } from './temp-dir.ts';
+
+const READY_TIMEOUT_MS = 60_000;
+
+export interface KonnectivityServerOptions {
+  /** Signs its certificate, and those of agents that may come. */
+  readonly authority: Authority;
+  /** Names and addresses of its certificate besides 127.0.0.1. */
+  readonly sans?: readonly string[];
+  /** Where agents come in. Default 127.0.0.1 and any free port. */
+  readonly bindAddress?: string;
+  readonly agentPort?: number;
+  /** Of all replicas together: an agent goes on dialling until it has met that many. Default 1. */
+  readonly serverCount?: number;
+  readonly netns?: Netns;
+  readonly flags?: readonly string[];
+}
+
+export interface KonnectivityServer extends Program {
+  /** Where agents come in. */
+  readonly port: number;
+  /** The unix socket for an API server's egress selector (HTTPConnect), or anyone on this machine. */
+  readonly socket: string;
+  /** Opens a connection to an address as an agent sees it. Rejects when the server says no. */
+  dial(address: string): Promise<Socket>;
+}
+
+/** Starts a server, and settles when it takes agents. */
+export async function startKonnectivityServer(
+  options: KonnectivityServerOptions,
+): Promise<KonnectivityServer> {
+  const { authority, sans = [], bindAddress = '127.0.0.1', serverCount = 1, netns, flags = [] } = options;
+  await using stack = new AsyncDisposableStack();
+  const dir = stack.use(await tempDir());
+  const port = options.agentPort ?? (await freePort());
+  const socket = dir.file('server.sock');
+  const health = await freePort();
+  const { certFile, keyFile } = await authority.certificateFor('127.0.0.1', ...sans);
+  const program = stack.use(
+    await startProgram({
+      command: await goBuild('konnectivity-server'),
+      args: [
+        '--mode=http-connect',
+        `--uds-name=${socket}`,
+        '--server-port=0',
+        `--agent-bind-address=${bindAddress}`,
+        `--agent-port=${port}`,
+        `--cluster-cert=${certFile}`,
+        `--cluster-key=${keyFile}`,
+        `--cluster-ca-cert=${authority.certFile}`,
+        `--server-count=${serverCount}`,
+        '--health-bind-address=127.0.0.1',
+        `--health-port=${health}`,
+        `--admin-port=${await freePort()}`,
+        ...flags,
+      ],
+      netns,
+      // Its readiness is that an agent has come.
+      ready: { probe: () => answers(`http://127.0.0.1:${health}/healthz`, netns) },
+      readyTimeoutMs: READY_TIMEOUT_MS,
+      stopSignal: 'SIGKILL',
+    }),
+  );
+  const owned = stack.move();
+  return {
+    ...program,
+    port,
+    socket,
+    dial: address => dial(socket, address),
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
+
+export interface KonnectivityAgentOptions {
+  /** `host:port` that it dials: a server, or what stands before it. The host is sent as SNI. */
+  readonly server: string;
+  /** Signed the server's certificate, and signs the agent's. */
+  readonly authority: Authority;
+  readonly netns?: Netns;
+  readonly flags?: readonly string[];
+}
+
+/** Starts an agent, and settles when it is connected to a server. */
+export async function startKonnectivityAgent(options: KonnectivityAgentOptions): Promise<Program> {
+  const { server, authority, netns, flags = [] } = options;
+  const [, host, port] = /^(.*):(\d+)$/.exec(server) ?? [];
+  if (host === undefined)
+    throw new Error(`Cannot start an agent as its server must be host:port: current value is '${server}'`);
+  const health = await freePort();
+  const { certFile, keyFile } = await authority.clientCertificate({ user: 'konnectivity-agent' });
+  return startProgram({
+    command: await goBuild('konnectivity-agent'),
+    args: [
+      ...flag('--proxy-server-host', host),
+      ...flag('--proxy-server-port', port),
+      ...flag('--ca-cert', authority.certFile),
+      ...flag('--agent-cert', certFile),
+      ...flag('--agent-key', keyFile),
+      '--health-server-host=127.0.0.1',
+      `--health-server-port=${health}`,
+      `--admin-server-port=${await freePort()}`,
+      ...flags,
+    ],
+    netns,
+    ready: { probe: () => answers(`http://127.0.0.1:${health}/readyz`, netns) },
+    readyTimeoutMs: READY_TIMEOUT_MS,
+    stopSignal: 'SIGKILL',
+  });
+}
+
+async function answers(url: string, netns: Netns | undefined): Promise<boolean> {
+  const args = ['--silent', '--fail', '--noproxy', '*', '--max-time', '5', url];
+  return (await run('curl', args, { netns })).code === 0;
+}
+
+/** HTTP CONNECT over the server's unix socket, as the API server does it. */
+async function dial(path: string, address: string): Promise<Socket> {
+  const socket = connect({ path });
+  socket.write(`CONNECT ${address} HTTP/1.1\r\nHost: ${address}\r\n\r\n`);
+  let head = '';
+  for (;;) {
+    const byte = await readByte(socket);
+    if (byte === undefined)
+      throw new Error(`The konnectivity server closed after: ${head.trim() || 'nothing'}`);
+    head += byte;
+    if (head.endsWith('\r\n\r\n')) break;
+  }
+  if (/^HTTP\/1\.[01] 200 /.test(head)) return socket;
+  socket.destroy();
+  throw new Error(`The konnectivity server does not reach ${address}: ${head.trim()}`);
+}
+
+/** One at a time, so that what follows the head stays in the socket. */
+async function readByte(socket: Socket): Promise<string | undefined> {
+  for (;;) {
+    const byte = socket.read(1) as Buffer | null;
+    if (byte !== null) return byte.toString('latin1');
+    if (socket.readableEnded || socket.destroyed) return undefined;
+    await new Promise<void>(resolve => {
+      const done = () => {
+        for (const event of ['readable', 'end', 'error', 'close']) socket.off(event, done);
+        resolve();
+      };
+      for (const event of ['readable', 'end', 'error', 'close']) socket.on(event, done);
+    });
+  }
+}

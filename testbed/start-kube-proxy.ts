@@ -1,0 +1,43 @@
+// kube-proxy in a test: makes the ClusterIPs of Services work in a network namespace, as on a node.
+
+import { freePort } from './free-port.ts';
+import { goBuild } from './go-build.ts';
+import type { Netns } from './netns.ts';
+import { type Program, startProgram } from './program.ts';
+
+export interface KubeProxyOptions {
+  /** The node. Its rules are the namespace's own. */
+  readonly netns: Netns;
+  /** A file that leads to the API server from there. */
+  readonly kubeconfig: string;
+  /** The Node object's name (`api.addNode()`). kube-proxy waits half a minute for one with an address. */
+  readonly node: string;
+  /** Default nftables. */
+  readonly mode?: 'nftables' | 'iptables';
+  readonly flags?: readonly string[];
+}
+
+const READY_TIMEOUT_MS = 60_000;
+
+/** Starts kube-proxy, and settles when it has written its rules for the first time. */
+export async function startKubeProxy(options: KubeProxyOptions): Promise<Program> {
+  const { netns, kubeconfig, node, mode = 'nftables', flags = [] } = options;
+  return startProgram({
+    command: await goBuild('kube-proxy'),
+    args: [
+      `--kubeconfig=${kubeconfig}`,
+      `--proxy-mode=${mode}`,
+      `--hostname-override=${node}`,
+      `--bind-address=${netns.address}`,
+      `--healthz-bind-address=127.0.0.1:${await freePort()}`,
+      `--metrics-bind-address=127.0.0.1:${await freePort()}`,
+      // The machine's table of connections is not this namespace's to size.
+      '--conntrack-max-per-core=0',
+      '--v=2',
+      ...flags,
+    ],
+    netns,
+    ready: { log: /SyncProxyRules complete/ },
+    readyTimeoutMs: READY_TIMEOUT_MS,
+  });
+}
