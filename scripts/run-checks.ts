@@ -13,9 +13,13 @@ import { describeFailure } from './describe-failure.ts';
 import { runTestFile, type TestFileResult } from './run-test-file.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
-const QUICK_TESTS = ['test/{architecture,docs}.test.ts', 'test/features/**/*.test.ts', 'src/**/*.test.ts'];
+const QUICK_TESTS = [
+  'test/{architecture,docs}.test.ts',
+  'test/features/**/*.test.ts',
+  '{src,dashboard}/**/*.test.ts',
+];
 /** The long ones first. */
-const ALL_TESTS = ['test/**/*.test.ts', 'bench/**/*.test.ts', 'testbed/**/*.test.ts', 'src/**/*.test.ts'];
+const ALL_TESTS = ['test', 'bench', 'testbed', '{src,dashboard}'].map(folder => `${folder}/**/*.test.ts`);
 /** What is shown end to end is shown on every engine. */
 const ON_EVERY_ENGINE = /^test\/(features|interop)\//;
 const ENGINES = ['epoll', 'net'];
@@ -25,6 +29,7 @@ const PARALLEL = Math.max(2, availableParallelism());
 const LINT_TIMEOUT_MS = 300_000;
 const LINTERS = {
   'tsc --noEmit': ['typescript/bin/tsc', '--noEmit'],
+  'tsc -p dashboard': ['typescript/bin/tsc', '-p', 'dashboard'],
   oxlint: ['oxlint/bin/oxlint'],
   'biome ci': ['@biomejs/biome/bin/biome', 'ci', '--colors=off'],
   knip: ['knip/bin/knip.js', '--no-progress'],
@@ -52,7 +57,7 @@ if (files.length === 0) {
   say(`No test file matches: ${filters.join(' ')}`);
   process.exit(1);
 }
-if (!values.quick && files.some(file => !file.startsWith('src/'))) await setUp();
+if (!values.quick && files.some(file => !/^(src|dashboard)\//.test(file))) await setUp();
 if (filters.length === 0) await lint();
 await test();
 say(

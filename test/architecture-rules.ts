@@ -54,6 +54,11 @@ function nameOffences(path: string): string[] {
 }
 
 function importOffences(path: string, imports: readonly string[]): string[] {
+  if (path.startsWith('dashboard/') && !isTest(path)) {
+    return imports
+      .filter(target => !target.startsWith('dashboard/'))
+      .map(target => `imports '${target}', but the dashboard runs in a browser, by itself`);
+  }
   if (!path.startsWith('src/')) return [];
   const folder = folderOf(path);
   const outside = isTest(path)

@@ -134,7 +134,6 @@ function configsOf(markdown: string): string[] {
 function everything(): Parameters<typeof notThereYet>[0] {
   const result = readConfig(
     `listen: [":6443"]
-admin: { tls: { certFile: a, keyFile: b } }
 identity: { secretFile: a }
 tunnel: { hosts: [tunnel.example.com], certificates: [{ certFile: a, keyFile: b }] }
 clusters:
@@ -160,7 +159,7 @@ function refusedEngines(): string[] {
     .map(engine => `engine: ${engine}`);
 }
 
-/** `TLS for the admin side (admin.tls)` → `admin.tls`. */
+/** `the saved table (stateDir)` → `stateDir`. */
 function keysOf(phrases: readonly string[]): string[] {
   return phrases.map(phrase => /\(([\w.]+)\)/.exec(phrase)?.[1] ?? phrase);
 }

@@ -26,6 +26,7 @@ export const PACKAGES: readonly DebianPackage[] = [
   { name: 'debootstrap', programs: ['debootstrap'] },
   { name: 'debian-archive-keyring', programs: [] },
   { name: 'default-jdk-headless', programs: ['java', 'javac'] },
+  { name: 'chromium', programs: ['chromium'] },
 ];
 
 /** Daemons live in sbin, which is not on everyone's PATH. */

@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url';
 import type { Netns } from './netns.ts';
 import { type Program, startProgram } from './program.ts';
 import { tempDir } from './temp-dir.ts';
+import { withoutHealthChecks } from './without-health-checks.ts';
 
 export const causewayBin = fileURLToPath(new URL('../bin/causeway', import.meta.url));
 
@@ -34,7 +35,10 @@ export interface Causeway extends AsyncDisposable {
 }
 
 export interface CausewayOptions {
-  /** causeway.yaml; `admin` on a free port is added where it says nothing about it. */
+  /**
+   * causeway.yaml. Where it says nothing about them, `admin` is on a free port, and health checks are off: the word
+   * `health:` anywhere leaves them as they are written.
+   */
   readonly config: string;
   readonly args?: readonly string[];
   /** Default: this checkout's. */
@@ -48,9 +52,11 @@ export async function startCauseway(options: CausewayOptions): Promise<Causeway>
   const { config, args = [], command = causewayBin, readyTimeoutMs, netns } = options;
   const dir = await tempDir();
   const file = join(dir.path, 'causeway.yaml');
-  const withAdmin = (text: string) =>
-    /^admin:/m.test(text) ? text : `admin: { on: "127.0.0.1:0" }\n${text}`;
-  await writeFile(file, withAdmin(config));
+  const complete = (text: string) => {
+    const quiet = withoutHealthChecks(text);
+    return /^admin:/m.test(quiet) ? quiet : `admin: { on: "127.0.0.1:0" }\n${quiet}`;
+  };
+  await writeFile(file, complete(config));
   let program: Program;
   try {
     program = await startProgram({
@@ -82,7 +88,7 @@ export async function startCauseway(options: CausewayOptions): Promise<Causeway>
     port: ports[0],
     ports,
     admin,
-    write: text => writeFile(file, withAdmin(text)),
+    write: text => writeFile(file, complete(text)),
     lines,
     async line(fits, timeoutMs = 10_000) {
       const deadline = performance.now() + timeoutMs;

@@ -1,130 +1,114 @@
-// The admin side's HTTP server: health, status and metrics. Runs on the control thread, by default on loopback.
-// A foreign Host is refused (DNS rebinding), and where `auth` is set everything but the health checks needs it.
+// The admin side's HTTP server, in cleartext or over TLS. Runs on the control thread, by default on loopback. What it
+// answers is in admin-api.ts; here is what bounds its clients, whatever they do.
 
-import { createHash, timingSafeEqual } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
-import type { Server } from 'node:http';
-import { type AddressInfo, isIP } from 'node:net';
-import { createAdaptorServer } from '@hono/node-server';
-import { Registry } from '@prometheus-io/client';
-import { type Context, Hono, type Next } from 'hono';
-import { type MetricsView, metricsRegistry, metricsText } from './metrics.ts';
+import { createServer as createHttpServer, type Server, type ServerOptions } from 'node:http';
+import { createServer as createHttpsServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { getRequestListener } from '@hono/node-server';
+import type { KeyPairFiles } from '../config/config.ts';
+import { type KeyPair, KeyPairWatch, readKeyPair } from '../config/key-pair.ts';
+import { type AdminApiOptions, type AdminView, adminApi } from './admin-api.ts';
+import { guardConnections } from './connection-guard.ts';
 
-export interface AdminOptions {
+export interface AdminOptions extends AdminApiOptions {
   readonly host: string;
   readonly port: number;
-  /** Host values accepted besides IP literals and localhost. */
-  readonly hosts: readonly string[];
-  readonly auth: readonly { readonly username: string; readonly passwordFile: string }[];
+  readonly tls?: KeyPairFiles;
 }
 
-export interface AdminView extends MetricsView {
-  /** Why it is not ready, or undefined when it is. */
-  notReady(): string | undefined;
-}
-
-/** Requests are small; whoever sends slowly is cut. */
+/** Requests are small; whoever sends slowly is cut, at most LOOK_MS later. */
 const REQUEST_MS = 10_000;
+const LOOK_MS = 2000;
+/** A client that takes nothing of its answer for this long is cut. Event streams have something every 15 s. */
+const STALLED_MS = 30_000;
+/** Beyond these the least busy goes; see connection-guard.ts. */
 const MAX_CONNECTIONS = 256;
+/** While they are being closed there may be more for a moment; further ones are closed at the accept. */
+const MAX_SOCKETS = 4 * MAX_CONNECTIONS;
+/** At the end, how long answers under way and the ends of event streams may take to leave. */
+const FAREWELL_MS = 250;
 
 export class AdminServer implements AsyncDisposable {
   readonly url: string;
   readonly #server: Server;
+  readonly #view: AdminView;
+  readonly #keyPair: KeyPairWatch | undefined;
 
-  private constructor(server: Server, url: string) {
+  private constructor(server: Server, url: string, view: AdminView, keyPair: KeyPairWatch | undefined) {
     this.#server = server;
     this.url = url;
+    this.#view = view;
+    this.#keyPair = keyPair;
   }
 
-  /** Rejects with Node's error when it cannot listen. */
+  /** Rejects with Node's error when it cannot listen, and with a KeyPairError when there is no certificate. */
   static async start(options: AdminOptions, view: AdminView): Promise<AdminServer> {
-    const server = createAdaptorServer({ fetch: adminApi(options, view).fetch }) as Server;
-    server.requestTimeout = REQUEST_MS;
-    server.headersTimeout = REQUEST_MS;
-    server.maxConnections = MAX_CONNECTIONS;
-    await new Promise<void>((resolve, reject) => {
-      server.once('error', reject);
-      server.listen({ host: options.host === '' ? '::' : options.host, port: options.port }, () => {
-        server.off('error', reject);
-        resolve();
-      });
-    });
+    const pair = options.tls === undefined ? undefined : await readKeyPair(options.tls);
+    const server = createServer(options, view, pair);
+    await listen(server, options);
+    const keyPair = pair && (await watchKeyPair(pair, server, options));
     const { address, port, family } = server.address() as AddressInfo;
-    return new AdminServer(server, `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`);
+    const scheme = pair === undefined ? 'http' : 'https';
+    const url = `${scheme}://${family === 'IPv6' ? `[${address}]` : address}:${port}`;
+    return new AdminServer(server, url, view, keyPair);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#keyPair?.[Symbol.dispose]();
+    this.#view.events[Symbol.dispose]();
     const closed = new Promise(resolve => this.#server.close(resolve));
-    this.#server.closeAllConnections();
+    const late = setTimeout(() => this.#server.closeAllConnections(), FAREWELL_MS);
     await closed;
+    clearTimeout(late);
   }
 }
 
-function adminApi(options: AdminOptions, view: AdminView): Hono {
-  const api = new Hono();
-  const registries = new Map<string, Registry>();
-  api.use((context, next) => checkHost(options, context, next));
-  api.get('/healthz', context => context.text('ok'));
-  api.get('/readyz', context => {
-    const reason = view.notReady();
-    return reason === undefined ? context.text('ok') : context.text(reason, 503);
+function createServer(options: AdminOptions, view: AdminView, pair: KeyPair | undefined): Server {
+  const bounds: ServerOptions = {
+    requestTimeout: REQUEST_MS,
+    headersTimeout: REQUEST_MS,
+    connectionsCheckingInterval: LOOK_MS,
+  };
+  const server: Server =
+    pair === undefined
+      ? createHttpServer(bounds)
+      : createHttpsServer({ ...bounds, ...pair, minVersion: 'TLSv1.2', handshakeTimeout: REQUEST_MS });
+  server.maxConnections = MAX_SOCKETS;
+  server.timeout = STALLED_MS;
+  const guard = guardConnections(server, MAX_CONNECTIONS);
+  const answer = getRequestListener(adminApi(options, view, guard.waiting).fetch);
+  server.on('request', (request, response) => {
+    if (guard.admit(request, response)) void answer(request, response);
   });
-  api.use((context, next) => checkAuth(options, context, next));
-  api.get('/metrics', async context => {
-    const openMetrics = context.req.header('Accept')?.includes('application/openmetrics-text') === true;
-    const contentType = openMetrics ? Registry.OPENMETRICS_CONTENT_TYPE : Registry.PROMETHEUS_CONTENT_TYPE;
-    const registry = registries.get(contentType) ?? metricsRegistry(view, contentType);
-    registries.set(contentType, registry);
-    return context.body(await metricsText(registry), 200, { 'Content-Type': contentType });
+  return server;
+}
+
+function listen(server: Server, { host, port }: AdminOptions): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen({ host: host === '' ? '::' : host, port }, () => {
+      server.off('error', reject);
+      resolve();
+    });
   });
-  api.get('/api/v1/status', context => context.json(view.status()));
-  return api;
 }
 
-async function checkHost(options: AdminOptions, context: Context, next: Next): Promise<Response | void> {
-  const host = hostOf(context.req.header('Host') ?? '');
-  if (isIP(host) !== 0 || host === 'localhost' || options.hosts.some(known => known.toLowerCase() === host)) {
-    return next();
-  }
-  return context.text(`Host '${host}' is not one of this server's names; add it to admin.hosts\n`, 421);
-}
-
-/** Without port and brackets, in lower case. */
-function hostOf(header: string): string {
-  const bracketed = /^\[(.*)\](:\d+)?$/.exec(header);
-  return (bracketed === null ? header.replace(/:\d+$/, '') : bracketed[1]).toLowerCase();
-}
-
-async function checkAuth(options: AdminOptions, context: Context, next: Next): Promise<Response | void> {
-  if (options.auth.length === 0) return next();
-  const [username, password] = basicCredentials(context.req.header('Authorization') ?? '');
-  for (const entry of options.auth) {
-    if (entry.username === username && sameText(password, await passwordOf(entry.passwordFile)))
-      return next();
-  }
-  context.header('WWW-Authenticate', 'Basic realm="causeway", charset="UTF-8"');
-  return context.text('A user name and a password are needed\n', 401);
-}
-
-function basicCredentials(header: string): [string, string] {
-  const match = /^Basic ([A-Za-z0-9+/=]+)$/i.exec(header);
-  const [username, ...rest] = Buffer.from(match?.[1] ?? '', 'base64')
-    .toString('utf8')
-    .split(':');
-  return [username, rest.join(':')];
-}
-
-/** Read each time, so that a changed password counts at once. An unreadable file admits nobody. */
-async function passwordOf(file: string): Promise<string | undefined> {
-  try {
-    return (await readFile(file, 'utf8')).replace(/\r?\n$/, '');
-  } catch {
-    return undefined;
-  }
-}
-
-function sameText(given: string, expected: string | undefined): boolean {
-  if (expected === undefined || expected === '') return false;
-  const digest = (text: string) => createHash('sha256').update(text).digest();
-  return timingSafeEqual(digest(given), digest(expected));
+/** A new pair serves new connections; open ones go on with what they have. */
+async function watchKeyPair(
+  current: KeyPair,
+  server: Server,
+  { tls: files, log }: AdminOptions,
+): Promise<KeyPairWatch | undefined> {
+  if (files === undefined) return undefined;
+  return KeyPairWatch.start(files, current, {
+    changed: pair => {
+      (server as unknown as ReturnType<typeof createHttpsServer>).setSecureContext({
+        ...pair,
+        minVersion: 'TLSv1.2',
+      });
+      log.info({ certFile: files.certFile }, 'certificate of the admin side renewed');
+    },
+    bad: ({ message }) =>
+      log.error({ error: message }, 'new certificate of the admin side refused; the old one goes on'),
+  });
 }

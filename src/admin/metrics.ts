@@ -8,7 +8,7 @@ import {
   type RegistryContentType,
 } from '@prometheus-io/client';
 import { closeReasons } from '../gateway/close-reason.ts';
-import type { Gateway } from '../gateway/gateway.ts';
+import type { CheckedBackend, Gateway } from '../gateway/gateway.ts';
 import {
   ACTIVE_AT,
   BYTES_IN_AT,
@@ -105,6 +105,14 @@ function families(view: MetricsView): Metric<string>[] {
         labels.cluster === '' ? [] : histogram('causeway_dial_seconds', labels, slotHistogram(get)),
       ),
     ),
+    family('causeway_backend_up', 'gauge', '1 unless health checks say that the backend is down', () =>
+      perBackend(gateway, (labels, { up }) => [{ labels, value: up ? 1 : 0 }]),
+    ),
+    family('causeway_health_checks_total', 'counter', 'Health checks, by result', () =>
+      perBackend(gateway, (labels, { checks }) =>
+        Object.entries(checks ?? {}).map(([result, value]) => ({ labels: { ...labels, result }, value })),
+      ),
+    ),
     family('causeway_clusters', 'gauge', 'Clusters served', () => single(view.status().counts.clusters)),
     family('causeway_routes', 'gauge', 'Routes served', () => single(view.status().counts.routes)),
     family('causeway_findings', 'gauge', 'Findings, by severity', () =>
@@ -141,6 +149,18 @@ function perRoute(
   const values: Value[] = [];
   for (const { route, get, slot } of gateway.routes()) {
     values.push(...each({ cluster: route?.cluster ?? '', route: route?.route ?? '' }, get, slot));
+  }
+  return values;
+}
+
+function perBackend(
+  gateway: Gateway,
+  each: (labels: Record<string, string>, backend: CheckedBackend) => Value[],
+): Value[] {
+  const values: Value[] = [];
+  for (const checked of gateway.backends()) {
+    const { cluster, route, backend } = checked;
+    values.push(...each({ cluster, route, backend }, checked));
   }
   return values;
 }

@@ -1,5 +1,8 @@
 // GET /api/v1/status.
 
+import type { CloseReason } from '../gateway/close-reason.ts';
+import type { Figures } from '../gateway/gateway.ts';
+
 export interface Status {
   readonly version: string;
   readonly engine: string;
@@ -26,4 +29,28 @@ export interface Status {
     readonly hosts: number;
     readonly connections: number;
   };
+  readonly health: {
+    readonly backends: number;
+    readonly down: number;
+    /** Intervals between checks are longer than asked for by this factor; 1 when they are kept. */
+    readonly stretch: number;
+  };
+}
+
+/** Since the start, over all routes and what never had one. */
+export interface Traffic {
+  /** Those that ended. */
+  readonly connections: number;
+  readonly bytesIn: number;
+  readonly bytesOut: number;
+  readonly reasons: Readonly<Partial<Record<CloseReason, number>>>;
+}
+
+export interface StatusAnswer extends Status {
+  readonly traffic: Traffic;
+}
+
+export function trafficOf({ bytesIn, bytesOut, reasons }: Figures): Traffic {
+  const connections = Object.values(reasons).reduce((sum, count) => sum + count, 0);
+  return { connections, bytesIn, bytesOut, reasons };
 }

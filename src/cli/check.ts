@@ -62,7 +62,7 @@ async function secretWarnings(file: string, { identity }: Config): Promise<Mista
   const path = resolve(dirname(file), identity.secretFile);
   const read = await readSecretFile(path);
   if (read.ok) return [];
-  const text = `${path}: ${read.fault}; run will refuse to start with it`;
+  const text = `run will refuse to start: ${path}: ${read.fault}`;
   return [{ line: 1, column: 1, path: 'identity.secretFile', text }];
 }
 

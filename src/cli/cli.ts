@@ -1,18 +1,29 @@
 // Finds the command and answers wrong usage. Each command is a file of its own beside this one.
 
 import { nearest } from '../config/nearest.ts';
+import { agentCommand } from './agent.ts';
 import { checkCommand } from './check.ts';
 import { type Command, UsageError } from './command.ts';
+import { demoCommand } from './demo.ts';
 import { explainCommand } from './explain.ts';
 import { helpFor, overview } from './help.ts';
 import { identityCommand } from './identity.ts';
 import { runCommand } from './run.ts';
+import { statusCommand } from './status.ts';
 import { version } from './version.ts';
 
 /** sysexits.h EX_USAGE. */
 const WRONG_USAGE = 64;
 
-const commands: readonly Command[] = [runCommand, checkCommand, explainCommand, identityCommand];
+const commands: readonly Command[] = [
+  runCommand,
+  checkCommand,
+  explainCommand,
+  statusCommand,
+  demoCommand,
+  agentCommand,
+  identityCommand,
+];
 
 /** Answers the exit code. */
 export async function runCli(args: readonly string[]): Promise<number> {

@@ -2,14 +2,19 @@
 
 import { formatMistake } from '../config/mistake.ts';
 import { readConfigFile } from '../config/read-config-file.ts';
-import { Explainer, type Explanation, type Question, QuestionError } from '../gateway/explain.ts';
+import {
+  Explainer,
+  type Explanation,
+  questionProtocols as protocols,
+  type Question,
+  QuestionError,
+} from '../gateway/explain.ts';
 import { plan } from '../plan/plan.ts';
 import { type Command, parse, requireFile, UsageError } from './command.ts';
 import { painter } from './terminal.ts';
 
 const REFUSED = 1;
 const BAD_CONFIG = 2;
-const protocols = ['tls', 'http', 'connect'] as const;
 
 const help = `causeway explain -c FILE HOST: what would happen to that connection, and why
 

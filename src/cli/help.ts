@@ -2,8 +2,7 @@
 
 import type { Command } from './command.ts';
 
-const notThereYet =
-  'Not in this version yet: the commands demo, agent, import, render, dns, doctor, status and top.';
+const notThereYet = 'Not in this version yet: the commands agent, import, render, dns, doctor and top.';
 
 export function overview(commands: readonly Command[]): string {
   const width = Math.max(...commands.map(command => command.name.length), 'help [COMMAND]'.length);
@@ -18,6 +17,10 @@ Usage: causeway COMMAND [FLAGS]
 ${commands.map(command => line(command.name, command.summary)).join('\n')}
 ${line('help [COMMAND]', 'this, or all about one command')}
 ${line('--version', 'the version')}
+
+See it work, on this machine alone:
+
+  causeway demo
 
 Begin with a file:
 

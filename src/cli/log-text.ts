@@ -1,5 +1,7 @@
 // A JSON log line as a person likes to read it: time, message, then what matters most, coloured on a terminal.
 
+import { bytesText } from './bytes-text.ts';
+
 type Fields = Record<string, unknown>;
 
 const colours: Record<string, string> = { warn: '33', error: '31', fatal: '31', debug: '2', trace: '2' };
@@ -31,7 +33,7 @@ function connectionText(fields: Fields, paint: (code: string, text: string) => s
     paint('1', target),
     ...(fields.backend === null ? [] : [String(fields.backend)]),
     ...(fields.host === null || fields.cluster === null ? [] : [paint('2', `(${fields.host})`)]),
-    paint('2', `in ${bytes(fields.in)} out ${bytes(fields.out)} ${fields.ms} ms`),
+    paint('2', `in ${bytesText(Number(fields.in))} out ${bytesText(Number(fields.out))} ${fields.ms} ms`),
   ];
   return parts.join(' ');
 }
@@ -43,11 +45,4 @@ function fieldsText(fields: Fields, paint: (code: string, text: string) => strin
         ` ${paint('2', `${key}=`)}${typeof value === 'string' ? value : JSON.stringify(value)}`,
     )
     .join('');
-}
-
-function bytes(count: unknown): string {
-  const value = Number(count);
-  if (value < 1024) return `${value} B`;
-  const power = Math.min(Math.floor(Math.log2(value) / 10), 4);
-  return `${(value / 2 ** (10 * power)).toFixed(1)} ${['', 'KiB', 'MiB', 'GiB', 'TiB'][power]}`;
 }

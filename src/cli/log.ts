@@ -17,8 +17,9 @@ export interface Log {
   close(): Promise<void>;
 }
 
-export function openLog(settings: LogSettings, isTerminal: boolean, colour: boolean): Log {
-  const sink = pino.destination({ fd: 1, sync: false, maxLength: MAX_WAITING });
+/** To a file where one is named, else to stdout. */
+export function openLog(settings: LogSettings, isTerminal: boolean, colour: boolean, file?: string): Log {
+  const sink = pino.destination({ dest: file ?? 1, sync: false, maxLength: MAX_WAITING });
   let dropped = 0;
   let timer: NodeJS.Timeout | undefined;
   sink.on('drop', () => {

@@ -1,6 +1,5 @@
 // `causeway run`: the gateway as a process. Signals, exit codes and the log; everything else is the controller's.
 
-import { availableParallelism } from 'node:os';
 import { type Config, engines } from '../config/config.ts';
 import { ConfigError } from '../controller/config-error.ts';
 import { Controller, type ControllerOptions } from '../controller/controller.ts';
@@ -8,7 +7,7 @@ import { loadConfig } from '../controller/load-config.ts';
 import { ListenError } from '../gateway/listen-error.ts';
 import { type Command, parse, requireFile, UsageError } from './command.ts';
 import { type Log, openLog } from './log.ts';
-import { openFileLimit } from './open-file-limit.ts';
+import { machine } from './machine.ts';
 import { coloured } from './terminal.ts';
 import { version } from './version.ts';
 
@@ -32,7 +31,7 @@ Signals
   the second one      ends now
 
 The log goes to stdout: JSON lines, or text on a terminal. The line "ready" carries the real
-addresses. healthz, readyz, status and metrics are on http://127.0.0.1:9440 (admin.on).
+addresses. healthz, readyz, metrics and the API are on http://127.0.0.1:9440 (admin.on).
 
 Exit codes: 0 after a drain; 1 bad config; 2 cannot listen, also when another process already
 listens there; 64 wrong usage.`;
@@ -71,13 +70,7 @@ async function serve(
     ...what,
     log: logger,
     version: version(),
-    host: {
-      cores: availableParallelism(),
-      openFiles: openFileLimit(),
-      platform: process.platform,
-      arch: process.arch,
-      node: process.version,
-    },
+    host: machine(),
   });
   const ended = untilEnded(controller);
   const { engine, workers, listeners } = controller.status();
@@ -88,14 +81,16 @@ async function serve(
   await ended;
 }
 
-/** Resolves when the drain is over, or on the second signal. */
+/** Resolves when a drain is over, which a signal or the admin side began, or on the second signal. */
 function untilEnded(controller: Controller): Promise<void> {
   process.on('SIGHUP', () => void controller.reload());
   return new Promise((resolve, reject) => {
+    controller.drained.then(resolve, reject);
     let signals = 0;
     const stop = () => {
       signals++;
-      if (signals === 1) controller.drain().then(resolve, reject);
+      // Also after a drain began over HTTP: a preStop hook may ask for it, and the signal follows at once.
+      if (signals === 1) controller.drain().catch(reject);
       else resolve();
     };
     process.on('SIGTERM', stop);

@@ -21,8 +21,6 @@ export interface Config {
   readonly outputs: readonly Plugged<OutputKind>[];
   readonly lease?: Lease;
   readonly statusAnnotation?: boolean;
-  /** Whether some route asks for health checks in so many words, rather than by default. */
-  readonly healthIsSet: boolean;
 }
 
 export interface ListenAddress {

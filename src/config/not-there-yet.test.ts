@@ -29,14 +29,12 @@ tunnel: { hosts: [t.example.com], certificates: [${keyPair}] }
 sources: [{ directory: { path: ./clusters } }]
 outputs: [{ ingress: {} }]
 engine: haproxy
-admin: { tls: ${keyPair} }
 `);
   assert.deepEqual(refused, [
     'the tunnel for agents (tunnel)',
     'clusters from Kubernetes or a directory (sources)',
     'objects in Kubernetes and DNS (outputs)',
     'engine: haproxy',
-    'TLS for the admin side (admin.tls)',
   ]);
   assert.deepEqual(ignored, []);
   assert.deepEqual(used('engine: haproxy').refused, ['engine: haproxy']);
@@ -54,7 +52,6 @@ clusters:
 `);
   assert.deepEqual(refused, []);
   assert.deepEqual(ignored, [
-    'health checks (health): every backend counts as up',
     'the saved table (stateDir)',
     'the lease of the writing replica (lease)',
     'states written back to Kubernetes (statusAnnotation)',

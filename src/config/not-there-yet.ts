@@ -10,17 +10,14 @@ export interface NotThereYet {
 }
 
 export function notThereYet(config: Config): NotThereYet {
-  const { admin, engine, outputs, sources, tunnel } = config;
+  const { engine, outputs, sources } = config;
   return {
     refused: phrases([
-      [tunnel !== undefined, 'the tunnel for agents (tunnel)'],
       [sources.length > 0, 'clusters from Kubernetes or a directory (sources)'],
       [outputs.length > 0, 'objects in Kubernetes and DNS (outputs)'],
       [engine === 'haproxy', `engine: ${engine}`],
-      [admin.tls !== undefined, 'TLS for the admin side (admin.tls)'],
     ]),
     ignored: phrases([
-      [config.healthIsSet, 'health checks (health): every backend counts as up'],
       [config.stateDir !== undefined, 'the saved table (stateDir)'],
       [config.lease !== undefined, 'the lease of the writing replica (lease)'],
       [config.statusAnnotation !== undefined, 'states written back to Kubernetes (statusAnnotation)'],

@@ -89,7 +89,6 @@ test('readConfig() fills in every default', () => {
     log: { level: 'info', format: 'auto', connections: 'all' },
     sources: [],
     outputs: [],
-    healthIsSet: false,
   });
 });
 
@@ -207,7 +206,6 @@ test('readConfig() reads every key, normalizes names and addresses', () => {
     ],
     lease: { name: 'causeway', namespace: 'causeway-system' },
     statusAnnotation: true,
-    healthIsSet: true,
   });
 });
 

@@ -86,12 +86,6 @@ export function toRoute(kind: KindWithDefaults, given: RouteFields): Route {
   };
 }
 
-/** Whether the file asks for these health checks in so many words, rather than by default. */
-export function asksForHealth(route: Route): boolean {
-  const { health } = route.pool;
-  return health.check !== 'none' && !Object.values(defaultsOf).some(defaults => defaults.health === health);
-}
-
 function health(kind: KindWithDefaults) {
   const usual = defaultsOf[kind].health;
   return map({

@@ -33,7 +33,7 @@ import {
 } from './fields.ts';
 import { lease, outputs, sources } from './kubernetes-schema.ts';
 import { bad, good } from './reading.ts';
-import { asksForHealth, cidrs, exactHosts, hosts } from './route-schema.ts';
+import { cidrs, exactHosts, hosts } from './route-schema.ts';
 
 /** Where HyperShift's nodes put the cluster id, although the PROXY protocol has the SSL structure there. */
 const DEFAULT_ID_TLV = 0x20;
@@ -178,7 +178,6 @@ export function toConfig(given: z.infer<typeof schema>): Config {
   return {
     ...given,
     clusters: given.identity?.required ? clusters.map(one => ({ ...one, identityRequired: true })) : clusters,
-    healthIsSet: clusters.some(cluster => cluster.routes.some(asksForHealth)),
   };
 }
 

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
 import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -91,3 +92,22 @@ test('FileWatch says nothing of other files in the folder', () =>
     await writeFile(file, 'two');
     await promise;
   }));
+
+test(
+  'FileWatch tells of a change while another file in the folder is written all the time',
+  { timeout: 20_000 },
+  () =>
+    inFolder(async folder => {
+      const file = join(folder, 'causeway.yaml');
+      await writeFile(file, 'one');
+      const { promise, resolve } = Promise.withResolvers<void>();
+      using _watch = await FileWatch.start(file, resolve);
+      const log = setInterval(() => writeFileSync(join(folder, 'log'), 'x'), 10);
+      try {
+        await writeFile(file, 'two');
+        await promise;
+      } finally {
+        clearInterval(log);
+      }
+    }),
+);

@@ -8,6 +8,8 @@ import { dirname, resolve } from 'node:path';
 
 /** Editors truncate first and write then: a change counts once nothing has happened for this long. */
 const QUIET_MS = 100;
+/** And at the latest now: a file beside it that is written all the time, such as a log, is never quiet. */
+const MAX_QUIET_MS = 500;
 /** Where the kernel cannot watch (no inotify instances left, some network file systems). */
 const POLL_MS = 1000;
 
@@ -16,6 +18,7 @@ export class FileWatch implements Disposable {
   readonly #onChange: () => void;
   readonly #watchers: FSWatcher[] = [];
   #quiet: NodeJS.Timeout | undefined;
+  #stirredAt: number | undefined;
   #poll: NodeJS.Timeout | undefined;
   #seen: string;
   #closed = false;
@@ -64,11 +67,15 @@ export class FileWatch implements Disposable {
   }
 
   #stir(): void {
+    const now = performance.now();
+    this.#stirredAt ??= now;
     clearTimeout(this.#quiet);
-    this.#quiet = setTimeout(() => void this.#look(), QUIET_MS);
+    const wait = Math.min(QUIET_MS, this.#stirredAt + MAX_QUIET_MS - now);
+    this.#quiet = setTimeout(() => void this.#look(), wait);
   }
 
   async #look(): Promise<void> {
+    this.#stirredAt = undefined;
     const identity = await identityOf(this.#path);
     if (this.#closed || identity === this.#seen) return;
     this.#seen = identity;

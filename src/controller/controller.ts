@@ -3,15 +3,21 @@
 
 import { dirname, resolve } from 'node:path';
 import type { Logger } from 'pino';
-import { AdminServer, type AdminView } from '../admin/admin-server.ts';
+import type { AdminView } from '../admin/admin-api.ts';
+import { AdminServer } from '../admin/admin-server.ts';
+import { EventStreams } from '../admin/event-streams.ts';
+import { GatewayEvents } from '../admin/gateway-events.ts';
 import type { Histogram } from '../admin/metrics.ts';
 import type { Status } from '../admin/status.ts';
 import type { Finding } from '../cluster/finding.ts';
 import type { Config } from '../config/config.ts';
+import { KeyPairError } from '../config/key-pair.ts';
 import { notThereYet } from '../config/not-there-yet.ts';
 import { changedSince, FileWatch } from '../config/watch-file.ts';
 import type { Settings } from '../gateway/data-path.ts';
-import { Gateway, type GatewayConfig } from '../gateway/gateway.ts';
+import { Explainer, type Explanation, type Question } from '../gateway/explain.ts';
+import { Gateway, type GatewayConfig, type Listener, type NamedRecord } from '../gateway/gateway.ts';
+import type { HealthChange } from '../gateway/health/health-thread.ts';
 import { canShareListeners, errnoWord } from '../gateway/io/net-reactor.ts';
 import { type EngineName, whyNoEpoll } from '../gateway/io/open-reactor.ts';
 import { ListenError } from '../gateway/listen-error.ts';
@@ -23,6 +29,7 @@ import { ConfigError } from './config-error.ts';
 import { logConnection, logRequest } from './connection-log.ts';
 import { loadConfigAside, type Overrides } from './load-config.ts';
 import { type LoadedSecrets, SecretWatch } from './secret-watch.ts';
+import { type LoadedTunnel, TunnelWatch, tunnelEnd } from './tunnel-watch.ts';
 
 export interface ControllerOptions {
   readonly file: string;
@@ -49,15 +56,26 @@ const MAX_CAPACITY = 1 << 20;
 /** Keys whose change takes a restart. */
 const restartKeys = ['engine', 'workers', 'admin', 'stateDir'] as const;
 
+interface Loaded {
+  readonly secrets: LoadedSecrets | undefined;
+  readonly tunnel: LoadedTunnel | undefined;
+}
+
 export class Controller implements AdminView, AsyncDisposable {
   readonly #options: ControllerOptions;
   readonly #startedAt = performance.now();
+  readonly events = new EventStreams(watched => this.#gateway?.watchRefusals(watched));
+  readonly #gatewayEvents = new GatewayEvents(this.events);
+  readonly #drained = Promise.withResolvers<void>();
   #config: Config;
   #plan: Plan;
+  /** Made when first asked for: of a large table it takes a while. */
+  #explainer: { readonly plan: Plan; readonly explainer: Explainer } | undefined;
   #gateway: Gateway | undefined;
   #admin: AdminServer | undefined;
   #watch: FileWatch | undefined;
   readonly #secrets: SecretWatch;
+  readonly #tunnel: TunnelWatch;
   readonly #badSignatures: BadSignatureLog;
   #error: string | null = null;
   #restartNeeded: readonly string[] = [];
@@ -72,6 +90,7 @@ export class Controller implements AdminView, AsyncDisposable {
     this.#config = options.config;
     this.#plan = plan(options.config.clusters);
     this.#secrets = new SecretWatch(options.file, options.log, secrets => this.gateway.useSecrets(secrets));
+    this.#tunnel = new TunnelWatch(options.file, options.log, tunnel => this.gateway.useTls(tunnel));
     this.#badSignatures = new BadSignatureLog(options.log);
   }
 
@@ -102,6 +121,19 @@ export class Controller implements AdminView, AsyncDisposable {
     return this.#admin?.url ?? null;
   }
 
+  get plan(): Plan {
+    return this.#plan;
+  }
+
+  get started(): boolean {
+    return this.#gateway !== undefined;
+  }
+
+  /** Resolves when a drain is over, whoever began it. */
+  get drained(): Promise<void> {
+    return this.#drained.promise;
+  }
+
   get node(): string {
     return this.#options.host.node;
   }
@@ -122,6 +154,7 @@ export class Controller implements AdminView, AsyncDisposable {
       sources: [{ name: 'file', up: this.#error === null, synced: true, error: this.#error }],
       leader: false,
       counts: { ...this.#plan.counts, connections: this.#gateway?.connections ?? 0 },
+      health: this.#gateway?.health ?? { backends: 0, down: 0, stretch: 1 },
     };
   }
 
@@ -134,6 +167,18 @@ export class Controller implements AdminView, AsyncDisposable {
     for (const { severity } of this.#plan.findings)
       bySeverity.set(severity, (bySeverity.get(severity) ?? 0) + 1);
     return bySeverity;
+  }
+
+  isUp(cluster: string, route: string, backend: string): boolean {
+    return this.gateway.isUp(cluster, route, backend);
+  }
+
+  explain(question: Question): Explanation {
+    if (this.#explainer?.plan !== this.#plan) {
+      const explainer = new Explainer(this.#plan.clusters, this.#config.listen);
+      this.#explainer = { plan: this.#plan, explainer };
+    }
+    return this.#explainer.explainer.explain(question);
   }
 
   notReady(): string | undefined {
@@ -152,9 +197,15 @@ export class Controller implements AdminView, AsyncDisposable {
   }
 
   /** From now on readyz fails; after `drainDelay` nothing more is accepted; resolves when all has ended. */
-  async drain(): Promise<void> {
-    if (this.#draining) return;
-    this.#draining = true;
+  drain(): Promise<void> {
+    if (!this.#draining) {
+      this.#draining = true;
+      this.#drain().then(this.#drained.resolve, this.#drained.reject);
+    }
+    return this.drained;
+  }
+
+  async #drain(): Promise<void> {
     this.#watch?.[Symbol.dispose]();
     const { drainDelayMs, drainMs } = this.#config.timeouts;
     this.#options.log.info({ connections: this.gateway.connections, drainDelayMs, drainMs }, 'draining');
@@ -166,6 +217,7 @@ export class Controller implements AdminView, AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#watch?.[Symbol.dispose]();
     this.#secrets[Symbol.dispose]();
+    this.#tunnel[Symbol.dispose]();
     await this.#gateway?.stop();
     this.#badSignatures[Symbol.dispose]();
     await this.#admin?.[Symbol.asyncDispose]();
@@ -173,7 +225,7 @@ export class Controller implements AdminView, AsyncDisposable {
 
   async #start(): Promise<void> {
     const { file, log, config } = this.#options;
-    const secrets = await this.#secrets.load(config);
+    const loaded = await this.#load(config);
     await this.#chooseEngine();
     await this.#startAdmin();
     const resolver = new NameResolver((name, error) => {
@@ -189,18 +241,18 @@ export class Controller implements AdminView, AsyncDisposable {
           share: canShareListeners(this.#options.host.platform),
           capacity: Math.min(this.#options.host.openFiles, MAX_CAPACITY),
           resolver,
-          onRecord: record => {
-            logConnection(log, record);
-            this.#badSignatures.take(record);
-          },
+          onRecord: record => this.#ended(record),
           onRequest: record => logRequest(log, record),
           onDropped: count => log.warn({ count }, 'dropped'),
           onWorkerDeath: (thread, cause) => log.error({ thread, err: cause }, 'thread died'),
+          onHealth: change => this.#healthChanged(change),
+          onTlsTrouble: (what, why) => log.warn({ why }, what),
         },
-        this.#gatewayConfig(config, secrets),
+        this.#gatewayConfig(config, loaded),
       ),
     );
-    await this.#secrets.follow(secrets);
+    await this.#follow(loaded);
+    this.gateway.watchRefusals(this.events.size > 0);
     this.#logFindings();
     this.#logIgnored(config);
     this.#watch = await FileWatch.start(file, () => void this.reload());
@@ -221,10 +273,17 @@ export class Controller implements AdminView, AsyncDisposable {
     const { admin } = this.#options.config;
     if (admin.on === 'off') return;
     const folder = dirname(this.#options.file);
+    const { hosts, tls } = admin;
     const auth = admin.auth.map(user => ({ ...user, passwordFile: resolve(folder, user.passwordFile) }));
+    const pair = tls && { certFile: resolve(folder, tls.certFile), keyFile: resolve(folder, tls.keyFile) };
+    const { log, file } = this.#options;
     try {
-      this.#admin = await AdminServer.start({ ...admin.on, hosts: admin.hosts, auth }, this);
+      this.#admin = await AdminServer.start(
+        { ...admin.on, hosts, auth, log, ...(pair !== undefined && { tls: pair }) },
+        this,
+      );
     } catch (error) {
+      if (error instanceof KeyPairError) throw new ConfigError([`${file}: admin.tls.${error.message}`]);
       const on = `${admin.on.host}:${admin.on.port}`;
       throw new ListenError(`${on} (admin.on)`, errnoWord(error as NodeJS.ErrnoException));
     }
@@ -236,9 +295,9 @@ export class Controller implements AdminView, AsyncDisposable {
     try {
       const config = await loadConfigAside(file, this.#options.overrides);
       const next = plan(config.clusters);
-      const secrets = await this.#secrets.load(config);
-      await this.#timed(() => this.gateway.apply(this.#gatewayConfig(config, secrets, next)));
-      await this.#secrets.follow(secrets);
+      const loaded = await this.#load(config);
+      await this.#timed(() => this.gateway.apply(this.#gatewayConfig(config, loaded, next)));
+      await this.#follow(loaded);
       this.#config = config;
       this.#plan = next;
       this.#error = null;
@@ -250,6 +309,7 @@ export class Controller implements AdminView, AsyncDisposable {
         'applied',
       );
       log.level = config.log.level;
+      this.#tellTable();
       this.#logFindings();
       this.#logIgnored(config);
     } catch (error) {
@@ -258,7 +318,28 @@ export class Controller implements AdminView, AsyncDisposable {
       this.#error = error instanceof Error ? error.message : String(error);
       const refused = 'file refused; what was served before goes on';
       log.error({ error: this.#error, ...(!expected && { err: error }) }, refused);
+      this.#tellTable();
     }
+  }
+
+  /** Where every change of a backend's state arrives. */
+  #healthChanged(change: HealthChange): void {
+    this.#options.log[change.up ? 'info' : 'warn'](change, 'health');
+    this.#gatewayEvents.health(change);
+  }
+
+  #ended(record: NamedRecord): void {
+    if (record.logged) {
+      logConnection(this.#options.log, record);
+      this.#badSignatures.take(record);
+    }
+    this.#gatewayEvents.ended(record);
+  }
+
+  #tellTable(): void {
+    const { generation } = this.gateway;
+    const error = this.#error;
+    this.#gatewayEvents.table({ generation, ...this.#plan.counts, ok: error === null, error });
   }
 
   async #timed<T>(work: () => Promise<T>): Promise<T> {
@@ -281,13 +362,20 @@ export class Controller implements AdminView, AsyncDisposable {
       this.#options.log.warn({ ignored }, 'this version does not have all that the file asks for');
   }
 
-  #gatewayConfig(
-    config: Config,
-    loaded: LoadedSecrets | undefined,
-    { clusters } = this.#plan,
-  ): GatewayConfig {
-    const settings = { ...this.#settings(config), ...(loaded && { secrets: loaded.secrets }) };
-    return { listeners: config.listen, clusters, settings };
+  /** What the file names besides itself. */
+  async #load(config: Config): Promise<Loaded> {
+    return { secrets: await this.#secrets.load(config), tunnel: await this.#tunnel.load(config) };
+  }
+
+  async #follow({ secrets, tunnel }: Loaded): Promise<void> {
+    await this.#secrets.follow(secrets);
+    await this.#tunnel.follow(tunnel);
+  }
+
+  #gatewayConfig(config: Config, { secrets, tunnel }: Loaded, { clusters } = this.#plan): GatewayConfig {
+    const settings = { ...this.#settings(config), ...(secrets && { secrets: secrets.secrets }) };
+    const listeners = [...config.listen, ...tunnelListener(config)];
+    return { listeners, clusters, settings, ...(tunnel && { tls: tunnelEnd(tunnel) }) };
   }
 
   #settings(config: Config): Settings {
@@ -306,4 +394,12 @@ export class Controller implements AdminView, AsyncDisposable {
       log: log.connections,
     };
   }
+}
+
+/** `tunnel.on`: shows nothing but the tunnel. */
+function tunnelListener({ tunnel }: Config): Listener[] {
+  if (tunnel?.on === undefined) return [];
+  const { host, port } = tunnel.on;
+  const on = `${host.includes(':') ? `[${host}]` : host}:${port}`;
+  return [{ on, host, port, balancers: [], agents: [], idTlv: [], only: [] }];
 }

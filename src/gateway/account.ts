@@ -1,8 +1,7 @@
 // The end of a connection in figures: every count that it holds is undone, its reason is counted. Done by the worker
 // that served it, or, when that worker has died, by the control thread.
 
-import type { CloseReason } from './close-reason.ts';
-import { closeReasons } from './close-reason.ts';
+import { type CloseReason, closeReasons, served } from './close-reason.ts';
 import type { RecordWriter } from './record-ring.ts';
 import {
   ADMITTED,
@@ -29,6 +28,7 @@ import {
   TOTAL_CONNECTIONS,
   TOTAL_HANDED_OVER,
   TOTAL_PENDING,
+  TOTAL_WATCHED,
 } from './shared-memory.ts';
 import type { SourceCounts } from './source-counts.ts';
 import type { Verdicts } from './verdicts.ts';
@@ -54,8 +54,9 @@ export interface Ledger extends Counts {
 }
 
 /**
- * Counts the end and writes the record where `isLogged` says so. What a part of ours (HTTP, TLS) says of a connection
- * that it was handed stands above what the front saw; one that the HTTP part had gets its last request's route.
+ * Counts the end and writes the record where `log`, or somebody who watches refusals, wants it. What a part of ours
+ * (HTTP, TLS) says of a connection that it was handed stands above what the front saw; one that the HTTP part had gets
+ * its last request's route.
  */
 export function conclude(
   rows: Rows,
@@ -63,7 +64,7 @@ export function conclude(
   client: number,
   told: CloseReason,
   now: number,
-  isLogged: (reason: CloseReason) => boolean,
+  log: 'all' | 'refused' | 'none',
 ): void {
   const { verdicts, records } = ledger;
   const isHandedOver = (rows.flags[client] & HANDED_OVER) !== 0;
@@ -76,7 +77,11 @@ export function conclude(
   // Only for the record: the HTTP part counts by itself what its requests have open.
   if (isOurs) rows.backendSlot[client] = verdicts.backendSlot(client);
   if (isHandedOver) verdicts.end(client);
-  if (isLogged(reason)) records.write(rows, client, reasonIndex[reason], now);
+  // A probe that says nothing is counted and never logged.
+  const isRefused = !served.has(reason);
+  const isLogged = log === 'all' ? reason !== 'no-data' : log === 'refused' && isRefused;
+  if (isLogged || (isRefused && ledger.totals[TOTAL_WATCHED] === 1))
+    records.write(rows, client, reasonIndex[reason], now, isLogged);
 }
 
 function account(rows: Rows, counts: Counts, client: number, reason: CloseReason): void {

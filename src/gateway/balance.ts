@@ -1,43 +1,60 @@
 // Which backend of a route's pool a connection goes to. `source` and `host` hash, so that every replica answers
 // alike and a removed backend moves only its own clients; the others look at counts that all workers share.
+// Backends that health checks call down are passed over while another of the pool is up.
 
 import { hashBytes, hashText, pickBest, rankAll } from './rendezvous.ts';
 import { CLIENT, type Rows } from './rows.ts';
-import { BACKEND_ACTIVE, BACKEND_TURN, type SharedSlots } from './shared-memory.ts';
+import { BACKEND_ACTIVE, BACKEND_DOWN, BACKEND_TURN, type SharedSlots, TOTAL_DOWN } from './shared-memory.ts';
 import type { TableRoute } from './table.ts';
 
 /** Whose rows hold the client, and which counts all threads share: a worker's, or an HTTP thread's. */
 export interface Choosing {
   readonly rows: Rows;
-  readonly shared: { readonly backends: SharedSlots };
+  readonly shared: { readonly backends: SharedSlots; readonly totals: Int32Array };
 }
 
 /** The backend to try first: its index in the route's pool, which is not empty. */
 export function firstBackend(path: Choosing, client: number, route: TableRoute): number {
   const count = route.backends.length;
   if (count === 1) return 0;
+  const up = upOf(path, route);
+  const all = up === count;
   switch (route.balance) {
     case 'source':
-    case 'host':
-      return pickBest(hashKey(path, client, route), route.hashes);
+    case 'host': {
+      const key = hashKey(path, client, route);
+      return all
+        ? pickBest(key, route.hashes)
+        : pickBest(key, route.hashes, index => isDown(path, route, index));
+    }
     case 'round-robin':
-      return (path.shared.backends.add(route.backends[0].slot, BACKEND_TURN, 1) >>> 0) % count;
+      return nthUp(
+        path,
+        route,
+        all,
+        (path.shared.backends.add(route.backends[0].slot, BACKEND_TURN, 1) >>> 0) % up,
+      );
     case 'least-connections':
-      return leastOf(path, route);
+      return leastOf(path, route, all);
     case 'random':
-      return lesserOfTwo(path, route);
+      return lesserOfTwo(path, route, all, up);
     default:
       return 0;
   }
 }
 
-/** All backends in the order to try them, beginning with the one tried first. */
+/** All backends in the order to try them, beginning with the one tried first; those that are down come last. */
 export function orderBackends(path: Choosing, client: number, route: TableRoute, first: number): number[] {
   const hashed = route.balance === 'source' || route.balance === 'host';
   const order = hashed
     ? rankAll(hashKey(path, client, route), route.hashes)
     : inTurn(route.backends.length, first);
-  return [first, ...order.filter(index => index !== first)];
+  const others = order.filter(index => index !== first);
+  if (upOf(path, route) === order.length) return [first, ...others];
+  const [down, up] = [true, false].map(wanted =>
+    others.filter(index => isDown(path, route, index) === wanted),
+  );
+  return [first, ...up, ...down];
 }
 
 /** The key that the route's balance hashes; undefined where it does not hash, or the client is not known. */
@@ -61,14 +78,40 @@ function inTurn(count: number, first: number): number[] {
   return Array.from({ length: count }, (_, index) => (first + index) % count);
 }
 
+/** How many backends to choose among: those that are up, or all of them where none is. */
+function upOf(path: Choosing, route: TableRoute): number {
+  const count = route.backends.length;
+  if (Atomics.load(path.shared.totals, TOTAL_DOWN) === 0) return count;
+  let up = 0;
+  for (let index = 0; index < count; index++) if (!isDown(path, route, index)) up++;
+  return up === 0 ? count : up;
+}
+
+function isDown(path: Choosing, route: TableRoute, index: number): boolean {
+  return path.shared.backends.get(route.backends[index].slot, BACKEND_DOWN) !== 0;
+}
+
+/** The backend with that number among those to choose from. A state may change meanwhile: then the last of them. */
+function nthUp(path: Choosing, route: TableRoute, all: boolean, number: number): number {
+  if (all) return number;
+  let last = 0;
+  for (let index = 0, seen = 0; index < route.backends.length; index++) {
+    if (isDown(path, route, index)) continue;
+    last = index;
+    if (seen++ === number) break;
+  }
+  return last;
+}
+
 /** Begins at a random place, so that equals share the load. */
-function leastOf(path: Choosing, route: TableRoute): number {
+function leastOf(path: Choosing, route: TableRoute, all: boolean): number {
   const count = route.backends.length;
   const start = Math.floor(Math.random() * count);
   let best = start;
   let fewest = Number.POSITIVE_INFINITY;
   for (let step = 0; step < count; step++) {
     const index = (start + step) % count;
+    if (!all && isDown(path, route, index)) continue;
     const active = activeOn(path, route, index);
     if (active < fewest) {
       fewest = active;
@@ -78,10 +121,11 @@ function leastOf(path: Choosing, route: TableRoute): number {
   return best;
 }
 
-function lesserOfTwo(path: Choosing, route: TableRoute): number {
-  const count = route.backends.length;
-  const one = Math.floor(Math.random() * count);
-  const other = (one + 1 + Math.floor(Math.random() * (count - 1))) % count;
+function lesserOfTwo(path: Choosing, route: TableRoute, all: boolean, up: number): number {
+  const first = Math.floor(Math.random() * up);
+  const one = nthUp(path, route, all, first);
+  if (up === 1) return one;
+  const other = nthUp(path, route, all, (first + 1 + Math.floor(Math.random() * (up - 1))) % up);
   return activeOn(path, route, one) <= activeOn(path, route, other) ? one : other;
 }
 

@@ -30,3 +30,16 @@ export const closeReasons = [
 ] as const;
 
 export type CloseReason = (typeof closeReasons)[number];
+
+/** The connection was served, or left by itself: no refusal, and no line where only refusals are logged. */
+export const served: ReadonlySet<CloseReason> = new Set([
+  'done',
+  'client-reset',
+  'backend-reset',
+  'idle-timeout',
+  'half-closed-timeout',
+  'drained',
+  'no-data',
+  'client-gone',
+  'shutdown',
+]);

@@ -3,31 +3,11 @@
 
 import { conclude, isClient } from './account.ts';
 import type { CloseReason } from './close-reason.ts';
-import type { DataPath, Settings } from './data-path.ts';
+import type { DataPath } from './data-path.ts';
 import { linger } from './linger.ts';
 import { refusalWord } from './refusal.ts';
 import { BYTES_OUT_AT, HTTP_SLOT } from './shared-memory.ts';
 import { hangUpBackend } from './tunnel.ts';
-
-/** The connection was served, or left by itself: not worth a line where only refusals are logged. */
-const served: ReadonlySet<CloseReason> = new Set([
-  'done',
-  'client-reset',
-  'backend-reset',
-  'idle-timeout',
-  'half-closed-timeout',
-  'drained',
-  'no-data',
-  'client-gone',
-  'shutdown',
-]);
-
-/** A probe that says nothing is counted and never logged. */
-const isLogged: Record<Settings['log'], (reason: CloseReason) => boolean> = {
-  all: reason => reason !== 'no-data',
-  refused: reason => !served.has(reason),
-  none: () => false,
-};
 
 const nothing = new Uint8Array(0);
 
@@ -90,8 +70,8 @@ function leave(path: DataPath, client: number, reason: CloseReason, reset: boole
   }
 }
 
-/** Counts the reason, once, and writes the log line. */
+/** Counts the reason, once, and writes the record that the log or those who watch refusals want. */
 function finish(path: DataPath, client: number, told: CloseReason): void {
   path.dialOrders.delete(client);
-  conclude(path.rows, path.shared, client, told, path.io.now(), isLogged[path.settings.log]);
+  conclude(path.rows, path.shared, client, told, path.io.now(), path.settings.log);
 }

@@ -13,11 +13,13 @@ import { routeConnect, routeHttp, routeTls } from './route.ts';
 import { Table, type TableRoute } from './table.ts';
 import { TableAuthor } from './table-author.ts';
 
+export const questionProtocols = ['tls', 'http', 'connect'] as const;
+
 export interface Question {
   /** SNI, Host or CONNECT name. */
   readonly host: string;
   readonly from?: string;
-  readonly protocol: 'tls' | 'http' | 'connect';
+  readonly protocol: (typeof questionProtocols)[number];
   /** Given in a PROXY header. */
   readonly id?: string;
   /** A listener's `on`. */

@@ -8,19 +8,26 @@ import { sampleCluster, sampleRoute } from '../cluster/clusters.samples.ts';
 import { helloMessage, inRecords, serverNameExtension } from '../wire/hello.samples.ts';
 import { closeReasons } from './close-reason.ts';
 import { Gateway, type NamedRecord } from './gateway.ts';
+import type { HealthChange } from './health/health-thread.ts';
 import type { EngineName } from './io/open-reactor.ts';
 import { NameResolver } from './name-resolver.ts';
 import { REASONS_AT } from './shared-memory.ts';
 
 const hello = inRecords(helloMessage({ extensions: [serverNameExtension('api.a.lab')] }));
 
-async function given(engine: EngineName, addresses: readonly string[] = []) {
+interface Given {
+  readonly addresses?: readonly string[];
+  readonly log?: 'all' | 'none';
+}
+
+async function given(engine: EngineName, { addresses = [], log = 'all' }: Given = {}) {
   const backend = net.createServer(socket => socket.on('error', () => {}).pipe(socket));
   backend.listen(0, '127.0.0.1');
   await once(backend, 'listening');
   const { port } = backend.address() as net.AddressInfo;
   const records: NamedRecord[] = [];
   const deaths: string[] = [];
+  const changes: HealthChange[] = [];
   const config = {
     listeners: [{ on: '127.0.0.1:0', host: '127.0.0.1', port: 0, balancers: [], agents: [], idTlv: [] }],
     clusters: [
@@ -44,7 +51,7 @@ async function given(engine: EngineName, addresses: readonly string[] = []) {
       connections: 1000,
       pending: 1000,
       perSource: 20,
-      log: 'all' as const,
+      log,
     },
   };
   const gateway = await Gateway.start(
@@ -56,12 +63,13 @@ async function given(engine: EngineName, addresses: readonly string[] = []) {
       capacity: 4096,
       resolver: new NameResolver(
         () => {},
-        async () => addresses,
+        async () => [...addresses],
       ),
       onRecord: record => records.push(record),
       onDropped: () => {},
       onRequest: () => {},
       onWorkerDeath: worker => deaths.push(worker),
+      onHealth: change => changes.push(change),
     },
     config,
   );
@@ -69,7 +77,7 @@ async function given(engine: EngineName, addresses: readonly string[] = []) {
     await gateway.stop();
     backend.close();
   };
-  return { gateway, config, records, deaths, [Symbol.asyncDispose]: stop };
+  return { gateway, config, records, deaths, changes, port, [Symbol.asyncDispose]: stop };
 }
 
 /** A tunnel that has echoed once. */
@@ -90,6 +98,10 @@ function reasons(gateway: Gateway): Record<string, number> {
     }
   }
   return counts;
+}
+
+function untilClosed(socket: net.Socket): Promise<void> {
+  return new Promise(resolve => socket.once('close', () => resolve()));
 }
 
 async function until(holds: () => boolean): Promise<void> {
@@ -169,7 +181,170 @@ test('Gateway tries every address of a backend given by name, whatever its famil
     ['127.0.0.1', '::1'],
     ['127.0.0.2', '127.0.0.1'],
   ]) {
-    await using it = await given('epoll', addresses);
+    await using it = await given('epoll', { addresses });
     (await tunnel(it.gateway)).destroy();
   }
+});
+
+test('Gateway starts the thread of the health checks again when it dies; what it had found out stays', async () => {
+  await using it = await given('net');
+  const { gateway, config, deaths, changes } = it;
+  const closed = net.createServer().listen(0, '127.0.0.1');
+  await once(closed, 'listening');
+  const text = `127.0.0.1:${(closed.address() as net.AddressInfo).port}`;
+  closed.close();
+  await once(closed, 'close');
+  const route = sampleRoute({ hosts: ['api.a.lab'], backends: [`127.0.0.1:${it.port}`, text] });
+  const health = { ...route.pool.health, everyMs: 20, rise: 1, fall: 2 };
+  const routes = [{ ...route, pool: { ...route.pool, health } }];
+  await gateway.apply({ ...config, clusters: [sampleCluster('a', { routes })] });
+  await until(() => changes.length > 0);
+  const change = { cluster: 'a', route: 'api', backend: text, up: false, why: 'connection refused' };
+  assert.deepEqual(changes, [change]);
+  const find = () => gateway.backends().find(({ backend }) => backend === text);
+  assert.deepEqual(gateway.healthOf(find()?.slot ?? 0), {
+    up: false,
+    checked: true,
+    why: 'connection refused',
+  });
+
+  gateway.killWorker('health');
+  await until(() => deaths.length > 0);
+  assert.deepEqual(deaths, ['health']);
+  const failed = find()?.checks?.failed ?? 0;
+  await until(() => (find()?.checks?.failed ?? 0) > failed + 3);
+  assert.deepEqual(gateway.health, { backends: 2, down: 1, stretch: 1 });
+  assert.deepEqual(changes, [change], 'it was down before');
+
+  await gateway.apply(config);
+  assert.deepEqual(gateway.health, { backends: 1, down: 0, stretch: 1 });
+});
+
+test('Gateway checks a backend given by name at the addresses that it has now', async () => {
+  const addresses = ['127.0.0.2'];
+  await using it = await given('net', { addresses });
+  const { gateway, config, changes } = it;
+  const [cluster] = config.clusters;
+  const [route] = cluster.routes;
+  const health = { ...route.pool.health, everyMs: 20, rise: 1, fall: 1 };
+  await gateway.apply({
+    ...config,
+    clusters: [{ ...cluster, routes: [{ ...route, pool: { ...route.pool, health } }] }],
+  });
+  await until(() => changes.length === 1);
+  assert.deepEqual([changes[0].backend, changes[0].up], [`name.lab:${it.port}`, false]);
+  addresses[0] = '127.0.0.1';
+  // A connection that fails hurries the next look at the name.
+  const port = Number(gateway.listeners[0].address.split(':').at(-1));
+  const client = net.connect(port, '127.0.0.1').on('error', () => {});
+  client.write(hello);
+  await until(() => changes.length === 2);
+  client.destroy();
+  assert.deepEqual([changes[1].up, changes[1].why], [true, 'connected']);
+});
+
+for (const engine of ['epoll', 'net'] as const) {
+  test(`Gateway.openConnections() (${engine}) lists what is open, and endConnection() ends that one only`, async () => {
+    await using it = await given(engine);
+    const { gateway, records } = it;
+    const sockets = await Promise.all(Array.from({ length: 6 }, () => tunnel(gateway)));
+    const open = await gateway.openConnections(100);
+    assert.equal(open.length, 6);
+    assert.deepEqual(new Set(open.map(({ host }) => host)), new Set(['api.a.lab']));
+    assert.deepEqual(open[0].route, { cluster: 'a', route: 'api' });
+    assert.equal((await gateway.openConnections(100, 'a')).length, 6);
+    assert.equal((await gateway.openConnections(100, 'b')).length, 0);
+    assert.equal((await gateway.openConnections(2)).length, 2);
+
+    const { id, peer } = open[3];
+    const own = sockets.find(socket => socket.localPort === peer.port);
+    assert.ok(own !== undefined);
+    const closed = untilClosed(own);
+    assert.equal(await gateway.endConnection(id), true);
+    await closed;
+    assert.equal(await gateway.endConnection(id), false);
+    assert.deepEqual(reasons(gateway), { revoked: 1 });
+    await until(() => records.length === 1);
+    assert.equal(closeReasons[records[0].reason], 'revoked');
+
+    // The row is used again, and the old id does not name its next connection.
+    const more = await Promise.all(Array.from({ length: 4 }, () => tunnel(gateway)));
+    assert.equal(await gateway.endConnection(id), false);
+    for (const socket of [...sockets, ...more].filter(candidate => candidate !== own)) {
+      socket.write('still here');
+      assert.equal(String(await once(socket, 'data')), 'still here');
+    }
+    for (const nonsense of ['', 'x', '0-0-0']) assert.equal(await gateway.endConnection(nonsense), undefined);
+    assert.equal(await gateway.endConnection('9-1-1-1'), false);
+  });
+
+  test(`Gateway.endConnection() (${engine}) takes no id from before a worker's death`, async () => {
+    await using it = await given(engine);
+    const { gateway, deaths } = it;
+    const first = await tunnel(gateway);
+    const [{ id }] = await gateway.openConnections(1);
+    const worker = Number(id.split('-')[0]);
+    const closed = untilClosed(first);
+    gateway.killWorker(worker);
+    await until(() => deaths.length === 1);
+    await closed;
+    assert.deepEqual(await gateway.openConnections(10), []);
+    // Enough that the one that was started again has some of them, in the same rows and generations.
+    const sockets = await Promise.all(Array.from({ length: 16 }, () => tunnel(gateway)));
+    assert.equal(await gateway.endConnection(id), false);
+    assert.equal((await gateway.openConnections(100)).length, 16);
+    for (const socket of sockets) socket.destroy();
+  });
+
+  test(`Gateway.watchRefusals() (${engine}) has refusals told that the log does not want`, async () => {
+    await using it = await given(engine, { log: 'none' });
+    const { gateway, records } = it;
+    const port = Number(gateway.listeners[0].address.split(':').at(-1));
+    const refused = async () => {
+      const socket = net.connect(port, '127.0.0.1').on('error', () => {});
+      socket.resume().end('\0nonsense');
+      await untilClosed(socket);
+    };
+    await refused();
+    (await tunnel(gateway)).destroy();
+    await until(() => Object.keys(reasons(gateway)).length === 2);
+    gateway.takeRecords();
+    assert.equal(records.length, 0);
+    gateway.watchRefusals(true);
+    await refused();
+    (await tunnel(gateway)).destroy();
+    await until(() => records.length === 1);
+    assert.equal(records[0].logged, false);
+    assert.equal(closeReasons[records[0].reason], 'not-recognized');
+    gateway.watchRefusals(false);
+    await refused();
+    await until(() => reasons(gateway)['not-recognized'] === 3);
+    gateway.takeRecords();
+    assert.equal(records.length, 1);
+  });
+}
+
+test('Gateway.figuresOf() and traffic() add up what the workers counted', async t => {
+  await using it = await given('net');
+  const { gateway, config } = it;
+  const socket = await tunnel(gateway);
+  const [backend] = config.clusters[0].routes[0].pool.backends;
+  assert.equal(gateway.figuresOf('a', 'api')?.connections, 1);
+  assert.equal(gateway.figuresOf('a', 'api')?.backends.get(backend.text), 1);
+  socket.end();
+  await until(() => gateway.connections === 0);
+  const { bytesIn, bytesOut, reasons, connections } = gateway.figuresOf('a', 'api') ?? assert.fail();
+  assert.deepEqual([connections, bytesIn, bytesOut, reasons], [0, hello.length, hello.length, { done: 1 }]);
+  assert.equal(gateway.figuresOf('a', 'konnectivity'), undefined);
+  assert.equal(gateway.figuresOf('b', 'api'), undefined);
+  const before = gateway.traffic();
+  assert.deepEqual(before, { bytesIn, bytesOut, reasons });
+  // What is gone stays in the sum, also when its slot is free for another.
+  await gateway.apply({ ...config, clusters: [] });
+  assert.deepEqual(gateway.traffic(), before);
+  const now = performance.now.bind(performance);
+  t.mock.method(performance, 'now', () => now() + 600_000);
+  await gateway.apply({ ...config, clusters: [] });
+  assert.equal([...gateway.routes()].length, 1);
+  assert.deepEqual(gateway.traffic(), before);
 });

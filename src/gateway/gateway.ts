@@ -10,7 +10,9 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Backend, Cluster, Uplink } from '../cluster/cluster.ts';
 import { formatIpPort } from '../wire/ip-address.ts';
+import { type CloseReason, closeReasons } from './close-reason.ts';
 import type { Settings } from './data-path.ts';
+import { type BackendHealth, type HealthChange, HealthThread } from './health/health-thread.ts';
 import type { RequestRecord } from './http/request-log.ts';
 import type { EngineName } from './io/open-reactor.ts';
 import { IN_USE, type SocketAddress } from './io/reactor.ts';
@@ -18,15 +20,26 @@ import { ListenError } from './listen-error.ts';
 import type { ListenerEntry } from './listener-table.ts';
 import type { NameResolver } from './name-resolver.ts';
 import { nonceTableBytes } from './nonce-table.ts';
+import {
+  type IdentifiedRecord,
+  type OpenRecord,
+  openRecords,
+  parseConnectionId,
+} from './open-connections.ts';
 import { PartThreads } from './part-threads.ts';
 import { type ListenPlace, probeListener } from './probe-listener.ts';
 import type { ConnectionRecord } from './record-ring.ts';
 import {
   ACTIVE_AT,
   BACKEND_ACTIVE,
+  BYTES_IN_AT,
+  BYTES_OUT_AT,
   CLUSTER_ACTIVE,
+  REASONS_AT,
   TOTAL_CONNECTIONS,
+  TOTAL_DOWN,
   TOTAL_FIELDS,
+  TOTAL_WATCHED,
 } from './shared-memory.ts';
 import { SharedPages } from './shared-pages.ts';
 import { SourceCounts, sourceCountsBytes } from './source-counts.ts';
@@ -90,6 +103,7 @@ export interface GatewayOptions {
   readonly onRequest: (record: NamedRequest) => void;
   /** The thread's name. */
   readonly onWorkerDeath: (thread: string, cause: Error) => void;
+  readonly onHealth: (change: HealthChange) => void;
 }
 
 /** A connection's record with the names its slots stand for. */
@@ -102,6 +116,35 @@ export interface NamedRecord extends ConnectionRecord {
 /** A request's record with the names its slot stands for. */
 export interface NamedRequest extends RequestRecord {
   readonly route: RouteSlot | undefined;
+}
+
+/** A backend with what its health checks say; they are undefined for one that is not checked. */
+export interface CheckedBackend extends RouteSlot, BackendHealth {
+  readonly slot: number;
+  readonly backend: string;
+  readonly checks: { readonly ok: number; readonly failed: number } | undefined;
+}
+
+/** A connection that is open, with the names its slots stand for. */
+export interface OpenConnection extends IdentifiedRecord {
+  readonly on: string;
+  readonly route: RouteSlot | undefined;
+  readonly backend: string | undefined;
+}
+
+/** What was counted, of a route or in all. */
+export interface Figures {
+  readonly bytesIn: number;
+  readonly bytesOut: number;
+  /** Connections that ended, by reason; only reasons that there were. */
+  readonly reasons: Readonly<Partial<Record<CloseReason, number>>>;
+}
+
+export interface RouteFigures extends Figures {
+  /** Open now. */
+  readonly connections: number;
+  /** Open now, by backend as the file has it. */
+  readonly backends: ReadonlyMap<string, number>;
 }
 
 export interface OpenListener {
@@ -136,12 +179,17 @@ export class Gateway implements AsyncDisposable {
   #folder: string | undefined;
   /** Where connections come back from the parts, by worker: the internal listener's index and its sockets. */
   #fronts: { readonly index: number; readonly paths: readonly string[] } | undefined;
+  readonly #health: HealthThread;
+  #backendCount = 0;
   /** Names of listeners by index; closed ones stay for the records of their connections. */
   readonly #listenerNames: string[] = [];
   #settings: Settings;
   #open: Opened[] = [];
   #generation = 0;
   #retiring: Retiring[] = [];
+  /** What was counted in slots that have been given out again since, by offset. */
+  readonly #past: number[] = [];
+  #listing: Promise<unknown> = Promise.resolve();
   /** Changes of what the workers serve, one after the other. */
   #queue: Promise<unknown> = Promise.resolve();
   #recordsTimer: NodeJS.Timeout | undefined;
@@ -193,6 +241,13 @@ export class Gateway implements AsyncDisposable {
       message,
       died: (thread, cause) => this.#died(thread, cause),
     });
+    this.#health = new HealthThread({
+      backends: this.#pages.backends,
+      pages: this.#pages.backendPages,
+      totals,
+      onChange: options.onHealth,
+      onDeath: cause => options.onWorkerDeath('health', cause),
+    });
   }
 
   /** Starts the workers and opens the listeners; the first table is served when it returns. */
@@ -223,6 +278,22 @@ export class Gateway implements AsyncDisposable {
     return Atomics.load(this.#totals, TOTAL_CONNECTIONS);
   }
 
+  /** How many backends are served and down, and by which factor the intervals of the checks are longer than asked for. */
+  get health(): { readonly backends: number; readonly down: number; readonly stretch: number } {
+    const down = Atomics.load(this.#totals, TOTAL_DOWN);
+    return { backends: this.#backendCount, down, stretch: this.#health.stretch };
+  }
+
+  healthOf(backendSlot: number): BackendHealth {
+    return this.#health.of(backendSlot);
+  }
+
+  *backends(): Generator<CheckedBackend> {
+    for (const { slot, route, backend } of this.#author.backends()) {
+      yield { ...route, slot, backend, ...this.healthOf(slot), checks: this.#health.checksOf(slot) };
+    }
+  }
+
   apply(config: GatewayConfig): Promise<void> {
     return this.#inTurn(() => this.#apply(config));
   }
@@ -232,6 +303,14 @@ export class Gateway implements AsyncDisposable {
     return this.#inTurn(async () => {
       this.#settings = { ...this.#settings, secrets };
       this.#send({ kind: 'settings', settings: this.#settings });
+    });
+  }
+
+  /** Other certificates, keys or addresses for what needs TLS. */
+  useTls(config: TlsConfig): Promise<void> {
+    return this.#inTurn(async () => {
+      this.#tlsConfig = config;
+      this.#sendTls();
     });
   }
 
@@ -246,6 +325,59 @@ export class Gateway implements AsyncDisposable {
       if (slot !== 0 && route === undefined) continue;
       yield { slot, route, get: offset => this.#sum(slot, offset) };
     }
+  }
+
+  /** What was counted for a route that is served; undefined for one that is not. */
+  figuresOf(cluster: string, kind: string): RouteFigures | undefined {
+    const route = this.#author.entryOf(cluster)?.routes.find(entry => entry.kind === kind);
+    if (route === undefined) return undefined;
+    const get = (offset: number) => this.#sum(route.slot, offset);
+    const active = (slot: number) => this.#pages.backends.get(slot, BACKEND_ACTIVE);
+    return {
+      ...figures(get),
+      connections: get(ACTIVE_AT),
+      backends: new Map(route.backends.map(({ text, slot }) => [text, active(slot)])),
+    };
+  }
+
+  /** As health checks have it; true also for a backend that is not checked, or not served. */
+  isUp(cluster: string, kind: string, backend: string): boolean {
+    const route = this.#author.entryOf(cluster)?.routes.find(entry => entry.kind === kind);
+    const slot = route?.backends.find(({ text }) => text === backend)?.slot;
+    return slot === undefined || this.#health.of(slot).up;
+  }
+
+  /** Over all routes since the start, those that are gone and what never had a route included. */
+  traffic(): Figures {
+    const totals = [...this.#past];
+    for (const { get } of this.routes()) addCounts(totals, get);
+    return figures(offset => totals[offset] ?? 0);
+  }
+
+  /** The newest connections that are open, newest first; those of one cluster where it is given. */
+  openConnections(limit: number, cluster?: string): Promise<readonly OpenConnection[]> {
+    // One list after the other: workers are asked for one at a time, however many want it.
+    const wanted =
+      cluster === undefined ? () => true : (slot: number) => this.#author.routeAt(slot)?.cluster === cluster;
+    const listing = this.#listing.then(async () => {
+      const open = await openRecords(this.#threads, limit, wanted);
+      return open.map(record => ({ ...record, ...this.#namesOf(record) }));
+    });
+    this.#listing = listing.catch(() => {});
+    return listing;
+  }
+
+  /** Ends one with `revoked`. False when it is not open any more, undefined when that cannot be an id. */
+  async endConnection(id: string): Promise<boolean | undefined> {
+    const parsed = parseConnectionId(id);
+    if (parsed === undefined) return undefined;
+    const { worker, life, handle, generation } = parsed;
+    return (await this.#threads[worker]?.revoke(life, handle, generation)) ?? false;
+  }
+
+  /** While watched, records of refusals come also where the log does not want them; see `logged`. */
+  watchRefusals(watched: boolean): void {
+    Atomics.store(this.#totals, TOTAL_WATCHED, watched ? 1 : 0);
   }
 
   /** Nothing more is accepted; resolves when all connections have ended, or cuts them after `limitMs`. */
@@ -272,7 +404,7 @@ export class Gateway implements AsyncDisposable {
     clearTimeout(this.#droppedTimer);
     this.#sayDropped();
     this.#options.resolver.stop();
-    await Promise.all(this.#threads.map(thread => thread.end()));
+    await Promise.all([...this.#threads.map(thread => thread.end()), this.#health[Symbol.asyncDispose]()]);
     await this.#http[Symbol.asyncDispose]();
     await this.#tls[Symbol.asyncDispose]();
     if (this.#folder !== undefined) await rm(this.#folder, { recursive: true, force: true });
@@ -286,12 +418,7 @@ export class Gateway implements AsyncDisposable {
   takeRecords(): void {
     for (const thread of this.#threads) {
       const dropped = thread.records.take(record => {
-        this.#options.onRecord({
-          ...record,
-          on: this.#listenerNames[record.listener] ?? '',
-          route: this.#author.routeAt(record.slot),
-          backend: this.#author.backendAt(record.backendSlot)?.text,
-        });
+        this.#options.onRecord({ ...record, ...this.#namesOf(record) });
       });
       this.#countDropped(dropped);
     }
@@ -308,8 +435,17 @@ export class Gateway implements AsyncDisposable {
   }
 
   /** Ends a thread as a fault would. For tests of what follows. */
-  killWorker(number: number, kind: WorkerThread['kind'] = 'worker'): void {
-    (kind === 'http' ? this.#http.threads : this.#threads)[number].kill();
+  killWorker(worker: number | 'health', kind: WorkerThread['kind'] = 'worker'): void {
+    if (worker === 'health') this.#health.kill();
+    else (kind === 'http' ? this.#http.threads : this.#threads)[worker].kill();
+  }
+
+  #namesOf({ listener, slot, backendSlot }: OpenRecord): Pick<OpenConnection, 'on' | 'route' | 'backend'> {
+    return {
+      on: this.#listenerNames[listener] ?? '',
+      route: this.#author.routeAt(slot),
+      backend: this.#author.backendAt(backendSlot)?.text,
+    };
   }
 
   #inTurn<T>(work: () => Promise<T>): Promise<T> {
@@ -350,6 +486,9 @@ export class Gateway implements AsyncDisposable {
         thread.apply(this.#table(thread, change.removed, change.put)),
       ),
     );
+    const changed = change.put.map(cluster => cluster.name);
+    this.#health.change(this.#author.backends(changed), change.freed.backends);
+    this.#backendCount = countBackends(config.clusters);
     if (closed.length > 0) {
       this.#send({ kind: 'close', indexes: closed.map(({ index }) => index) });
       // The next change may want the same address again.
@@ -560,7 +699,10 @@ export class Gateway implements AsyncDisposable {
 
   #renamed(names: readonly string[]): void {
     const backends = names.flatMap(name => this.#author.rename(name, this.#options.resolver.addresses(name)));
-    if (backends.length > 0) this.#send({ kind: 'addresses', backends });
+    if (backends.length > 0) {
+      this.#send({ kind: 'addresses', backends });
+      this.#health.setAddresses(backends);
+    }
     this.#sendTls();
   }
 
@@ -579,7 +721,11 @@ export class Gateway implements AsyncDisposable {
     sort('backends', slot => this.#pages.backends.get(slot, BACKEND_ACTIVE));
     // Their last records are read while the names are still known.
     this.takeRecords();
-    for (const slot of this.#author.recycle(idle)) for (const thread of this.#all()) thread.pages.clear(slot);
+    for (const slot of this.#author.recycle(idle)) {
+      addCounts(this.#past, offset => this.#sum(slot, offset));
+      for (const thread of this.#all()) thread.pages.clear(slot);
+    }
+    for (const slot of idle.backends) this.#health.clear(slot);
     this.#retiring = [...this.#retiring.filter(one => !due.includes(one)), { freed: busy, at: due[0].at }];
   }
 
@@ -592,6 +738,21 @@ export class Gateway implements AsyncDisposable {
     for (const thread of this.#all()) sum += thread.pages.counters.get(slot, offset);
     return sum;
   }
+}
+
+/** Adds reasons and bytes to totals by offset. */
+function addCounts(totals: number[], get: (offset: number) => number): void {
+  for (let offset = REASONS_AT; offset <= BYTES_OUT_AT; offset++)
+    totals[offset] = (totals[offset] ?? 0) + get(offset);
+}
+
+function figures(get: (offset: number) => number): Figures {
+  const reasons: Partial<Record<CloseReason, number>> = {};
+  for (const [index, reason] of closeReasons.entries()) {
+    const count = get(REASONS_AT + index);
+    if (count > 0) reasons[reason] = count;
+  }
+  return { bytesIn: get(BYTES_IN_AT), bytesOut: get(BYTES_OUT_AT), reasons };
 }
 
 function placeOf(listener: Listener): string {
@@ -620,4 +781,10 @@ function namesIn({ clusters, tls }: GatewayConfig): Set<string> {
   );
   if (tls !== undefined && tls.kind !== 'tunnel-end') hosts.push(tls.gateway.host);
   return new Set(hosts.filter(host => isIP(host) === 0));
+}
+
+function countBackends(clusters: readonly Cluster[]): number {
+  let count = 0;
+  for (const { routes } of clusters) for (const { pool } of routes) count += pool.backends.length;
+  return count;
 }

@@ -11,10 +11,11 @@ import { type Endpoint, type ProxyHeader, parseProxyHeader } from '../wire/proxy
 import { recognize } from '../wire/recognize.ts';
 import { admit, noLongerPending } from './admit.ts';
 import type { DataPath } from './data-path.ts';
-import { dial } from './dial.ts';
+import { clientWhileDialing, dial } from './dial.ts';
 import { end, refuse } from './end.ts';
 import { readHandOver } from './hand-over.ts';
 import { AGAIN } from './io/reactor.ts';
+import type { TableListener } from './listener-table.ts';
 import { routeConnect, routeTls } from './route.ts';
 import {
   AGENT_HEADER,
@@ -24,6 +25,7 @@ import {
   CONNECT,
   COUNTED,
   DESTINATION,
+  DIALING,
   H2,
   HAS_ORIGIN,
   HTTP,
@@ -76,9 +78,11 @@ export function identify(path: DataPath, client: number): void {
   }
 }
 
-/** An agent has one place to go to, and reads nothing. */
+/** An agent has one place to go to, whatever the client says. */
 export function goStraight(path: DataPath, client: number, cluster: string): void {
   proceed(path, client, path.table.clusters.get(cluster)?.api ?? 'no-backend');
+  // What it has said already does not come as an event.
+  if (path.rows.state[client] === DIALING) clientWhileDialing(path, client);
 }
 
 /** `hello` ran out. */
@@ -171,7 +175,7 @@ function readProxyHeader(
   used: number,
 ): boolean | undefined {
   const { rows } = path;
-  const { balancers, agents, isInternal } = path.listeners[rows.listener[client]];
+  const { balancers, agents, isInternal } = listenerOf(path, client);
   const flags = rows.flags[client];
   if (isInternal) return comeBack(path, client, held, from, used);
   // A peer in both lists: its first header is the balancer's.
@@ -229,7 +233,7 @@ function takeAgentHeader(path: DataPath, client: number, header: ProxyHeader): b
     putEndpoint(path, client, ORIGIN, header.source);
     rows.flags[client] |= HAS_ORIGIN;
   }
-  const { idTlv } = path.listeners[rows.listener[client]];
+  const { idTlv } = listenerOf(path, client);
   for (const tlv of header.tlvs) {
     if (!idTlv.has(tlv.type)) continue;
     const id = Buffer.from(tlv.value.buffer, tlv.value.byteOffset, tlv.value.length).toString('latin1');
@@ -253,6 +257,21 @@ function putEndpoint(path: DataPath, client: number, place: number, endpoint: En
   rows.setPort(client, place, endpoint.port);
 }
 
+/** What came through a tunnel has proven whose it is: no list of addresses, and no `only`, stands in its way. */
+const tunnelled: TableListener = {
+  on: '',
+  balancers: undefined,
+  agents: undefined,
+  idTlv: new Set([0x20]),
+  only: undefined,
+  direct: undefined,
+  isInternal: false,
+};
+
+function listenerOf({ rows, listeners }: DataPath, client: number): TableListener {
+  return (rows.flags[client] & TUNNELLED) === 0 ? listeners[rows.listener[client]] : tunnelled;
+}
+
 function readHello(path: DataPath, client: number, held: Uint8Array, from: number, used: number): boolean {
   const { rows, table } = path;
   if (used < rows.needed[client]) return true;
@@ -266,7 +285,7 @@ function readHello(path: DataPath, client: number, held: Uint8Array, from: numbe
     return refused(path, client, refusedId(path, client) ?? 'bad-hello');
   }
   const { serverName, alpn } = hello.value;
-  const listener = path.listeners[rows.listener[client]];
+  const listener = listenerOf(path, client);
   const route = routeTls(table, listener, serverName, alpn, id);
   // What the log shows is a name, whatever bytes the client sent for one. A name that has led to a route is one.
   const named = id === undefined && typeof route !== 'string';
@@ -283,7 +302,7 @@ function readConnect(
   id: string | undefined,
 ): boolean {
   const { rows, table } = path;
-  const listener = path.listeners[rows.listener[client]];
+  const listener = listenerOf(path, client);
   if (id === undefined && listener.agents?.admits(rows.addresses, rows.addressAt(client, CLIENT)) !== true) {
     return refused(path, client, 'untrusted-agent');
   }

@@ -64,8 +64,10 @@ export class IdentityVerifier {
     const keys = this.#keys.get(id) ?? secrets.map(secret => clusterKey(secret, id));
     this.#keys.delete(id);
     this.#keys.set(id, keys);
-    if (this.#keys.size > KEPT_KEYS)
-      for (const [oldest] of this.#keys.entries().take(1)) this.#keys.delete(oldest);
+    if (this.#keys.size > KEPT_KEYS) {
+      const [oldest] = this.#keys.keys();
+      this.#keys.delete(oldest);
+    }
     return keys;
   }
 }

@@ -16,7 +16,7 @@ const UNTIL_AT = LAST_AT + ENTRIES;
 const FIRST_AT = UNTIL_AT + ENTRIES;
 const SECOND_AT = FIRST_AT + ENTRIES;
 
-/** Twice the room that is asked for: with all of that in use, about one nonce in ten million finds its bucket full. */
+/** Twice the room that is asked for: with all of that in use, about one nonce in two million finds its bucket full. */
 const HEADROOM = 2;
 
 /** 16-bit pieces of a nonce. */

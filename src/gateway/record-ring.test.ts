@@ -58,6 +58,7 @@ test('RecordReader.take() gives back what RecordWriter.write() was told', () => 
     dialMs: -1,
     host: 'api.a.lab',
     clusterId: 'id-a',
+    logged: true,
   });
   const text = (at: { address: Uint8Array; port: number } | undefined) =>
     at && formatIpPort(at.address, 0, at.port);
@@ -114,4 +115,20 @@ test('RecordReader.take() keeps order and content whatever the lengths, around t
     }),
     { numRuns: 3 },
   );
+});
+
+test('RecordWriter.write() marks what the log does not want, and does not count it when it finds no room', () => {
+  const memory = newRecordRing();
+  const writer = new RecordWriter(memory, () => {});
+  const reader = new RecordReader(memory);
+  const rows = rowWith('h'.repeat(200));
+  rows.flags[2] |= HAS_ORIGIN;
+  writer.write(rows, 2, 0, 0, false);
+  const [{ logged, origin }] = take(reader).records;
+  assert.equal(logged, false);
+  assert.equal(origin?.port, 1000 + ORIGIN);
+  for (let i = 0; i < 10_000; i++) writer.write(rows, 2, 0, 0, false);
+  const { records, dropped } = take(reader);
+  assert.ok(records.length < 10_000);
+  assert.equal(dropped, 0);
 });

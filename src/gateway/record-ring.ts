@@ -17,6 +17,9 @@ const HEAD_BYTES = HEAD_WORDS * Int32Array.BYTES_PER_ELEMENT;
 /** Longest text in a record; SNI and CONNECT names have at most 255 characters. */
 const MAX_TEXT = 255;
 const ADDRESS = 16;
+/** Bits of the flags byte. */
+const ORIGIN_KNOWN = 1;
+const NOT_LOGGED = 2;
 /** listener, slot, backend slot, detailSeconds; protocol, reason, flags, detail; in, out, ms, dialMs. */
 const NUMBERS = 4 * 4 + 4 + 4 * 8;
 /** Peer, client and origin with their ports. */
@@ -43,6 +46,8 @@ export interface ConnectionRecord {
   readonly dialMs: number;
   readonly host: string;
   readonly clusterId: string;
+  /** Whether the log wants it; else it was written for those who watch refusals. */
+  readonly logged: boolean;
 }
 
 export interface RecordAddress {
@@ -67,13 +72,13 @@ export class RecordWriter {
     this.#tell = tell;
   }
 
-  write(rows: Rows, client: number, reason: number, now: number): void {
-    const length = this.#encode(rows, client, reason, now);
+  write(rows: Rows, client: number, reason: number, now: number, logged = true): void {
+    const length = this.#encode(rows, client, reason, now, logged);
     const written = this.#head[WRITTEN];
     // Positions run on and wrap as int32; their difference is what counts.
     const used = (written - Atomics.load(this.#head, TAKEN)) | 0;
     if (used + length > RING_BYTES) {
-      Atomics.add(this.#head, DROPPED, 1);
+      if (logged) Atomics.add(this.#head, DROPPED, 1);
     } else {
       const at = (written >>> 0) % RING_BYTES;
       const first = Math.min(length, RING_BYTES - at);
@@ -84,9 +89,9 @@ export class RecordWriter {
     if (Atomics.exchange(this.#head, TOLD, 1) === 0) this.#tell();
   }
 
-  #encode(rows: Rows, client: number, reason: number, now: number): number {
+  #encode(rows: Rows, client: number, reason: number, now: number, logged: boolean): number {
     const b = this.#scratch;
-    const flags = rows.flags[client];
+    const origin = (rows.flags[client] & HAS_ORIGIN) === 0 ? 0 : ORIGIN_KNOWN;
     let at = 2;
     at = b.writeInt32LE(rows.listener[client], at);
     at = b.writeInt32LE(rows.slot[client], at);
@@ -94,7 +99,7 @@ export class RecordWriter {
     at = b.writeInt32LE(rows.detailSeconds[client], at);
     at = b.writeUInt8(rows.protocol[client], at);
     at = b.writeUInt8(reason, at);
-    at = b.writeUInt8((flags & HAS_ORIGIN) === 0 ? 0 : 1, at);
+    at = b.writeUInt8(origin | (logged ? 0 : NOT_LOGGED), at);
     at = b.writeUInt8(rows.detail[client], at);
     at = b.writeDoubleLE(rows.bytesIn[client], at);
     at = b.writeDoubleLE(rows.bytesOut[client], at);
@@ -124,7 +129,7 @@ export class RecordReader {
     this.#ring = new Uint8Array(memory, HEAD_BYTES);
   }
 
-  /** Hands out all that is there and answers how many were dropped since the last time. */
+  /** Hands out all that is there and answers how many for the log were dropped since the last time. */
   take(each: (record: ConnectionRecord) => void): number {
     Atomics.store(this.#head, TOLD, 0);
     const written = Atomics.load(this.#head, WRITTEN);
@@ -170,7 +175,8 @@ function decode(b: Buffer): ConnectionRecord {
     detailSeconds: b.readInt32LE(14),
     protocol: b[18],
     reason: b[19],
-    origin: b[20] === 1 ? addresses[2] : undefined,
+    origin: (b[20] & ORIGIN_KNOWN) === 0 ? undefined : addresses[2],
+    logged: (b[20] & NOT_LOGGED) === 0,
     detail: b[21],
     bytesIn: b.readDoubleLE(22),
     bytesOut: b.readDoubleLE(30),

@@ -1,5 +1,5 @@
 // After a table change: connections whose cluster or route is gone, or whose client is no longer allowed, end.
-// All others go on as they are, whatever else changed.
+// All others go on as they are, whatever else changed. And one by one, when a person says so.
 
 import { isClient } from './account.ts';
 import { isAllowed } from './admit.ts';
@@ -25,4 +25,11 @@ export function revoke(path: DataPath, anyRemoved: boolean, changed: ReadonlySet
       endWithReset(path, handle, 'revoked');
     }
   }
+}
+
+/** Ends that connection. False when the row is no longer its own. */
+export function revokeOne(path: DataPath, handle: number, generation: number): boolean {
+  if (path.rows.generation[handle] !== generation || !isClient(path.rows, handle)) return false;
+  endWithReset(path, handle, 'revoked');
+  return true;
 }

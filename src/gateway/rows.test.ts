@@ -31,3 +31,13 @@ test('Rows keep four addresses and ports apart', () => {
   assert.equal(rows.addresses[rows.addressAt(7, ORIGIN)], 30);
   assert.equal(rows.portOf(0, DESTINATION), 3);
 });
+
+test('Rows.clear() gives the row another generation, and no other row', () => {
+  const rows = new Rows(Rows.memory(8));
+  rows.generation[3] = 2 ** 32 - 1;
+  rows.clear(3);
+  assert.equal(rows.generation[3], 0);
+  rows.clear(3);
+  assert.equal(rows.generation[3], 1);
+  assert.deepEqual([rows.generation[2], rows.generation[4]], [0, 0]);
+});

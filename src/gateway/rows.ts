@@ -85,13 +85,15 @@ export const ORIGIN = 2;
 export const DESTINATION = 3;
 const PLACES = 4;
 
-/** Six doubles, twelve 32-bit words, two 16-bit words and the ports, three bytes and the addresses. */
-const ROW_BYTES = 6 * 8 + 12 * 4 + (2 + PLACES) * 2 + 3 + PLACES * ADDRESS;
+/** Six doubles, thirteen 32-bit words, two 16-bit words and the ports, three bytes and the addresses. */
+const ROW_BYTES = 6 * 8 + 13 * 4 + (2 + PLACES) * 2 + 3 + PLACES * ADDRESS;
 
 export class Rows {
   readonly capacity: number;
   readonly state: Uint8Array;
   readonly flags: Uint32Array;
+  /** Another number for each use of the row: what was said of one connection never meets the next. */
+  readonly generation: Uint32Array;
   /** The other side's handle, or -1. */
   readonly peer: Int32Array;
   /** Which listener it came in by: its index in the worker's list. */
@@ -163,6 +165,7 @@ export class Rows {
     this.keptTo = carve(Int32Array);
     this.detailSeconds = carve(Int32Array);
     this.flags = carve(Uint32Array);
+    this.generation = carve(Uint32Array);
     this.attempt = carve(Uint16Array);
     this.addressIndex = carve(Uint16Array);
     this.ports = carve(Uint16Array, PLACES);
@@ -198,6 +201,7 @@ export class Rows {
 
   /** A row as it was never used. The address places are overwritten before they are read. */
   clear(handle: number): void {
+    this.generation[handle]++;
     this.state[handle] = FREE;
     this.flags[handle] = 0;
     this.peer[handle] = -1;

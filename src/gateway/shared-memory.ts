@@ -128,6 +128,15 @@ export class SharedSlots {
     return Atomics.load(this.#pages[slot >>> PAGE_SHIFT], (slot & PAGE_MASK) * this.#fields + field);
   }
 
+  /** Answers the value before. */
+  exchange(slot: number, field: number, value: number): number {
+    return Atomics.exchange(
+      this.#pages[slot >>> PAGE_SHIFT],
+      (slot & PAGE_MASK) * this.#fields + field,
+      value,
+    );
+  }
+
   set(slot: number, field: number, value: number): void {
     Atomics.store(this.#pages[slot >>> PAGE_SHIFT], (slot & PAGE_MASK) * this.#fields + field, value);
   }
@@ -157,11 +166,19 @@ export const CLUSTER_FIELDS = 1;
 /** Fields of a backend slot. `TURN` of a route's first backend is the route's round-robin turn. */
 export const BACKEND_ACTIVE = 0;
 export const BACKEND_TURN = 1;
-export const BACKEND_FIELDS = 2;
+/** 1 while health checks say so: zeroed memory is up. */
+export const BACKEND_DOWN = 2;
+export const BACKEND_CHECKS_OK = 3;
+export const BACKEND_CHECKS_FAILED = 4;
+export const BACKEND_FIELDS = 5;
 
 /** Fields of the totals. */
 export const TOTAL_CONNECTIONS = 0;
 export const TOTAL_PENDING = 1;
 /** Connections that were handed over to a part of ours: HTTP or TLS. */
 export const TOTAL_HANDED_OVER = 2;
-export const TOTAL_FIELDS = 3;
+/** Backends that are down: while there are none, nobody has to look at a pool's backends. */
+export const TOTAL_DOWN = 3;
+/** 1 while somebody watches refusals: then workers write their records even where the log does not want them. */
+export const TOTAL_WATCHED = 4;
+export const TOTAL_FIELDS = 5;

@@ -55,7 +55,8 @@ export class SharedPages {
   readonly backends = new SharedSlots(BACKEND_FIELDS);
   readonly #clusterPages: SharedArrayBuffer[] = [];
   readonly #bucketPages: SharedArrayBuffer[] = [];
-  readonly #backendPages: SharedArrayBuffer[] = [];
+  /** Memory behind `backends`; grows. */
+  readonly backendPages: SharedArrayBuffer[] = [];
   #routes = 0;
 
   grow(wanted: PageCounts): void {
@@ -66,9 +67,9 @@ export class SharedPages {
       this.clusters.addPage(page);
       this.#bucketPages.push(BucketPages.newPage());
     }
-    while (this.#backendPages.length < wanted.backends) {
+    while (this.backendPages.length < wanted.backends) {
       const page = SharedSlots.newPage(BACKEND_FIELDS);
-      this.#backendPages.push(page);
+      this.backendPages.push(page);
       this.backends.addPage(page);
     }
   }
@@ -80,14 +81,14 @@ export class SharedPages {
     own.given = {
       clusters: this.#clusterPages.length,
       routes: this.#routes,
-      backends: this.#backendPages.length,
+      backends: this.backendPages.length,
     };
     return {
       counters: own.counterPages.slice(routes),
       requests: own.requestPages.slice(routes),
       clusters: this.#clusterPages.slice(clusters),
       buckets: this.#bucketPages.slice(clusters),
-      backends: this.#backendPages.slice(backends),
+      backends: this.backendPages.slice(backends),
     };
   }
 }

@@ -3,6 +3,8 @@
 // again only after every worker let go of it.
 
 import type { Backend, Cluster, Route, Uplink } from '../cluster/cluster.ts';
+import { healthTarget } from './health/health-target.ts';
+import type { ServedBackend } from './health/health-thread.ts';
 import { FIRST_SLOT, PAGE_SLOTS } from './shared-memory.ts';
 import type { ClusterEntry, RouteEntry } from './table.ts';
 
@@ -125,9 +127,32 @@ export class TableAuthor {
     return this.#routes.owners.length;
   }
 
+  /** A cluster as it stands. */
+  entryOf(name: string): ClusterEntry | undefined {
+    return this.#known.get(name)?.entry;
+  }
+
   /** All clusters as they stand, for a worker that has none yet. */
   get entries(): ClusterEntry[] {
     return [...this.#known.values()].map(known => known.entry);
+  }
+
+  /** Backends that are served, with how to check them: all, or those of some clusters. */
+  *backends(names: Iterable<string> = this.#known.keys()): Generator<ServedBackend> {
+    for (const name of names) {
+      const known = this.#known.get(name);
+      for (const [index, entry] of known?.entry.routes.entries() ?? []) {
+        const route = known?.cluster.routes[index] as Route;
+        for (const backend of entry.backends) {
+          yield {
+            slot: backend.slot,
+            route: { cluster: name, route: entry.kind },
+            backend: backend.text,
+            target: healthTarget(route, backend),
+          };
+        }
+      }
+    }
   }
 
   /** A name has other addresses now: the backends that workers must be told of. */

@@ -74,6 +74,20 @@ export type ToWorker =
   /** The last batch of request lines is written, for an HTTP thread. */
   | { readonly kind: 'requests-taken' }
   | { readonly kind: 'cut'; readonly reason: 'drained' | 'shutdown' }
+  /** What only the worker knows of these connections, and whether they are still those. */
+  | {
+      readonly kind: 'describe';
+      readonly request: number;
+      readonly handles: Int32Array;
+      readonly generations: Uint32Array;
+    }
+  /** Ends one connection, if it is still that one. */
+  | {
+      readonly kind: 'revoke';
+      readonly request: number;
+      readonly handle: number;
+      readonly generation: number;
+    }
   | { readonly kind: 'stop' };
 
 /** Everything in it takes effect between two events. */
@@ -88,6 +102,12 @@ export interface TableMessage {
   readonly settings: Settings;
 }
 
+/** What a row has as text, which is not in shared memory. */
+export interface RowTexts {
+  readonly host: string;
+  readonly clusterId: string;
+}
+
 export type FromWorker =
   /** Before anything else. The descriptors of a reactor that keeps its thread busy. */
   | {
@@ -98,6 +118,9 @@ export type FromWorker =
   /** A port, or one of the reactor's error words. */
   | { readonly kind: 'opened'; readonly index: number; readonly result: number }
   | { readonly kind: 'applied'; readonly generation: number }
+  /** For each that was asked for; null where it is no longer that connection. */
+  | { readonly kind: 'described'; readonly request: number; readonly texts: readonly (RowTexts | null)[] }
+  | { readonly kind: 'revoked'; readonly request: number; readonly done: boolean }
   | { readonly kind: 'records' }
   | {
       readonly kind: 'requests';

@@ -1,13 +1,15 @@
 // One thread that serves clients, a worker or one of a part of ours, as the control thread sees it: messages there and back,
 // its part of the shared memory, and what has to be put right when it dies. The descriptors of an epoll reactor outlive their thread, so they are closed here.
 
+import { randomInt } from 'node:crypto';
 import { closeSync, writeSync } from 'node:fs';
 import { Worker } from 'node:worker_threads';
 import { conclude, isClient, type Ledger, leavePlace } from './account.ts';
 import { newRecordRing, RecordReader, RecordWriter } from './record-ring.ts';
 import { FREE, REQUEST, Rows } from './rows.ts';
 import { OwnPages } from './shared-pages.ts';
-import type { FromWorker, PartStart, ToWorker, WorkerStart } from './worker-messages.ts';
+import type { Verdicts } from './verdicts.ts';
+import type { FromWorker, PartStart, RowTexts, ToWorker, WorkerStart } from './worker-messages.ts';
 
 export type ThreadKind = 'worker' | 'http' | 'tls';
 
@@ -28,10 +30,13 @@ export interface ThreadEvents {
 }
 
 /** What a request waits for. */
-type Answer = Extract<FromWorker, { kind: 'started' | 'opened' | 'applied' }>;
+type Answer = Extract<FromWorker, { kind: 'started' | 'opened' | 'applied' | 'described' | 'revoked' }>;
 
 /** A thread that does not end by itself within this is ended by force. */
 const END_MS = 2000;
+
+/** Rows described in one go: what a worker does in well under a millisecond, before it goes back to its tunnels. */
+const DESCRIBED_AT_ONCE = 500;
 
 const wakeUp = new Uint8Array(new BigUint64Array([1n]).buffer);
 
@@ -46,7 +51,10 @@ export class WorkerThread {
   readonly #events: ThreadEvents;
   readonly #waiting = new Map<string, (answer: Answer | undefined) => void>();
   #worker: Worker | undefined;
-  #rows: SharedArrayBuffer | undefined;
+  #rows: Rows | undefined;
+  /** Another number for each start, in this process or another: generations of rows begin anew with it. */
+  #life = 0;
+  #requests = 0;
   /** Of an epoll reactor: the one to wake it by, and all. */
   #wakeFd: number | undefined;
   #fds: readonly number[] = [];
@@ -68,9 +76,11 @@ export class WorkerThread {
 
   /** Resolves when it takes messages. False when it died before that. */
   async start(options: StartOptions): Promise<boolean> {
-    this.#rows = Rows.memory(options.capacity);
+    const rows = Rows.memory(options.capacity);
+    this.#rows = new Rows(rows);
+    this.#life = randomInt(2 ** 40);
     this.pages.given = { clusters: 0, routes: 0, backends: 0 };
-    const start = { ...options, number: this.number, rows: this.#rows, records: this.#ring };
+    const start = { ...options, number: this.number, rows, records: this.#ring };
     const answer = this.#answer('started');
     const worker = new Worker(entryOf(this.kind), { workerData: start, name: `causeway-${this.name}` });
     this.#worker = worker;
@@ -102,6 +112,49 @@ export class WorkerThread {
     await answer;
   }
 
+  get verdicts(): Verdicts {
+    return this.#counts.verdicts;
+  }
+
+  /** Its rows, to be read; undefined while it does not run. */
+  get rows(): Rows | undefined {
+    return this.#rows;
+  }
+
+  get life(): number {
+    return this.#life;
+  }
+
+  /** What only the worker knows of these connections; null for those that have ended, all when that life has. */
+  async describe(
+    life: number,
+    asked: readonly { readonly handle: number; readonly generation: number }[],
+  ): Promise<readonly (RowTexts | null)[]> {
+    const texts: (RowTexts | null)[] = [];
+    while (texts.length < asked.length) {
+      const some = asked.slice(texts.length, texts.length + DESCRIBED_AT_ONCE);
+      const described = await this.#ask(life, {
+        kind: 'describe',
+        request: this.#requests++,
+        handles: Int32Array.from(some, row => row.handle),
+        generations: Uint32Array.from(some, row => row.generation),
+      });
+      texts.push(...(described?.kind === 'described' ? described.texts : some.map(() => null)));
+    }
+    return texts;
+  }
+
+  /** Ends a connection with `revoked`. False when it is not open any more. */
+  async revoke(life: number, handle: number, generation: number): Promise<boolean> {
+    const revoked = await this.#ask(life, {
+      kind: 'revoke',
+      request: this.#requests++,
+      handle,
+      generation,
+    });
+    return revoked?.kind === 'revoked' && revoked.done;
+  }
+
   /** Tells it to stop and waits until it has: only it knows which descriptors are still its own. */
   async end(): Promise<void> {
     const worker = this.#worker;
@@ -112,14 +165,27 @@ export class WorkerThread {
     const late = setTimeout(() => this.kill(), END_MS);
     await exited;
     clearTimeout(late);
+    this.#worker = undefined;
     this.#wakeFd = undefined;
     this.#closeFds();
+    this.#answerNobody();
   }
 
   /** Ends it as a fault would. For tests of what follows. */
   kill(): void {
     void this.#worker?.terminate();
     if (this.#wakeFd !== undefined) writeSync(this.#wakeFd, wakeUp);
+  }
+
+  /** Undefined also when it does not live that life any more: rows are others then. */
+  async #ask(
+    life: number,
+    question: Extract<ToWorker, { kind: 'describe' | 'revoke' }>,
+  ): Promise<Answer | undefined> {
+    if (this.#worker === undefined || this.#life !== life) return undefined;
+    const answer = this.#answer(`answer ${question.request}`);
+    this.send(question);
+    return answer;
   }
 
   #answer(key: string): Promise<Answer | undefined> {
@@ -139,6 +205,10 @@ export class WorkerThread {
       case 'applied':
         this.#resolve(`applied ${message.generation}`, message);
         break;
+      case 'described':
+      case 'revoked':
+        this.#resolve(`answer ${message.request}`, message);
+        break;
       default:
         this.#events.message(message);
     }
@@ -153,10 +223,15 @@ export class WorkerThread {
     if (this.#ending) return;
     this.#worker = undefined;
     this.#wakeFd = undefined;
-    if (this.#rows !== undefined) this.#bury(new Rows(this.#rows));
+    if (this.#rows !== undefined) this.#bury(this.#rows);
+    this.#rows = undefined;
     this.#closeFds();
-    for (const key of this.#waiting.keys()) this.#resolve(key, undefined);
+    this.#answerNobody();
     this.#events.died(this.#cause ?? new Error(`The thread ended with exit code ${code}`));
+  }
+
+  #answerNobody(): void {
+    for (const key of this.#waiting.keys()) this.#resolve(key, undefined);
   }
 
   /** Its connections end with `shutdown`. Where handles are descriptors, they are closed. */
@@ -165,7 +240,7 @@ export class WorkerThread {
     const ledger = { ...this.#counts, counters: this.pages.counters, records };
     const now = performance.timeOrigin + performance.now();
     for (let handle = 0; handle < rows.capacity; handle++) {
-      if (isClient(rows, handle)) conclude(rows, ledger, handle, 'shutdown', now, () => true);
+      if (isClient(rows, handle)) conclude(rows, ledger, handle, 'shutdown', now, 'all');
       else if (rows.state[handle] === REQUEST) leavePlace(rows, ledger, handle);
       if (rows.state[handle] !== FREE && this.#fds.length > 0) closeQuietly(handle);
     }

@@ -8,8 +8,9 @@ import { type OpenedReactor, openReactor } from './io/open-reactor.ts';
 import type { Reactor } from './io/reactor.ts';
 import { compileListener } from './listener-table.ts';
 import { NonceTable } from './nonce-table.ts';
+import { describeRows } from './open-connections.ts';
 import { RecordWriter } from './record-ring.ts';
-import { revoke } from './revoke.ts';
+import { revoke, revokeOne } from './revoke.ts';
 import { LISTENER, OPENED, Rows } from './rows.ts';
 import { BACKEND_FIELDS, BucketPages, CLUSTER_FIELDS, RouteCounters, SharedSlots } from './shared-memory.ts';
 import { SourceCounts } from './source-counts.ts';
@@ -93,6 +94,20 @@ class Worker {
         break;
       case 'cut':
         this.#path.cut(message.reason);
+        break;
+      case 'describe':
+        this.#tell({
+          kind: 'described',
+          request: message.request,
+          texts: describeRows(this.#path.rows, message),
+        });
+        break;
+      case 'revoke':
+        this.#tell({
+          kind: 'revoked',
+          request: message.request,
+          done: revokeOne(this.#path, message.handle, message.generation),
+        });
         break;
       case 'stop':
         this.#io.stop();

@@ -1,12 +1,11 @@
 // The admin side: health, status and metrics to the letter of what documents and dashboards rely on, and who may ask.
 
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
-import { type IncomingHttpHeaders, request } from 'node:http';
 import { after, before, describe, test } from 'node:test';
 import { type Causeway, startCauseway } from '../../testbed/start-causeway.ts';
 import { type TempDir, tempDir } from '../../testbed/temp-dir.ts';
+import { as, ask } from './ask-admin.ts';
 import { Backend, connectClient, hello, servedBy, visit } from './given.ts';
 
 let gateway: Causeway;
@@ -22,8 +21,8 @@ before(async () => {
   const clusters = `
 clusters:
   - name: lab
-    api: { hosts: [api.lab.test, "*.api.lab.test"], backends: ["${backend.text}"] }
-    konnectivity: { hosts: [konnectivity.lab.test], backends: ["${backend.text}"] }
+    api: { hosts: [api.lab.test, "*.api.lab.test"], backends: ["${backend.text}"], health: { check: none } }
+    konnectivity: { hosts: [konnectivity.lab.test], backends: ["${backend.text}"], health: { check: tcp } }
     apps: { hosts: ["*.apps.lab.test"], http: redirect }
 `;
   [gateway, guarded] = await Promise.all(
@@ -43,21 +42,8 @@ ${clusters}`,
 
 after(() => stack.disposeAsync());
 
-interface Answer {
-  readonly status: number | undefined;
-  readonly headers: IncomingHttpHeaders;
-  readonly body: string;
-}
-
-/** Unlike fetch() it sends the Host it is given. */
-async function get({ admin }: Causeway, path: string, headers: Record<string, string> = {}): Promise<Answer> {
-  const asked = request(new URL(path, admin), { headers, agent: false });
-  asked.end();
-  const [response] = await once(asked, 'response');
-  const chunks: Buffer[] = [];
-  for await (const chunk of response) chunks.push(chunk);
-  return { status: response.statusCode, headers: response.headers, body: Buffer.concat(chunks).toString() };
-}
+const get = (gateway: Causeway, path: string, headers: Record<string, string> = {}) =>
+  ask(gateway, path, { headers });
 
 /** Name → its labels and value, in the order of the text. */
 interface Sample {
@@ -124,7 +110,7 @@ function labelsOf({ samples }: Family): string[] {
   return [...new Set(samples.flatMap(({ labels }) => Object.keys(labels)))];
 }
 
-/** interface.md, section 4. Those of health checks come with them. */
+/** interface.md, section 4. */
 const families: Readonly<Record<string, readonly [type: string, ...labels: string[]]>> = {
   causeway_connections_total: ['counter', 'cluster', 'route', 'reason'],
   causeway_connections_active: ['gauge', 'cluster', 'route'],
@@ -132,6 +118,8 @@ const families: Readonly<Record<string, readonly [type: string, ...labels: strin
   causeway_requests_total: ['counter', 'cluster', 'route', 'code'],
   causeway_hello_seconds: ['histogram', 'le'],
   causeway_dial_seconds: ['histogram', 'cluster', 'route', 'le'],
+  causeway_backend_up: ['gauge', 'cluster', 'route', 'backend'],
+  causeway_health_checks_total: ['counter', 'cluster', 'route', 'backend', 'result'],
   causeway_clusters: ['gauge'],
   causeway_routes: ['gauge'],
   causeway_findings: ['gauge', 'severity'],
@@ -170,6 +158,8 @@ test('status has exactly these keys', async () => {
     sources: [{ name: 'file', up: true, synced: true, error: null }],
     leader: false,
     counts: { clusters: 1, routes: 3, hosts: 4, connections: 0 },
+    health: { backends: 2, down: 0, stretch: 1 },
+    traffic: { connections: 0, bytesIn: 0, bytesOut: 0, reasons: {} },
   });
 });
 
@@ -269,10 +259,6 @@ describe('the Host', { concurrency: true }, () => {
 });
 
 describe('auth', () => {
-  const as = (user: string, password: string) => ({
-    Authorization: `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`,
-  });
-
   test('healthz and readyz need none', async () => {
     for (const path of ['/healthz', '/readyz']) assert.equal((await get(guarded, path)).status, 200);
   });

@@ -2,6 +2,7 @@
 // Node that the package brings.
 
 import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
 import { cp, mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { after, before, describe, test } from 'node:test';
@@ -13,7 +14,15 @@ import { Backend, hello, servedBy } from '../features/given.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 /** What the package is made of and from. The tree itself is left alone: others run in it. */
-const MATERIAL = ['src', 'tsconfig.json', 'tsconfig.build.json', 'package.json', 'README.md', 'LICENSE'];
+const MATERIAL = [
+  'src',
+  'dashboard',
+  'tsconfig.json',
+  'tsconfig.build.json',
+  'package.json',
+  'README.md',
+  'LICENSE',
+];
 /** It brings a whole Node, which may have to come over the network. */
 const INSTALL_MS = 240_000;
 
@@ -51,8 +60,16 @@ describe('the package', { skip: missingPrograms('npm'), timeout: 2 * INSTALL_MS 
 
   test('has the program, its documents and nothing of the tests', () => {
     const paths = packed.files.map(({ path }) => path);
-    for (const path of ['bin/causeway', 'dist/main.js', 'dist/gateway/worker.js', 'README.md', 'LICENSE'])
-      assert.ok(paths.includes(path), `${path} is missing`);
+    const expected = [
+      'bin/causeway',
+      'dist/main.js',
+      'dist/gateway/worker.js',
+      'dist/dashboard/main.js',
+      'dashboard/static/index.html',
+      'README.md',
+      'LICENSE',
+    ];
+    for (const path of expected) assert.ok(paths.includes(path), `${path} is missing`);
     assert.ok(paths.some(path => path.startsWith('examples/')));
     const foreign = paths.filter(path => /\.ts$|\.(test|samples|contract)\b|\/contract\//.test(path));
     assert.deepEqual(foreign, []);
@@ -89,7 +106,49 @@ describe('the package', { skip: missingPrograms('npm'), timeout: 2 * INSTALL_MS 
       process.env.CAUSEWAY_TEST_ENGINE ?? (process.platform === 'linux' ? 'epoll' : 'net'),
     );
   });
+
+  test('shows its demo', async () => {
+    const { code, stdout, stderr } = await run(causeway, ['demo', '--once'], { cwd: dir.path });
+    assert.equal(code, 0, `${stdout}${stderr}`);
+    assert.equal(existsSync(dir.file('demo-out')), false);
+  });
+
+  test('serves the dashboard, with every file that it asks for', async () => {
+    await using gateway = await startCauseway({
+      command: causeway,
+      config: 'listen: ["127.0.0.1:0"]\nclusters: []\n',
+    });
+    const files = await filesOfPage(gateway.admin);
+    for (const name of [
+      'main.js',
+      'page.js',
+      'format.js',
+      'preact.js',
+      'preact-hooks.js',
+      'uplot.js',
+      'dashboard.css',
+    ])
+      assert.ok(files.has(name), `${name} is missing among ${[...files].join(' ')}`);
+  });
 });
+
+/** Follows links and imports from the page on; whatever is named must be there. */
+async function filesOfPage(admin: string): Promise<Set<string>> {
+  const get = async (path: string) => {
+    const answer = await fetch(new URL(path, admin));
+    assert.equal(answer.status, 200, path);
+    return answer.text();
+  };
+  const page = await get('/');
+  const named = [...page.matchAll(/"(?:\.\/)?dashboard\/([\w.-]+)"/g)].map(match => match[1]);
+  const files = new Set(named);
+  for (const name of files) {
+    const text = await get(`/dashboard/${name}`);
+    if (!name.endsWith('.js')) continue;
+    for (const [, imported] of text.matchAll(/\bfrom\s*['"]\.\/([\w.-]+)['"]/g)) files.add(imported);
+  }
+  return files;
+}
 
 async function npm(args: readonly string[], cwd: string): Promise<RunResult> {
   const quiet = ['--prefer-offline', '--no-audit', '--no-fund', '--no-update-notifier'];

@@ -48,8 +48,12 @@ describe(`${CLUSTERS} clusters`, { skip: missingPrograms('openssl', 'go') }, () 
   }
 
   test('are ready', async context => {
-    const { counts } = (await gateway.status()) as { counts: { clusters: number; hosts: number } };
+    const { counts, health } = (await gateway.status()) as {
+      counts: { clusters: number; hosts: number };
+      health: { backends: number; down: number; stretch: number };
+    };
     assert.deepEqual([counts.clusters, counts.hosts], [CLUSTERS, 3 * CLUSTERS]);
+    assert.deepEqual([health.backends, health.down], [2 * CLUSTERS, 0]);
     context.diagnostic(`ready after ${(readyMs / 1000).toFixed(1)} s, ${await residentMib(gateway)} MiB`);
   });
 
@@ -92,6 +96,7 @@ function clusterOf(number: number, port: number): string {
     api:
       hosts: [api-${number}.clusters.test, "*.apps-${number}.clusters.test"]
       backends: ["127.0.0.1:${port}"]
+      health: { check: tcp }
     konnectivity:
       hosts: [konnectivity-${number}.clusters.test]
       backends: ["127.0.0.1:${port}"]`;

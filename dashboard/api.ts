@@ -1,0 +1,164 @@
+// What the admin side answers, as far as the page reads it (docs/operations.md), and how it is asked. Fields that an
+// older gateway may lack are optional: the page then shows less.
+
+/** Reason → how many connections ended so. */
+export type Reasons = Readonly<Record<string, number>>;
+
+export interface Status {
+  readonly version: string;
+  readonly engine: string;
+  readonly workers: number;
+  readonly uptimeSeconds: number;
+  readonly generation: number;
+  readonly listeners: readonly { readonly on: string; readonly address: string }[];
+  readonly config: {
+    readonly ok: boolean;
+    readonly error: string | null;
+    readonly restartNeeded: readonly string[];
+  };
+  readonly sources: readonly {
+    readonly name: string;
+    readonly up: boolean;
+    readonly synced: boolean;
+    readonly error: string | null;
+  }[];
+  readonly leader: boolean;
+  readonly counts: {
+    readonly clusters: number;
+    readonly routes: number;
+    readonly hosts: number;
+    readonly connections: number;
+  };
+  /** Since the start; `connections` are those that ended. */
+  readonly traffic?: {
+    readonly connections: number;
+    readonly bytesIn: number;
+    readonly bytesOut: number;
+    readonly reasons: Reasons;
+  };
+  /** `stretch`: how many times longer than asked for the intervals of checks are. */
+  readonly health?: { readonly backends: number; readonly down: number; readonly stretch: number };
+}
+
+export interface Backend {
+  readonly address: string;
+  readonly up: boolean;
+  readonly connections?: number;
+  /** The kind of check. */
+  readonly health?: string;
+}
+
+export interface Route {
+  readonly kind: string;
+  readonly hosts: readonly string[];
+  readonly backends: readonly Backend[];
+  readonly connections: number;
+  readonly bytesIn: number;
+  readonly bytesOut: number;
+  readonly reasons?: Reasons;
+  readonly balance?: string;
+  /** To https, instead of having backends. */
+  readonly redirect?: boolean;
+}
+
+export interface Cluster {
+  readonly name: string;
+  readonly id: string | null;
+  readonly source: string;
+  readonly routes: readonly Route[];
+  readonly findings: readonly {
+    readonly severity: string;
+    readonly code: string;
+    readonly text: string;
+    readonly fix: string;
+  }[];
+}
+
+export interface Connection {
+  readonly id: string;
+  readonly client: string | null;
+  readonly protocol: string | null;
+  readonly host: string | null;
+  readonly cluster: string | null;
+  readonly route: string | null;
+  readonly backend: string | null;
+  readonly in: number;
+  readonly out: number;
+  readonly ms: number;
+}
+
+export interface RefusalEvent {
+  readonly at: string;
+  readonly reason: string;
+  readonly host: string | null;
+  readonly client: string | null;
+  readonly cluster: string | null;
+  readonly clusterId?: string | null;
+  /** Refusals before this one that were not told, as there were too many. */
+  readonly skipped?: number;
+}
+
+export interface HealthEvent {
+  readonly at: string;
+  readonly cluster: string;
+  readonly route: string;
+  readonly backend: string;
+  readonly up: boolean;
+  readonly why: string | null;
+}
+
+export interface TableEvent {
+  readonly at: string;
+  readonly generation: number;
+  readonly clusters: number;
+  readonly routes: number;
+  readonly hosts: number;
+  readonly ok: boolean;
+  readonly error: string | null;
+}
+
+/** An answer that is not the one asked for. */
+export class AnswerError extends Error {
+  readonly status: number;
+
+  constructor(path: string, status: number) {
+    super(`${path} was answered with ${status}`);
+    this.status = status;
+  }
+}
+
+/** A gateway that does not answer for this long counts as out of reach. */
+const ANSWER_MS = 10_000;
+
+/** Paths are relative, so that the page also works behind a proxy that adds a prefix. */
+export async function askStatus(): Promise<Status> {
+  return (await ask('api/v1/status')).json() as Promise<Status>;
+}
+
+export async function askClusters(): Promise<readonly Cluster[]> {
+  return (await ask('api/v1/clusters')).json() as Promise<readonly Cluster[]>;
+}
+
+export async function askConnections(cluster: string, limit: number): Promise<readonly Connection[]> {
+  const query = new URLSearchParams({ limit: String(limit), ...(cluster !== '' && { cluster }) });
+  return (await ask(`api/v1/connections?${query}`)).json() as Promise<readonly Connection[]>;
+}
+
+export async function endConnection(id: string): Promise<void> {
+  await ask(`api/v1/connections/${encodeURIComponent(id)}`, {
+    method: 'DELETE',
+    headers: { 'Content-Type': 'application/json' },
+  });
+}
+
+/** Why the gateway is not ready, or undefined when it is. */
+export async function askNotReady(): Promise<string | undefined> {
+  const answer = await fetch('readyz', { cache: 'no-store', signal: AbortSignal.timeout(ANSWER_MS) });
+  return answer.status === 503 ? (await answer.text()).trim() : undefined;
+}
+
+async function ask(path: string, init: RequestInit = {}): Promise<Response> {
+  const answer = await fetch(path, { ...init, cache: 'no-store', signal: AbortSignal.timeout(ANSWER_MS) });
+  if (!answer.ok) throw new AnswerError(path, answer.status);
+  return answer;
+}

@@ -1,0 +1,64 @@
+// What was refused lately, in words. Host names are what clients sent: they are shown as text and nothing else.
+
+import { type ComponentChild, h } from 'preact';
+import { formatClock, formatCount } from './format.ts';
+import { kindOf, wordsOf } from './reason-words.ts';
+import type { Refusals } from './refusals.ts';
+
+interface RefusalListProps {
+  readonly refusals: Refusals;
+  readonly onCluster: (cluster: string) => void;
+}
+
+export function RefusalList({ refusals: { list, skipped }, onCluster }: RefusalListProps): ComponentChild {
+  return h(
+    'section',
+    { class: 'panel refusals', 'aria-labelledby': 'refusals-title' },
+    h(
+      'div',
+      { class: 'panel-head' },
+      h('h2', { id: 'refusals-title' }, 'Refused lately'),
+      skipped > 0 && h('small', null, `and ${formatCount(skipped)} more that came too fast`),
+    ),
+    list.length === 0
+      ? h('p', { class: 'empty' }, 'Nothing since this page was opened')
+      : h(
+          'ol',
+          { class: 'feed', tabIndex: 0, 'aria-label': 'Refused connections, newest first' },
+          list.map(({ key, at, reason, host, client, cluster, times }) =>
+            h(
+              'li',
+              { key },
+              h('time', { dateTime: isoOf(at) }, formatClock(at)),
+              h(
+                'div',
+                null,
+                h(
+                  'p',
+                  { class: 'what' },
+                  wordsOf(reason),
+                  times > 1 && h('b', { class: 'times' }, `× ${times}`),
+                ),
+                h(
+                  'p',
+                  { class: 'who' },
+                  host !== '' && h('code', { class: 'host' }, h('bdi', null, host)),
+                  client !== '' && h('span', null, 'from ', h('code', null, client)),
+                  cluster !== '' &&
+                    h(
+                      'button',
+                      { type: 'button', class: 'link', onClick: () => onCluster(cluster) },
+                      cluster,
+                    ),
+                  h('span', { class: `reason ${kindOf(reason)}` }, reason),
+                ),
+              ),
+            ),
+          ),
+        ),
+  );
+}
+
+function isoOf(at: number): string {
+  return Number.isNaN(at) ? '' : new Date(at).toISOString();
+}

@@ -1,0 +1,57 @@
+// What was refused lately, newest first. The same refusal again (a client that retries) is counted on its line instead
+// of pushing the others out.
+
+import type { RefusalEvent } from './api.ts';
+
+export interface Refusal {
+  /** Of the list, for as long as it is shown. */
+  readonly key: number;
+  /** Of the last one, in ms since 1970. */
+  readonly at: number;
+  readonly reason: string;
+  readonly host: string;
+  /** Its address without the port, which differs each time. */
+  readonly client: string;
+  readonly cluster: string;
+  readonly times: number;
+}
+
+export interface Refusals {
+  readonly list: readonly Refusal[];
+  /** How many the gateway did not tell, as they came too fast. */
+  readonly skipped: number;
+  readonly nextKey: number;
+}
+
+const KEPT = 100;
+
+export const noRefusals: Refusals = { list: [], skipped: 0, nextKey: 1 };
+
+export function addRefusal(refusals: Refusals, event: RefusalEvent): Refusals {
+  const refusal = {
+    at: Date.parse(event.at),
+    reason: event.reason,
+    host: event.host ?? event.clusterId ?? '',
+    client: withoutPort(event.client ?? ''),
+    cluster: event.cluster ?? '',
+  };
+  const same = refusals.list.findIndex(
+    other =>
+      other.reason === refusal.reason &&
+      other.host === refusal.host &&
+      other.client === refusal.client &&
+      other.cluster === refusal.cluster,
+  );
+  const before = refusals.list[same];
+  const newest = { ...refusal, key: before?.key ?? refusals.nextKey, times: (before?.times ?? 0) + 1 };
+  return {
+    list: [newest, ...refusals.list.filter((_, index) => index !== same)].slice(0, KEPT),
+    skipped: refusals.skipped + (event.skipped ?? 0),
+    nextKey: refusals.nextKey + (before === undefined ? 1 : 0),
+  };
+}
+
+/** `192.0.2.1:443` → `192.0.2.1`; `[2001:db8::1]:443` → `2001:db8::1`. */
+export function withoutPort(address: string): string {
+  return address.replace(/:\d+$/, '').replace(/^\[(.*)\]$/, '$1');
+}

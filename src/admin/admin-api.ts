@@ -1,0 +1,269 @@
+// What the admin side answers: checks that hold for every request, in order, then the endpoints. Whatever is refused
+// gets JSON with one sentence. To add an endpoint, add a line to `endpoints`.
+
+import type { HttpBindings } from '@hono/node-server';
+import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
+import { Registry } from '@prometheus-io/client';
+import { type Context, Hono } from 'hono';
+import type { ContentfulStatusCode } from 'hono/utils/http-status';
+import type { Logger } from 'pino';
+import type { AdminRole, AdminUser } from '../config/config.ts';
+import { connectionFields } from '../gateway/connection-fields.ts';
+import { type Explanation, type Question, QuestionError } from '../gateway/explain.ts';
+import { hostOf, isOwnHost } from './admin-host.ts';
+import { refusedChange, roleOf } from './auth.ts';
+import { type ClustersView, clusterAnswers, clusterNamed } from './clusters.ts';
+import { dashboardRoutes } from './dashboard.ts';
+import { type EventStreams, MAX_STREAMS } from './event-streams.ts';
+import { type MetricsView, metricsRegistry, metricsText } from './metrics.ts';
+import { QueryError, readConnectionsQuery, readExplainQuery } from './queries.ts';
+import { trafficOf } from './status.ts';
+import { Turns } from './turns.ts';
+
+export interface AdminApiOptions {
+  /** Host values accepted besides IP literals and localhost. */
+  readonly hosts: readonly string[];
+  readonly auth: readonly AdminUser[];
+  readonly log: Logger;
+}
+
+export interface AdminView extends MetricsView, ClustersView {
+  readonly gateway: MetricsView['gateway'];
+  readonly events: EventStreams;
+  /** Why it is not ready, or undefined when it is. */
+  notReady(): string | undefined;
+  /** False until there is a gateway to ask. */
+  readonly started: boolean;
+  /** Throws a QuestionError. */
+  explain(question: Question): Explanation;
+  /** As SIGTERM. Resolves when all has ended. */
+  drain(): Promise<void>;
+}
+
+interface Env {
+  readonly Bindings: HttpBindings;
+  readonly Variables: { readonly role: AdminRole };
+}
+
+export type AdminApi = Hono<Env>;
+export type AdminContext = Context<Env>;
+type Answer = Response | Promise<Response>;
+
+interface Endpoint {
+  readonly method: 'GET' | 'POST' | 'DELETE';
+  readonly path: string;
+  readonly answer: (context: AdminContext) => Answer;
+  /** Made at once rather than in turn: it is nothing to make. */
+  readonly light?: true;
+}
+
+/** No endpoint reads a body; clients may send an empty object. */
+const MAX_BODY = 64 * 1024;
+/** What may wait for clients that read slowly, in all. A large table is some 10 MB as JSON. */
+const MAX_WAITING = 64 * 1024 * 1024;
+
+/** Of every answer. A page may set a Content-Security-Policy of its own. */
+const headers = {
+  'Content-Security-Policy': "default-src 'none'; frame-ancestors 'none'",
+  'X-Content-Type-Options': 'nosniff',
+  'Cache-Control': 'no-store',
+  'Referrer-Policy': 'no-referrer',
+  'Cross-Origin-Resource-Policy': 'same-origin',
+};
+
+/** `waiting` tells how many bytes clients have not taken yet. */
+export function adminApi(options: AdminApiOptions, view: AdminView, waiting: () => number): AdminApi {
+  const api: AdminApi = new Hono<Env>();
+  api.use(async (context, next) => {
+    for (const [name, value] of Object.entries(headers)) context.header(name, value);
+    return isOwnHost(context.req.header('Host') ?? '', options.hosts)
+      ? next()
+      : problem(context, 421, notOurs(context));
+  });
+  mount(api, probes(view));
+  api.use(async (context, next) => {
+    const role = await roleOf(options.auth, context.req.header('Authorization'));
+    context.set('role', role ?? 'viewer');
+    return role === undefined ? unauthorized(context) : next();
+  });
+  api.use(async (context, next) => {
+    if (bodyLength(context) > MAX_BODY) return tooLarge(context);
+    return view.started ? next() : problem(context, 503, 'Causeway is starting; try again in a moment');
+  });
+  const turns = new Turns();
+  mount(
+    api,
+    endpoints(view).map(endpoint => inTurn(endpoint, waiting, turns)),
+  );
+  api.route('/', dashboardRoutes());
+  api.notFound(context => problem(context, 404, `There is no ${context.req.path}`));
+  api.onError((error, context) => {
+    options.log.error({ err: error, path: context.req.path }, 'admin request failed');
+    return problem(context, 500, 'The request failed; the log has the cause');
+  });
+  return api;
+}
+
+/** Without auth: what asks is a machine that knows no password. */
+function probes(view: AdminView): Endpoint[] {
+  return [
+    { method: 'GET', path: '/healthz', answer: context => context.text('ok') },
+    {
+      method: 'GET',
+      path: '/readyz',
+      answer: context => {
+        const reason = view.notReady();
+        return reason === undefined ? context.text('ok') : context.text(reason, 503);
+      },
+    },
+  ];
+}
+
+function endpoints(view: AdminView): Endpoint[] {
+  const registries = new Map<string, Registry>();
+  return [
+    { method: 'GET', path: '/metrics', answer: context => metrics(context, view, registries) },
+    {
+      method: 'GET',
+      path: '/api/v1/status',
+      answer: context => context.json({ ...view.status(), traffic: trafficOf(view.gateway.traffic()) }),
+    },
+    { method: 'GET', path: '/api/v1/clusters', answer: context => context.json(clusterAnswers(view)) },
+    { method: 'GET', path: '/api/v1/clusters/:name', answer: context => cluster(context, view) },
+    { method: 'GET', path: '/api/v1/connections', answer: context => connections(context, view) },
+    {
+      method: 'DELETE',
+      path: '/api/v1/connections/:id',
+      answer: context => endConnection(context, view),
+      light: true,
+    },
+    { method: 'GET', path: '/api/v1/events', answer: context => events(context, view.events), light: true },
+    { method: 'GET', path: '/api/v1/explain', answer: context => explain(context, view) },
+    { method: 'POST', path: '/api/v1/drain', answer: context => drain(context, view), light: true },
+  ];
+}
+
+/** Of those that take a while one is made at a time, and none while too much waits for slow readers. */
+function inTurn(endpoint: Endpoint, waiting: () => number, turns: Turns): Endpoint {
+  if (endpoint.light) return endpoint;
+  const answer = (context: AdminContext): Answer =>
+    turns.take(() => {
+      // Whoever is gone by now needs no answer.
+      if (context.env.outgoing.destroyed) return context.body(null, 503);
+      if (waiting() <= MAX_WAITING) return endpoint.answer(context);
+      return problem(context, 503, 'Too much waits for clients that read slowly; try again in a moment');
+    }) ?? problem(context, 503, 'Too much is asked for at a time; try again in a moment');
+  return { ...endpoint, answer };
+}
+
+/** HEAD is answered as GET without the body; OPTIONS says what there is; anything else is 405. */
+function mount(api: AdminApi, mounted: readonly Endpoint[]): void {
+  for (const { method, path, answer } of mounted) {
+    const allow = method === 'GET' ? 'GET, HEAD, OPTIONS' : `${method}, OPTIONS`;
+    const check = method === 'GET' ? () => undefined : changeRefused;
+    api.on(method, path, context => check(context) ?? answer(context));
+    api.options(path, context => context.body(null, 204, { Allow: allow }));
+    api.all(path, context => {
+      context.header('Allow', allow);
+      return problem(context, 405, `${context.req.path} knows only ${allow}`);
+    });
+  }
+}
+
+function problem(context: AdminContext, status: ContentfulStatusCode, text: string): Response {
+  return context.json({ error: text }, status);
+}
+
+function notOurs(context: AdminContext): string {
+  const host = hostOf(context.req.header('Host') ?? '');
+  return `Host '${host}' is not one of this server's names; add it to admin.hosts`;
+}
+
+function unauthorized(context: AdminContext): Response {
+  context.header('WWW-Authenticate', 'Basic realm="causeway", charset="UTF-8"');
+  return problem(context, 401, 'A user name and its password are needed');
+}
+
+function changeRefused(context: AdminContext): Response | undefined {
+  const refused = refusedChange(context.get('role'), {
+    contentType: context.req.header('Content-Type'),
+    origin: context.req.header('Origin'),
+    host: context.req.header('Host'),
+  });
+  return refused === undefined ? undefined : problem(context, refused.status, refused.text);
+}
+
+/** As announced. One that comes in chunks is dropped unread, within the time that a request has. */
+function bodyLength(context: AdminContext): number {
+  return Number(context.req.header('Content-Length') ?? 0);
+}
+
+function tooLarge(context: AdminContext): Response {
+  context.header('Connection', 'close');
+  return problem(context, 413, `The body of a request may have ${MAX_BODY} bytes`);
+}
+
+async function metrics(
+  context: AdminContext,
+  view: AdminView,
+  registries: Map<string, Registry>,
+): Promise<Response> {
+  const openMetrics = context.req.header('Accept')?.includes('application/openmetrics-text') === true;
+  const contentType = openMetrics ? Registry.OPENMETRICS_CONTENT_TYPE : Registry.PROMETHEUS_CONTENT_TYPE;
+  const registry = registries.get(contentType) ?? metricsRegistry(view, contentType);
+  registries.set(contentType, registry);
+  return context.body(await metricsText(registry), 200, { 'Content-Type': contentType });
+}
+
+function cluster(context: AdminContext, view: AdminView): Response {
+  const name = context.req.param('name') ?? '';
+  const found = clusterNamed(view, name);
+  return found === undefined
+    ? problem(context, 404, `There is no cluster '${name}'; /api/v1/clusters lists them`)
+    : context.json(found);
+}
+
+async function connections(context: AdminContext, view: AdminView): Promise<Response> {
+  return asked(context, async () => {
+    const { limit, cluster } = readConnectionsQuery(name => context.req.query(name));
+    const open = await view.gateway.openConnections(limit, cluster);
+    return open.map(one => ({ id: one.id, ...connectionFields(one) }));
+  });
+}
+
+async function endConnection(context: AdminContext, view: AdminView): Promise<Response> {
+  const id = context.req.param('id') ?? '';
+  const ended = await view.gateway.endConnection(id);
+  if (ended === undefined) {
+    return problem(context, 400, `'${id}' is not a connection's id; /api/v1/connections lists them`);
+  }
+  return ended ? context.body(null, 204) : problem(context, 404, `Connection '${id}' is not open any more`);
+}
+
+function events(context: AdminContext, streams: EventStreams): Response {
+  if (context.req.method === 'HEAD') return context.body(null, 200, { 'Content-Type': 'text/event-stream' });
+  return streams.open(context.env.outgoing as HttpBindings['outgoing'], headers)
+    ? RESPONSE_ALREADY_SENT
+    : problem(context, 503, `There are ${MAX_STREAMS} event streams already; close one of them`);
+}
+
+function explain(context: AdminContext, view: AdminView): Promise<Response> {
+  return asked(context, async () => view.explain(readExplainQuery(name => context.req.query(name))));
+}
+
+/** JSON, or 400 with what is wrong with the question. */
+async function asked(context: AdminContext, answer: () => Promise<object>): Promise<Response> {
+  try {
+    return context.json(await answer());
+  } catch (error) {
+    if (error instanceof QueryError || error instanceof QuestionError)
+      return problem(context, 400, error.message);
+    throw error;
+  }
+}
+
+function drain(context: AdminContext, view: AdminView): Response {
+  // Whoever runs the process waits for its end, and hears of a failure.
+  view.drain().catch(() => {});
+  return context.json({ draining: true, connections: view.gateway.connections }, 202);
+}

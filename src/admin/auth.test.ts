@@ -1,0 +1,80 @@
+import assert from 'node:assert/strict';
+import { writeFile } from 'node:fs/promises';
+import { test } from 'node:test';
+import { tempDir } from '../../testbed/temp-dir.ts';
+import { refusedChange, roleOf } from './auth.ts';
+
+const basic = (text: string) => `Basic ${Buffer.from(text).toString('base64')}`;
+
+test('roleOf() answers the role of the user whose password it is', async () => {
+  await using dir = await tempDir();
+  await writeFile(dir.file('a'), 'open sesame\n');
+  await writeFile(dir.file('v'), 'pä:ss');
+  const users = [
+    { username: 'ann', passwordFile: dir.file('a'), role: 'admin' },
+    { username: 'vic', passwordFile: dir.file('v'), role: 'viewer' },
+  ] as const;
+  assert.equal(await roleOf(users, basic('ann:open sesame')), 'admin');
+  assert.equal(await roleOf(users, basic('vic:pä:ss')), 'viewer');
+  for (const header of [
+    undefined,
+    '',
+    basic('ann:open sesame\n'),
+    basic('ann:pä:ss'),
+    basic('ann'),
+    basic(':open sesame'),
+    basic('nobody:open sesame'),
+    'Basic',
+    'Basic !',
+    `Bearer ${Buffer.from('ann:open sesame').toString('base64')}`,
+  ])
+    assert.equal(await roleOf(users, header), undefined, header ?? 'none');
+});
+
+test('roleOf() admits nobody by a file that is missing, empty, too long or endless', async () => {
+  await using dir = await tempDir();
+  await writeFile(dir.file('empty'), '\n');
+  await writeFile(dir.file('long'), 'x'.repeat(5000));
+  for (const passwordFile of [dir.file('none'), dir.file('empty'), dir.file('long'), dir.path, '/dev/zero']) {
+    const users = [{ username: 'ann', passwordFile, role: 'admin' }] as const;
+    for (const password of ['', 'x'.repeat(4097), 'x'.repeat(5000), '\0'.repeat(4097)])
+      assert.equal(await roleOf(users, basic(`ann:${password}`)), undefined, passwordFile);
+  }
+});
+
+test('roleOf() makes everyone an admin where there are no users', async () => {
+  assert.equal(await roleOf([], undefined), 'admin');
+});
+
+const json = { contentType: 'application/json', origin: undefined, host: 'gw.test:9440' };
+
+test('refusedChange() lets an admin change, with JSON and from the same origin or none', () => {
+  for (const more of [
+    {},
+    { contentType: 'Application/JSON; charset=utf-8' },
+    { origin: 'http://gw.test:9440' },
+    { origin: 'https://GW.test', host: 'gw.test:443' },
+    { origin: 'https://gw.test', host: 'gw.test' },
+    { origin: 'http://[::1]:9440', host: '[::1]:9440' },
+  ])
+    assert.equal(refusedChange('admin', { ...json, ...more }), undefined, JSON.stringify(more));
+});
+
+test('refusedChange() refuses a viewer, a form and a foreign page', () => {
+  const cases = [
+    ['viewer', {}, 403],
+    ['admin', { contentType: undefined }, 415],
+    ['admin', { contentType: 'text/plain' }, 415],
+    ['admin', { contentType: 'application/x-www-form-urlencoded' }, 415],
+    ['admin', { contentType: 'text/plain; application/json' }, 415],
+    ['admin', { origin: 'http://evil.test' }, 403],
+    ['admin', { origin: 'http://gw.test' }, 403],
+    ['admin', { origin: 'http://gw.test:9440.evil.test' }, 403],
+    ['admin', { origin: 'null' }, 403],
+    ['admin', { origin: '' }, 403],
+    ['admin', { origin: 'http://gw.test:9440', host: undefined }, 403],
+    ['admin', { origin: 'gw.test:9440' }, 403],
+  ] as const;
+  for (const [role, more, status] of cases)
+    assert.equal(refusedChange(role, { ...json, ...more })?.status, status, JSON.stringify(more));
+});

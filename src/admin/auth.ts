@@ -1,0 +1,85 @@
+// Who may ask, and who may change something. Basic auth against password files; without users everyone who gets as
+// far as here is an admin, since the admin side is then on loopback.
+// A change needs more than a password, which a browser sends along by itself: a content type that no form of another
+// site can send, and no foreign Origin.
+
+import { createHash, timingSafeEqual } from 'node:crypto';
+import { constants } from 'node:fs';
+import { open } from 'node:fs/promises';
+import type { AdminRole, AdminUser } from '../config/config.ts';
+
+/** Work for a request is bounded, whatever the file is: no password is longer. */
+const MAX_PASSWORD_BYTES = 4096;
+
+export interface Refusal {
+  readonly status: 403 | 415;
+  readonly text: string;
+}
+
+/** Undefined when the header names nobody with their password. */
+export async function roleOf(
+  users: readonly AdminUser[],
+  authorization: string | undefined,
+): Promise<AdminRole | undefined> {
+  if (users.length === 0) return 'admin';
+  const given = basicCredentials(authorization ?? '');
+  const user = users.find(({ username }) => username === given?.username);
+  if (given === undefined || user === undefined) return undefined;
+  return sameText(given.password, await passwordOf(user.passwordFile)) ? user.role : undefined;
+}
+
+/** Why this change is refused. `host` is the Host header, which has been checked. */
+export function refusedChange(
+  role: AdminRole,
+  { contentType, origin, host }: Readonly<Record<'contentType' | 'origin' | 'host', string | undefined>>,
+): Refusal | undefined {
+  if (role !== 'admin') {
+    return { status: 403, text: 'Only users with role admin may change something; yours is viewer' };
+  }
+  if (contentType?.split(';', 1)[0].trim().toLowerCase() !== 'application/json') {
+    return { status: 415, text: 'A change needs the header Content-Type: application/json' };
+  }
+  if (origin !== undefined && !isSameOrigin(origin, host ?? '')) {
+    return { status: 403, text: `Pages of ${origin} may not change anything here` };
+  }
+  return undefined;
+}
+
+/** Compared without the scheme: TLS may have ended in front of us. */
+function isSameOrigin(origin: string, host: string): boolean {
+  if (!/^https?:\/\//i.test(origin)) return false;
+  try {
+    const { protocol, host: theirs } = new URL(origin);
+    return theirs === new URL(`${protocol}//${host}`).host;
+  } catch {
+    return false;
+  }
+}
+
+/** RFC 7617. */
+function basicCredentials(header: string): { username: string; password: string } | undefined {
+  const match = /^Basic +([A-Za-z0-9+/]+=*)$/i.exec(header);
+  if (match === null) return undefined;
+  const text = Buffer.from(match[1], 'base64').toString('utf8');
+  const colon = text.indexOf(':');
+  return colon < 0 ? undefined : { username: text.slice(0, colon), password: text.slice(colon + 1) };
+}
+
+/** Read each time, so that a changed password counts at once. An unreadable or too long one admits nobody. */
+async function passwordOf(file: string): Promise<string | undefined> {
+  try {
+    // O_NONBLOCK: opening a pipe that nobody writes to would never return.
+    await using handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK);
+    const { buffer, bytesRead } = await handle.read(Buffer.alloc(MAX_PASSWORD_BYTES + 1));
+    if (bytesRead > MAX_PASSWORD_BYTES) return undefined;
+    return buffer.toString('utf8', 0, bytesRead).replace(/\r?\n$/, '');
+  } catch {
+    return undefined;
+  }
+}
+
+function sameText(given: string, expected: string | undefined): boolean {
+  if (expected === undefined || expected === '') return false;
+  const digest = (text: string) => createHash('sha256').update(text).digest();
+  return timingSafeEqual(digest(given), digest(expected));
+}

@@ -1,0 +1,113 @@
+// GET /: the dashboard, one page of plain files (dashboard/). In a checkout its TypeScript is stripped of types here;
+// in the package it is compiled already. Everything is read once, when first asked for, and served from memory.
+
+import { createHash } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
+import { stripTypeScriptTypes } from 'node:module';
+import { type Context, Hono } from 'hono';
+
+interface Asset {
+  readonly body: Uint8Array<ArrayBuffer>;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+const inCheckout = import.meta.url.endsWith('.ts');
+/** Page, styles and picture stand at the same place in a checkout and in the package. */
+const STATIC = new URL('../../dashboard/static/', import.meta.url);
+const SCRIPTS = new URL(inCheckout ? '../../dashboard/' : '../dashboard/', import.meta.url);
+/** Libraries as modules, by the names that the import map in index.html gives them. */
+const LIBRARIES: Readonly<Record<string, () => URL>> = {
+  'preact.js': () => new URL(import.meta.resolve('preact')),
+  'preact-hooks.js': () => new URL(import.meta.resolve('preact/hooks')),
+  'uplot.js': () => new URL('./uPlot.esm.js', import.meta.resolve('uplot')),
+  'uplot.css': () => new URL('./uPlot.min.css', import.meta.resolve('uplot')),
+};
+const TYPES: Readonly<Record<string, string>> = {
+  css: 'text/css; charset=utf-8',
+  html: 'text/html; charset=utf-8',
+  js: 'text/javascript; charset=utf-8',
+  svg: 'image/svg+xml',
+  ts: 'text/javascript; charset=utf-8',
+};
+const IMPORT_MAP = /<script type="importmap">(.*?)<\/script>/s;
+
+/** `/` and `/dashboard/*`. Whoever mounts it has checked who asks. */
+export function dashboardRoutes(): Hono {
+  const routes = new Hono();
+  let page: Asset | undefined;
+  let assets: ReadonlyMap<string, Asset> | undefined;
+  routes.get('/', context => answer(context, (page ??= readPage())));
+  routes.get('/dashboard/:name', context => {
+    assets ??= readAssets();
+    const asset = assets.get(context.req.param('name'));
+    return asset === undefined ? context.notFound() : answer(context, asset);
+  });
+  return routes;
+}
+
+function answer(context: Context, { body, headers }: Asset): Response {
+  const known = context.req.header('If-None-Match') === headers.ETag;
+  return known ? context.body(null, 304, headers) : context.body(body, 200, headers);
+}
+
+function readPage(): Asset {
+  const html = readFileSync(new URL('index.html', STATIC));
+  const importMap = IMPORT_MAP.exec(html.toString())?.[1] ?? '';
+  const page = assetOf('index.html', html);
+  return { ...page, headers: { ...page.headers, 'Content-Security-Policy': contentPolicy(importMap) } };
+}
+
+/**
+ * Only files of ours. The import map is the one inline script, as browsers take it in no other way, and is named by
+ * its hash. Trusted types: a string never becomes markup, whatever host name a client sends.
+ */
+function contentPolicy(importMap: string): string {
+  const hash = createHash('sha256').update(importMap).digest('base64');
+  return [
+    "default-src 'none'",
+    `script-src 'self' 'sha256-${hash}'`,
+    "style-src 'self'",
+    "img-src 'self'",
+    "connect-src 'self'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+    "require-trusted-types-for 'script'",
+    "trusted-types 'none'",
+  ].join('; ');
+}
+
+function readAssets(): ReadonlyMap<string, Asset> {
+  const assets = new Map<string, Asset>();
+  const add = (name: string, body: Uint8Array) => assets.set(name, assetOf(name, body));
+  for (const name of readdirSync(STATIC)) {
+    if (name !== 'index.html') add(name, readFileSync(new URL(name, STATIC)));
+  }
+  for (const [name, url] of Object.entries(LIBRARIES)) add(name, readFileSync(url()));
+  for (const name of readdirSync(SCRIPTS).filter(isScript)) {
+    const text = readFileSync(new URL(name, SCRIPTS), 'utf8');
+    add(name, Buffer.from(inCheckout ? stripTypeScriptTypes(text) : text));
+  }
+  // The page asks for it by the name that it has in the package; the others are asked for as they are imported.
+  const main = assets.get('main.ts');
+  if (main !== undefined) assets.set('main.js', main);
+  return assets;
+}
+
+function isScript(name: string): boolean {
+  return inCheckout ? name.endsWith('.ts') && !name.endsWith('.test.ts') : name.endsWith('.js');
+}
+
+function assetOf(name: string, body: Uint8Array): Asset {
+  return {
+    body: new Uint8Array(body),
+    headers: {
+      'Content-Type': TYPES[name.slice(name.lastIndexOf('.') + 1)] ?? 'application/octet-stream',
+      // Asked about each time: a gateway that was upgraded serves a page of one piece.
+      'Cache-Control': 'no-cache',
+      ETag: `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"`,
+      'X-Content-Type-Options': 'nosniff',
+      'Referrer-Policy': 'no-referrer',
+    },
+  };
+}

@@ -1,0 +1,70 @@
+// What happens in the gateway, as events for those who watch. Refusals may come a hundred thousand a second, and
+// nobody reads that: so many are told each second, and the next one says how many were not.
+
+import { closeReasons, served } from '../gateway/close-reason.ts';
+import { connectionFields } from '../gateway/connection-fields.ts';
+import type { NamedRecord } from '../gateway/gateway.ts';
+import type { EventStreams } from './event-streams.ts';
+
+const REFUSALS_PER_SECOND = 200;
+
+export interface HealthChange {
+  readonly cluster: string;
+  readonly route: string;
+  readonly backend: string;
+  readonly up: boolean;
+  /** In words: what the last check met. */
+  readonly why: string;
+}
+
+export interface TableChange {
+  /** Of what is served, also after a file that was refused. */
+  readonly generation: number;
+  readonly clusters: number;
+  readonly routes: number;
+  readonly hosts: number;
+  readonly ok: boolean;
+  readonly error: string | null;
+}
+
+export class GatewayEvents {
+  readonly #streams: Pick<EventStreams, 'size' | 'send'>;
+  /** ms since 1970. */
+  readonly #now: () => number;
+  #second = 0;
+  #told = 0;
+  #skipped = 0;
+
+  constructor(streams: Pick<EventStreams, 'size' | 'send'>, now: () => number = Date.now) {
+    this.#streams = streams;
+    this.#now = now;
+  }
+
+  /** A connection ended; told if it was refused. */
+  ended(record: NamedRecord): void {
+    if (this.#streams.size === 0 || served.has(closeReasons[record.reason])) return;
+    const now = this.#now();
+    const second = Math.floor(now / 1000);
+    if (second !== this.#second) this.#told = 0;
+    this.#second = second;
+    if (this.#told >= REFUSALS_PER_SECOND) {
+      this.#skipped++;
+      return;
+    }
+    this.#told++;
+    this.#streams.send('refusal', { at: iso(now), ...connectionFields(record), skipped: this.#skipped });
+    this.#skipped = 0;
+  }
+
+  health(change: HealthChange): void {
+    this.#streams.send('health', { at: iso(this.#now()), ...change });
+  }
+
+  table(change: TableChange): void {
+    this.#streams.send('table', { at: iso(this.#now()), ...change });
+  }
+}
+
+function iso(ms: number): string {
+  return new Date(ms).toISOString();
+}

@@ -1,0 +1,50 @@
+// What stands behind the `?` of a request, read and judged. An empty value is as good as none, so that a form can
+// send all its fields. Mistakes are thrown with a sentence for whoever asked.
+
+import type { Question } from '../gateway/explain.ts';
+import { questionProtocols } from '../gateway/explain.ts';
+
+const DEFAULT_CONNECTIONS = 100;
+const MOST_CONNECTIONS = 10_000;
+
+/** Answered with 400 and the sentence. */
+export class QueryError extends Error {
+  readonly code = 'ERR_QUERY';
+}
+
+type Query = (name: string) => string | undefined;
+
+export function readConnectionsQuery(query: Query): { limit: number; cluster: string | undefined } {
+  const limit = query('limit') || String(DEFAULT_CONNECTIONS);
+  const count = /^\d{1,9}$/.test(limit) ? Number(limit) : 0;
+  if (count < 1 || count > MOST_CONNECTIONS) {
+    throw new QueryError(`limit must be a number from 1 to ${MOST_CONNECTIONS}: current value is '${limit}'`);
+  }
+  return { limit: count, cluster: query('cluster') || undefined };
+}
+
+export function readExplainQuery(query: Query): Question {
+  const [host, from, id, on] = ['host', 'from', 'id', 'on'].map(name => query(name) || undefined);
+  const given = query('protocol') || 'tls';
+  const protocol = questionProtocols.find(known => known === given);
+  if (protocol === undefined) {
+    throw new QueryError(
+      `protocol must be one of ${questionProtocols.join(', ')}: current value is '${given}'`,
+    );
+  }
+  if (host === undefined && id === undefined) {
+    throw new QueryError('Name a host to be explained: ?host=api.example.com');
+  }
+  if (id !== undefined && protocol !== 'tls') {
+    throw new QueryError(
+      'id is the id in a PROXY header, which TLS follows; for CONNECT give the id as host',
+    );
+  }
+  return {
+    host: host ?? '',
+    protocol,
+    ...(from !== undefined && { from }),
+    ...(id !== undefined && { id }),
+    ...(on !== undefined && { on }),
+  };
+}

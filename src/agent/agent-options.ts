@@ -1,0 +1,132 @@
+// What an agent is to do, as its flags say it, judged: every mistake in one list, in the words of the flags.
+
+import { isIP } from 'node:net';
+import { type UplinkKind, uplinkKinds } from '../cluster/cluster.ts';
+import { CLUSTER_ID } from '../cluster/cluster-id.ts';
+import { isHostname, normalizeHost } from '../cluster/hostname.ts';
+
+export interface AgentOptions {
+  readonly clusterId: string;
+  readonly gateway: Place;
+  /** IP literals that stand for the gateway's name. */
+  readonly gatewayAddresses: readonly string[];
+  readonly uplink: UplinkKind;
+  readonly on: Place;
+  /** SNI towards the gateway; of `tunnel` and `terminate`. */
+  readonly serverName: string;
+  readonly keyFile?: string;
+  readonly caFile?: string;
+  readonly certFile?: string;
+  readonly certKeyFile?: string;
+  readonly localAddress?: string;
+  readonly localDevice: string;
+  readonly endpoints: boolean;
+  readonly kubeconfig?: string;
+  readonly advertise?: string;
+  readonly metricsOn?: Place;
+}
+
+/** `host` is an IP literal without brackets or a name; '' in a listener's place for all addresses. */
+export interface Place {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** The flags as they stand, by name without dashes. */
+export interface AgentFlags {
+  readonly [name: string]: string | boolean | readonly string[] | undefined;
+}
+
+export type ReadAgentOptions =
+  | { readonly ok: true; readonly options: AgentOptions }
+  | { readonly ok: false; readonly mistakes: readonly string[] };
+
+const PLACE = /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]]*)):(\d{1,5})$/;
+
+export function readAgentOptions(flags: AgentFlags): ReadAgentOptions {
+  const mistakes: string[] = [];
+  const wrong = (name: string, must: string) => {
+    const value = flags[name];
+    mistakes.push(
+      value === undefined ? `--${name} is needed: ${must}` : `--${name} must be ${must}: ${String(value)}`,
+    );
+  };
+  const text = (name: string): string | undefined => {
+    const value = flags[name];
+    return typeof value === 'string' && value !== '' ? value : undefined;
+  };
+  const clusterId = text('cluster-id') ?? '';
+  if (!CLUSTER_ID.test(clusterId)) wrong('cluster-id', 'the id that the gateway knows the cluster by');
+  const uplink = uplinkKinds.find(kind => kind === flags.uplink);
+  if (uplink === undefined) wrong('uplink', `one of ${uplinkKinds.join(', ')}`);
+  const gateway = readPlace(text('gateway'), false);
+  if (gateway === undefined) wrong('gateway', "the gateway's HOST:PORT");
+  const on = readPlace(text('on'), true);
+  if (on === undefined) wrong('on', 'an address to listen on, IP:PORT or :PORT');
+  const metricsOn = readPlace(text('metrics-on'), true);
+  if (flags['metrics-on'] !== undefined && metricsOn === undefined) wrong('metrics-on', 'IP:PORT or :PORT');
+  for (const name of ['local-address', 'advertise'] as const) {
+    if (flags[name] !== undefined && isIP(text(name) ?? '') === 0) wrong(name, 'an IP address');
+  }
+  const gatewayAddresses = [flags['gateway-address'] ?? []].flat().map(String);
+  if (gatewayAddresses.some(address => isIP(address) === 0)) wrong('gateway-address', 'IP addresses');
+  const serverName = normalizeHost(text('server-name') ?? gateway?.host ?? '');
+  const needsTls = uplink === 'tunnel' || uplink === 'terminate';
+  if (needsTls && !isHostname(serverName)) {
+    mistakes.push(
+      `--server-name is needed: the name in the gateway's certificate, and the SNI on the way to it`,
+    );
+  }
+  if (uplink === 'tunnel' && text('key-file') === undefined) {
+    mistakes.push('--key-file is needed: a tunnel carries signed ids only. causeway identity key makes one');
+  }
+  if (uplink === 'terminate' && (text('cert-file') === undefined || text('cert-key-file') === undefined)) {
+    mistakes.push('--cert-file and --cert-key-file are needed: what the clients of terminate see');
+  }
+  const advertise =
+    text('advertise') ??
+    (on?.host === '' || on?.host === '0.0.0.0' || on?.host === '::' ? undefined : on?.host);
+  if (flags.endpoints === true && advertise === undefined) {
+    mistakes.push('--advertise is needed: --on has no address that could be written into the endpoints');
+  }
+  if (mistakes.length > 0 || gateway === undefined || on === undefined || uplink === undefined)
+    return { ok: false, mistakes };
+  return {
+    ok: true,
+    options: {
+      clusterId,
+      gateway,
+      gatewayAddresses,
+      uplink,
+      on,
+      serverName,
+      ...optional('keyFile', text('key-file')),
+      ...optional('caFile', text('ca-file')),
+      ...optional('certFile', text('cert-file')),
+      ...optional('certKeyFile', text('cert-key-file')),
+      ...optional('localAddress', text('local-address')),
+      localDevice: text('local-device') ?? 'lo',
+      endpoints: flags.endpoints === true,
+      ...optional('kubeconfig', text('kubeconfig')),
+      ...optional('advertise', advertise),
+      ...optional('metricsOn', metricsOn),
+    },
+  };
+}
+
+function readPlace(text: string | undefined, listens: boolean): Place | undefined {
+  const match = PLACE.exec(text ?? '');
+  if (match === null) return undefined;
+  const [, ipv6, name = '', digits] = match;
+  const port = Number(digits);
+  const host = ipv6 ?? name;
+  if (port > 65_535 || (!listens && port === 0)) return undefined;
+  if (ipv6 !== undefined) return isIP(ipv6) === 6 ? { host, port } : undefined;
+  if (isIP(host) !== 0) return { host, port };
+  if (listens) return host === '' || host === 'localhost' ? { host, port } : undefined;
+  return isHostname(normalizeHost(host)) ? { host: normalizeHost(host), port } : undefined;
+}
+
+function optional<Key extends string, Value>(key: Key, value: Value | undefined): { [key in Key]?: Value } {
+  return value === undefined ? {} : ({ [key]: value } as { [key in Key]?: Value });
+}

@@ -1,0 +1,120 @@
+// Asks the admin side of a running gateway. Whatever keeps it from answering becomes one sentence that says what to do.
+
+import { type IncomingMessage, type RequestOptions, request as requestHttp } from 'node:http';
+import { request as requestHttps } from 'node:https';
+
+/** The whole of an answer must be there by then. */
+const ANSWER_MS = 10_000;
+/** A table of 100,000 clusters is some 60 MB. */
+const MAX_ANSWER = 256 * 1024 * 1024;
+
+export interface AdminClientOptions {
+  readonly url: URL;
+  readonly user?: { readonly username: string; readonly password: string };
+  /** Certificates to trust, in PEM form. */
+  readonly ca?: string;
+}
+
+export class AdminClientError extends Error {
+  readonly code = 'ERR_ADMIN';
+}
+
+export class AdminClient {
+  readonly #options: AdminClientOptions;
+
+  constructor(options: AdminClientOptions) {
+    this.#options = options;
+  }
+
+  /** The JSON at that path. */
+  async get(path: string): Promise<unknown> {
+    let status: number;
+    let body: string;
+    try {
+      [status, body] = await this.#ask(path);
+    } catch (error) {
+      throw new AdminClientError(this.#unreachable(error as NodeJS.ErrnoException), { cause: error });
+    }
+    const answer = parseJson(body);
+    if (status !== 200) throw new AdminClientError(this.#refused(status, answer));
+    if (typeof answer === 'object' && answer !== null) return answer;
+    throw new AdminClientError(`${this.#where} answers, but is not the admin side of a causeway`);
+  }
+
+  get #where(): string {
+    return this.#options.url.origin;
+  }
+
+  async #ask(path: string): Promise<[status: number, body: string]> {
+    const { url, user, ca } = this.#options;
+    const options: RequestOptions & { ca?: string } = {
+      agent: false,
+      signal: AbortSignal.timeout(ANSWER_MS),
+      ...(user !== undefined && { auth: `${user.username}:${user.password}` }),
+      ...(ca !== undefined && { ca }),
+    };
+    const target = new URL(path, url);
+    const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
+    (url.protocol === 'https:' ? requestHttps : requestHttp)(target, options)
+      .on('response', resolve)
+      .on('error', reject)
+      .end();
+    const response = await promise;
+    const chunks: Buffer[] = [];
+    let length = 0;
+    for await (const chunk of response as AsyncIterable<Buffer>) {
+      length += chunk.length;
+      if (length > MAX_ANSWER) throw new Error('the answer does not end');
+      chunks.push(chunk);
+    }
+    return [response.statusCode ?? 0, Buffer.concat(chunks).toString('utf8')];
+  }
+
+  #unreachable(error: NodeJS.ErrnoException): string {
+    const { code = '', name, message } = error;
+    if (code === 'ECONNREFUSED') {
+      return `Nobody listens on ${this.#where}. Is causeway running, and is that its admin.on? Name another with --admin URL`;
+    }
+    if (code === 'ENOTFOUND' || code === 'EAI_AGAIN')
+      return `Cannot find ${this.#where}: the name does not resolve`;
+    if (name === 'AbortError' || name === 'TimeoutError' || code === 'ETIMEDOUT') {
+      return `${this.#where} does not answer within ${ANSWER_MS / 1000} s`;
+    }
+    if (/^(UNABLE_TO|SELF_SIGNED|DEPTH_ZERO|CERT_|ERR_TLS_CERT)/.test(code)) {
+      return `The certificate of ${this.#where} is not trusted (${message}). Name its authority with --ca-file`;
+    }
+    if (code === 'EPROTO' || code.startsWith('ERR_SSL'))
+      return `${this.#where} does not speak TLS: try --admin http://…`;
+    if (code === 'ECONNRESET' && this.#options.url.protocol === 'http:') {
+      return `${this.#where} closes the connection. If its admin side has TLS, write --admin https://…`;
+    }
+    return `Cannot reach ${this.#where}: ${message}`;
+  }
+
+  #refused(status: number, answer: unknown): string {
+    if (status === 401) {
+      return this.#options.user === undefined
+        ? `${this.#where} wants to know who asks: give --username and --password-file`
+        : `${this.#where} does not accept that user name and password`;
+    }
+    const told =
+      typeof answer === 'object' && answer !== null && 'error' in answer
+        ? String(answer.error)
+        : 'is it the admin side of a causeway?';
+    return `${this.#where} answers ${status}: ${printable(told)}`;
+  }
+}
+
+/** Undefined when it is none. */
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Text from elsewhere must not steer the terminal. */
+export function printable(text: string): string {
+  return text.replace(/\p{Cc}+/gu, ' ');
+}

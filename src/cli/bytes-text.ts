@@ -1,0 +1,7 @@
+// A count of bytes as a person likes to read it.
+
+export function bytesText(count: number): string {
+  if (count < 1024) return `${count} B`;
+  const power = Math.min(Math.floor(Math.log2(count) / 10), 4);
+  return `${(count / 2 ** (10 * power)).toFixed(1)} ${['', 'KiB', 'MiB', 'GiB', 'TiB'][power]}`;
+}

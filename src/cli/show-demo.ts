@@ -1,0 +1,129 @@
+// The demo at the terminal: starts it, prints, proves, ends it with a signal, and takes away what it wrote. Loaded by
+// demo.ts only when it is wanted, as the other commands should not wait for what it is made of.
+
+import { appsProofs } from '../demo/apps-proofs.ts';
+import { Demo } from '../demo/demo.ts';
+import { DemoFolder, FolderError } from '../demo/demo-folder.ts';
+import { instructions } from '../demo/instructions.ts';
+import { findKubectl, kubectlAt } from '../demo/kubectl.ts';
+import { operationProofs } from '../demo/operation-proofs.ts';
+import { tryProofs } from '../demo/proof.ts';
+import { tlsProofs } from '../demo/tls-proofs.ts';
+import { ListenError } from '../gateway/listen-error.ts';
+import { type Log, openLog } from './log.ts';
+import { machine } from './machine.ts';
+import { painter } from './terminal.ts';
+import { version } from './version.ts';
+
+const FAILED = 1;
+const CANNOT_START = 2;
+/** They take some 3 s; this is for a machine that is busy with everything else. */
+const PROOFS_MS = 25_000;
+/** Ctrl-C comes from the terminal and again from npm, which hands it on: within this time it is one. */
+const ONE_SIGNAL_MS = 1000;
+/** Between two changes of a cluster's pods: for someone who looks on, and for a proof that waits for one. */
+const STEP_MS = 2500;
+const HURRIED_STEP_MS = 400;
+
+/** Port 0 is any. Answers the exit code. */
+export async function showDemo(once: boolean, port: number): Promise<number> {
+  // Before anything is there to be taken away: a signal that comes early must not leave it.
+  const ended = untilSignal();
+  try {
+    using folder = DemoFolder.claim(process.cwd(), { pid: process.pid, isRunning });
+    // Whatever way the process goes, other than by SIGKILL.
+    process.once('exit', () => folder[Symbol.dispose]());
+    let log: Log | undefined;
+    try {
+      await using demo = await Demo.start({
+        folder,
+        port,
+        adminPort: once ? 'any' : 'usual',
+        stepMs: once ? HURRIED_STEP_MS : STEP_MS,
+        openLog(settings, file) {
+          log = openLog({ ...settings, format: 'text' }, false, false, file);
+          return log.logger;
+        },
+        version: version(),
+        host: machine(),
+      });
+      if (once) return await prove(demo, ended);
+      await demo.startTraffic();
+      process.stdout.write(instructions(demo, surroundings()));
+      await Promise.race([ended, demo.standIns.failed]);
+      return 0;
+    } finally {
+      await log?.close();
+    }
+  } catch (error) {
+    if (!(error instanceof FolderError || error instanceof ListenError)) throw error;
+    const hint = error instanceof ListenError ? `: causeway demo --port ${anotherPort(port)}` : '';
+    process.stderr.write(`${error.message}${hint}\n`);
+    return CANNOT_START;
+  }
+}
+
+/** Answers the exit code. */
+async function prove(demo: Demo, ended: Promise<void>): Promise<number> {
+  const interrupt = new AbortController();
+  void ended.then(() => interrupt.abort());
+  const paint = painter(process.stdout);
+  const program = findKubectl(process.env.PATH ?? '');
+  const kubectl =
+    program === undefined ? undefined : kubectlAt(program, demo.folder.reserve('kubectl-cache'));
+  const proofs = [...tlsProofs(demo), ...appsProofs(demo), ...operationProofs(demo, kubectl)];
+  const width = Math.max(...proofs.map(({ title }) => title.length));
+  const start = performance.now();
+  let failed = 0;
+  const end = AbortSignal.any([interrupt.signal, AbortSignal.timeout(PROOFS_MS)]);
+  for await (const { title, ok, text } of tryProofs(proofs, end)) {
+    if (interrupt.signal.aborted) return FAILED;
+    if (!ok) failed++;
+    const mark = ok ? paint('32', '✓') : paint('31', '✗');
+    process.stdout.write(`${mark} ${title.padEnd(width)}  ${ok ? paint('2', text) : text}\n`);
+  }
+  const seconds = ((performance.now() - start) / 1000).toFixed(1);
+  const summary =
+    failed === 0
+      ? paint('32', `all ${proofs.length} work, shown in ${seconds} s`)
+      : paint('31', `${failed} of ${proofs.length} do not work`);
+  process.stdout.write(`${summary}\n`);
+  return failed === 0 ? 0 : FAILED;
+}
+
+function surroundings(): Parameters<typeof instructions>[1] {
+  const { env } = process;
+  const proxies = ['http_proxy', 'https_proxy', 'HTTPS_PROXY', 'all_proxy', 'ALL_PROXY'];
+  return {
+    kubectl: findKubectl(env.PATH ?? '') !== undefined,
+    proxied: proxies.some(name => (env[name] ?? '') !== ''),
+    paint: painter(process.stdout),
+  };
+}
+
+/** The first signal ends the demo, a second one the process. */
+function untilSignal(): Promise<void> {
+  return new Promise(resolve => {
+    let first: number | undefined;
+    const stop = () => {
+      first ??= performance.now();
+      if (performance.now() - first < ONE_SIGNAL_MS) resolve();
+      else process.exit(FAILED);
+    };
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, stop);
+  });
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    // It runs and belongs to someone else.
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}
+
+function anotherPort(port: number): number {
+  return port === 0 || port > 64_000 ? 7443 : port + 1000;
+}

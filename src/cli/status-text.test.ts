@@ -1,0 +1,136 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { ClusterAnswer, RouteAnswer } from '../admin/clusters.ts';
+import type { StatusAnswer } from '../admin/status.ts';
+import { statusText } from './status-text.ts';
+
+const status: StatusAnswer = {
+  version: '0.1.0',
+  engine: 'epoll',
+  workers: 2,
+  uptimeSeconds: 93_784.5,
+  generation: 4,
+  listeners: [{ on: ':6443', address: '[::]:6443' }],
+  config: { ok: true, error: null, restartNeeded: [] },
+  sources: [{ name: 'file', up: true, synced: true, error: null }],
+  leader: false,
+  counts: { clusters: 2, routes: 2, hosts: 3, connections: 3 },
+  health: { backends: 3, down: 1, stretch: 1 },
+  traffic: {
+    connections: 120,
+    bytesIn: 2048,
+    bytesOut: 3 * 2 ** 30,
+    reasons: { done: 100, 'unknown-host': 7, 'not-allowed': 13 },
+  },
+};
+
+const api: RouteAnswer = {
+  kind: 'api',
+  hosts: ['api.blue.lab'],
+  balance: 'source',
+  backends: [
+    { address: '192.0.2.1:6443', up: true, health: 'tls', connections: 3 },
+    { address: '192.0.2.2:6443', up: false, health: 'tls', connections: 0 },
+  ],
+  connections: 3,
+  bytesIn: 2048,
+  bytesOut: 3 * 2 ** 30,
+  reasons: { done: 100, 'not-allowed': 13 },
+};
+
+const clusters: ClusterAnswer[] = [
+  { name: 'blue', id: null, source: 'file', routes: [api], findings: [] },
+  {
+    name: 'a-longer-name',
+    id: 'x',
+    source: 'file',
+    routes: [
+      { ...api, backends: [], connections: 0, bytesIn: 0, bytesOut: 0, reasons: {} },
+      { ...api, kind: 'konnectivity', backends: [], connections: 0, bytesIn: 0, bytesOut: 0, reasons: {} },
+    ],
+    findings: [],
+  },
+];
+
+const plain = (_: string, text: string) => text;
+
+test('statusText() tells first whether all is well, then one line a route', () => {
+  assert.equal(
+    statusText(status, clusters, plain),
+    `causeway 0.1.0  epoll, 2 workers, up 1 d 2 h
+listen    :6443 ([::]:6443)
+file      ✓ served as it stands, table 4
+serves    2 clusters, 2 routes, 3 hosts, 2 backends, 1 of them down
+traffic   3 open, 120 ended, in 2.0 KiB, out 3.0 GiB
+refused   not-allowed 13, unknown-host 7
+
+cluster        route         open       in      out  refused  backends
+blue           api              3  2.0 KiB  3.0 GiB       13  ✗ 192.0.2.2:6443  ✓ 192.0.2.1:6443 (3)
+a-longer-name  api              0      0 B      0 B        0  none
+               konnectivity     0      0 B      0 B        0  none
+`,
+  );
+});
+
+test('statusText() tells of a refused file, a restart that is needed, and findings', () => {
+  const text = statusText(
+    {
+      ...status,
+      config: {
+        ok: false,
+        error: 'a.yaml:1:2: no\na.yaml:3:4: nor this',
+        restartNeeded: ['engine', 'admin'],
+      },
+      counts: { clusters: 0, routes: 0, hosts: 0, connections: 0 },
+      traffic: { connections: 0, bytesIn: 0, bytesOut: 0, reasons: {} },
+      uptimeSeconds: 0.4,
+    },
+    [
+      {
+        name: 'blue',
+        id: null,
+        source: 'file',
+        routes: [],
+        findings: [{ severity: 'error', code: 'HostClaimed', text: "'a' is taken", fix: 'Take another' }],
+      },
+    ],
+    plain,
+  );
+  assert.match(text, /up 0 s$/m);
+  assert.match(
+    text,
+    /^file {6}✗ refused, what was before goes on: a\.yaml:1:2: no; a\.yaml:3:4: nor this, restart needed for engine, admin, table 4$/m,
+  );
+  assert.match(text, /^refused {3}none$/m);
+  assert.match(text, /^error blue: 'a' is taken\. Take another$/m);
+});
+
+test('statusText() shows the backends that are down before others, and not too many', () => {
+  const backends = Array.from({ length: 9 }, (_, i) => ({
+    address: `192.0.2.${i}:1`,
+    up: i !== 8,
+    health: 'tcp' as const,
+    connections: 0,
+  }));
+  const text = statusText(status, [{ ...clusters[0], routes: [{ ...api, backends }] }], plain);
+  assert.match(
+    text,
+    /✗ 192\.0\.2\.8:1 {2}✓ 192\.0\.2\.0:1 {2}✓ 192\.0\.2\.1:1 {2}✓ 192\.0\.2\.2:1 {2}and 5 more$/m,
+  );
+});
+
+test('statusText() does not let the other side steer the terminal', () => {
+  const evil = 'evil\x1b]0;title\x07\x1b[2J\nnext';
+  const text = statusText(
+    { ...status, version: evil, engine: evil, listeners: [{ on: evil, address: evil }] },
+    [
+      {
+        ...clusters[0],
+        name: evil,
+        routes: [{ ...api, kind: evil, backends: [{ ...api.backends[0], address: evil }] }],
+      },
+    ],
+    plain,
+  );
+  assert.ok(!/[^\P{Cc}\n]/u.test(text), JSON.stringify(text));
+});

@@ -1,0 +1,142 @@
+// The status of a gateway as a person likes to read it: first whether all is well, then clusters, one line a route.
+
+import type { BackendAnswer, ClusterAnswer, RouteAnswer } from '../admin/clusters.ts';
+import type { StatusAnswer } from '../admin/status.ts';
+import { type CloseReason, served } from '../gateway/close-reason.ts';
+import { printable } from './admin-client.ts';
+import { bytesText } from './bytes-text.ts';
+
+type Paint = (code: string, text: string) => string;
+
+const GREEN = '32';
+const RED = '31';
+const YELLOW = '33';
+const DIM = '2';
+const BOLD = '1';
+
+/** A pool of dozens would push everything else off the screen. */
+const MOST_BACKENDS = 4;
+
+export function statusText(status: StatusAnswer, clusters: readonly ClusterAnswer[], paint: Paint): string {
+  const lines = [...head(status, clusters, paint), ...findings(clusters, paint), ...table(clusters, paint)];
+  return `${lines.join('\n')}\n`;
+}
+
+function head(status: StatusAnswer, clusters: readonly ClusterAnswer[], paint: Paint): string[] {
+  const { version, engine, workers, uptimeSeconds, generation, listeners, counts, traffic } = status;
+  const line = (name: string, text: string) => `${paint(DIM, name.padEnd(9))} ${text}`;
+  const reasons = refusals(traffic.reasons);
+  return [
+    `${paint(BOLD, `causeway ${printable(version)}`)}  ${printable(engine)}, ${several(workers, 'worker')}, up ${durationText(uptimeSeconds)}`,
+    line('listen', listeners.map(listenerText).join(', ') || 'nowhere'),
+    line('file', `${fileText(status, paint)}, table ${generation}`),
+    line('serves', servesText(status, clusters, paint)),
+    line(
+      'traffic',
+      `${counts.connections} open, ${traffic.connections} ended, in ${bytesText(traffic.bytesIn)}, out ${bytesText(traffic.bytesOut)}`,
+    ),
+    line(
+      'refused',
+      reasons.length === 0 ? 'none' : reasons.map(([reason, count]) => `${reason} ${count}`).join(', '),
+    ),
+  ];
+}
+
+function listenerText({ on, address }: StatusAnswer['listeners'][number]): string {
+  return on === address ? printable(on) : `${printable(on)} (${printable(address)})`;
+}
+
+function fileText({ config }: StatusAnswer, paint: Paint): string {
+  const restart =
+    config.restartNeeded.length === 0
+      ? ''
+      : `, ${paint(YELLOW, `restart needed for ${config.restartNeeded.map(printable).join(', ')}`)}`;
+  if (config.ok) return `${paint(GREEN, '✓')} served as it stands${restart}`;
+  const mistakes = (config.error ?? '').split('\n').map(printable);
+  return `${paint(RED, '✗ refused')}, what was before goes on: ${mistakes.join('; ')}${restart}`;
+}
+
+function servesText({ counts }: StatusAnswer, clusters: readonly ClusterAnswer[], paint: Paint): string {
+  const backends = clusters.flatMap(({ routes }) => routes.flatMap(route => route.backends));
+  const down = backends.filter(({ up }) => !up).length;
+  const health = down === 0 ? '' : `, ${paint(RED, `${down} of them down`)}`;
+  const { clusters: names, routes, hosts } = counts;
+  return `${several(names, 'cluster')}, ${several(routes, 'route')}, ${several(hosts, 'host')}, ${several(backends.length, 'backend')}${health}`;
+}
+
+function findings(clusters: readonly ClusterAnswer[], paint: Paint): string[] {
+  return clusters.flatMap(({ name, findings }) =>
+    findings.map(({ severity, text, fix }) => {
+      const mark = paint(severity === 'error' ? RED : YELLOW, severity);
+      return `${mark} ${printable(name)}: ${printable(text)}. ${printable(fix)}`;
+    }),
+  );
+}
+
+const columns = ['cluster', 'route', 'open', 'in', 'out', 'refused', 'backends'] as const;
+/** Figures stand on the right of their column. */
+const FIGURES = new Set([2, 3, 4, 5]);
+
+function table(clusters: readonly ClusterAnswer[], paint: Paint): string[] {
+  const rows = clusters.flatMap(({ name, routes }) =>
+    routes.map((route, index) => [
+      index === 0 ? printable(name) : '',
+      printable(route.kind),
+      String(route.connections),
+      bytesText(route.bytesIn),
+      bytesText(route.bytesOut),
+      String(refusals(route.reasons).reduce((sum, [, count]) => sum + count, 0)),
+      backendsText(route, paint),
+    ]),
+  );
+  if (rows.length === 0) return [];
+  const widths = columns.map((name, at) => Math.max(name.length, ...rows.map(row => row[at].length)));
+  const aligned = (cells: readonly string[]) =>
+    cells
+      .map((cell, at) => {
+        if (at === cells.length - 1) return cell;
+        return FIGURES.has(at) ? cell.padStart(widths[at]) : cell.padEnd(widths[at]);
+      })
+      .join('  ');
+  return ['', paint(DIM, aligned(columns)), ...rows.map(aligned)];
+}
+
+function backendsText({ backends }: RouteAnswer, paint: Paint): string {
+  if (backends.length === 0) return paint(YELLOW, 'none');
+  // Those that are down are what one looks for.
+  const shown = backends.toSorted((a, b) => Number(a.up) - Number(b.up)).slice(0, MOST_BACKENDS);
+  const more = backends.length - shown.length;
+  return `${shown.map(backend => backendText(backend, paint)).join('  ')}${more === 0 ? '' : `  and ${more} more`}`;
+}
+
+function backendText({ address, up, connections }: BackendAnswer, paint: Paint): string {
+  const busy = connections === 0 ? '' : paint(DIM, ` (${connections})`);
+  return `${up ? paint(GREEN, '✓') : paint(RED, '✗')} ${printable(address)}${busy}`;
+}
+
+/** Most often first. */
+function refusals(reasons: Readonly<Partial<Record<CloseReason, number>>>): [CloseReason, number][] {
+  return (Object.entries(reasons) as [CloseReason, number][])
+    .filter(([reason]) => !served.has(reason))
+    .toSorted(([, a], [, b]) => b - a);
+}
+
+function durationText(seconds: number): string {
+  const units = [
+    [86_400, 'd'],
+    [3600, 'h'],
+    [60, 'min'],
+    [1, 's'],
+  ] as const;
+  const at = units.findIndex(([size]) => seconds >= size);
+  if (at < 0) return '0 s';
+  const [size, unit] = units[at];
+  const first = `${Math.floor(seconds / size)} ${unit}`;
+  const next = units[at + 1];
+  const rest = next === undefined ? 0 : Math.floor((seconds % size) / next[0]);
+  return rest === 0 ? first : `${first} ${rest} ${next?.[1]}`;
+}
+
+function several(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`;
+}

@@ -1,0 +1,84 @@
+import assert from 'node:assert/strict';
+import { copyFile, writeFile } from 'node:fs/promises';
+import { test } from 'node:test';
+import { certificateFor } from '../../testbed/certificates.ts';
+import { missingPrograms } from '../../testbed/packages.ts';
+import { run } from '../../testbed/run.ts';
+import { tempDir } from '../../testbed/temp-dir.ts';
+import { KeyPairError, KeyPairWatch, readKeyPair } from './key-pair.ts';
+
+const skip = missingPrograms('openssl');
+
+test('readKeyPair() reads a pair', { skip }, async () => {
+  const files = await certificateFor('gw.test');
+  const { cert, key } = await readKeyPair(files);
+  assert.match(cert.toString(), /BEGIN CERTIFICATE/);
+  assert.match(key.toString(), /PRIVATE KEY/);
+});
+
+test('readKeyPair() says which file is to blame, and why', { skip }, async () => {
+  await using dir = await tempDir();
+  const { certFile, keyFile } = await certificateFor('gw.test');
+  const other = await certificateFor('other.test');
+  await writeFile(dir.file('text'), 'nothing of the kind');
+  await writeFile(dir.file('hollow'), '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n');
+  await writeFile(dir.file('torn'), '-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n');
+  const args = ['pkcs8', '-topk8', '-in', keyFile, '-passout', 'pass:x', '-out', dir.file('locked')];
+  assert.equal((await run('openssl', args)).code, 0);
+  const missing = dir.file('missing');
+  for (const [files, told] of [
+    [{ certFile: missing, keyFile }, /^certFile: cannot be read: .*missing: there is no such file$/],
+    [{ certFile, keyFile: missing }, /^keyFile: cannot be read/],
+    [{ certFile: dir.path, keyFile }, /^certFile: cannot be read: .*EISDIR$/],
+    [{ certFile: dir.file('text'), keyFile }, /^certFile: must hold a certificate in PEM form/],
+    [{ certFile: keyFile, keyFile: certFile }, /^certFile: must hold a certificate in PEM form/],
+    [{ certFile: dir.file('hollow'), keyFile }, /^certFile: must hold certificates in PEM form/],
+    [{ certFile, keyFile: dir.file('text') }, /^keyFile: must hold a private key in PEM form/],
+    [{ certFile, keyFile: dir.file('torn') }, /^keyFile: must be the key of the certificate/],
+    [{ certFile, keyFile: other.keyFile }, /^keyFile: must be the key of the certificate/],
+    [{ certFile, keyFile: dir.file('locked') }, /^keyFile: must be without a passphrase/],
+  ] as const) {
+    await assert.rejects(readKeyPair(files), error => {
+      assert.ok(error instanceof KeyPairError);
+      assert.match(error.message, told);
+      return true;
+    });
+  }
+});
+
+test('KeyPairWatch tells of a new pair, and of a bad one only when it stays bad', { skip }, async () => {
+  await using dir = await tempDir();
+  const files = { certFile: dir.file('tls.crt'), keyFile: dir.file('tls.key') };
+  const put = async (name: string) => {
+    const pair = await certificateFor(name);
+    await copyFile(pair.certFile, files.certFile);
+    await copyFile(pair.keyFile, files.keyFile);
+  };
+  await put('one.test');
+  const told: string[] = [];
+  let wake = () => {};
+  const tell = (text: string) => {
+    told.push(text);
+    wake();
+  };
+  using _ = await KeyPairWatch.start(files, await readKeyPair(files), {
+    changed: ({ cert }) => tell(cert.toString()),
+    bad: ({ message }) => tell(message),
+  });
+  const next = () => new Promise<void>(resolve => (wake = resolve));
+  const certOf = async (name: string) => (await readKeyPair(await certificateFor(name))).cert.toString();
+  let heard = next();
+  await put('two.test');
+  await heard;
+  heard = next();
+  await writeFile(files.keyFile, 'broken');
+  await heard;
+  heard = next();
+  await put('three.test');
+  await heard;
+  const [two, broken, three] = told;
+  assert.equal(two, await certOf('two.test'));
+  assert.match(broken, /^keyFile: must hold a private key/);
+  assert.equal(three, await certOf('three.test'));
+  assert.equal(told.length, 3);
+});

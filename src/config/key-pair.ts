@@ -1,0 +1,118 @@
+// A certificate and its key from files, judged before they are used, and read again when they change.
+
+import { X509Certificate } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { createSecureContext } from 'node:tls';
+import type { KeyPairFiles } from './config.ts';
+import { FileWatch } from './watch-file.ts';
+
+/** Two files are seldom written at once: a pair that does not fit is looked at again before it is called bad. */
+const SECOND_LOOK_MS = 2000;
+
+export interface KeyPair {
+  readonly cert: Buffer;
+  readonly key: Buffer;
+}
+
+/** The files do not hold a pair. The message begins with the key of the file that is to blame. */
+export class KeyPairError extends Error {
+  readonly code = 'ERR_KEY_PAIR';
+}
+
+export async function readKeyPair({ certFile, keyFile }: KeyPairFiles): Promise<KeyPair> {
+  const [cert, key] = await Promise.all([
+    readPem('certFile', certFile, 'a certificate', /-----BEGIN (TRUSTED )?CERTIFICATE-----/),
+    readPem('keyFile', keyFile, 'a private key', /-----BEGIN ([A-Z]+ )?PRIVATE KEY-----/),
+  ]);
+  if (/ENCRYPTED/.test(key.toString('latin1'))) {
+    throw new KeyPairError(`keyFile: must be without a passphrase: ${keyFile} is encrypted`);
+  }
+  attempt(
+    `certFile: must hold certificates in PEM form: ${certFile} does not`,
+    () => new X509Certificate(cert),
+  );
+  attempt(`keyFile: must be the key of the certificate in ${certFile}: ${keyFile} is not`, () =>
+    createSecureContext({ cert, key }),
+  );
+  return { cert, key };
+}
+
+async function readPem(name: keyof KeyPairFiles, path: string, what: string, form: RegExp): Promise<Buffer> {
+  let content: Buffer;
+  try {
+    content = await readFile(path);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    const why = code === 'ENOENT' ? 'there is no such file' : code === 'EACCES' ? 'it may not be read' : code;
+    throw new KeyPairError(`${name}: cannot be read: ${path}: ${why}`, { cause: error });
+  }
+  if (form.test(content.toString('latin1'))) return content;
+  throw new KeyPairError(`${name}: must hold ${what} in PEM form: ${path} does not`);
+}
+
+function attempt(text: string, work: () => object): void {
+  try {
+    work();
+  } catch (error) {
+    const reason = error instanceof Error && 'reason' in error ? ` (${error.reason})` : '';
+    throw new KeyPairError(`${text}${reason}`, { cause: error });
+  }
+}
+
+export interface KeyPairEvents {
+  changed(pair: KeyPair): void;
+  /** What is there now cannot be used. */
+  bad(error: KeyPairError): void;
+}
+
+export class KeyPairWatch implements Disposable {
+  readonly #files: KeyPairFiles;
+  readonly #events: KeyPairEvents;
+  #current: KeyPair;
+  #watches: FileWatch[] = [];
+  #again: NodeJS.Timeout | undefined;
+  #closed = false;
+
+  private constructor(files: KeyPairFiles, current: KeyPair, events: KeyPairEvents) {
+    this.#files = files;
+    this.#current = current;
+    this.#events = events;
+  }
+
+  /** `current` is what was read before. */
+  static async start(files: KeyPairFiles, current: KeyPair, events: KeyPairEvents): Promise<KeyPairWatch> {
+    const watch = new KeyPairWatch(files, current, events);
+    const paths = [files.certFile, files.keyFile];
+    watch.#watches = await Promise.all(
+      paths.map(path => FileWatch.start(path, () => void watch.#look(false))),
+    );
+    // A change between the first read and now would go unnoticed.
+    void watch.#look(false);
+    return watch;
+  }
+
+  [Symbol.dispose](): void {
+    this.#closed = true;
+    clearTimeout(this.#again);
+    for (const watch of this.#watches) watch[Symbol.dispose]();
+  }
+
+  async #look(isSecond: boolean): Promise<void> {
+    clearTimeout(this.#again);
+    try {
+      const pair = await readKeyPair(this.#files);
+      // Both files changed, and each tells so.
+      if (this.#closed || isSame(pair, this.#current)) return;
+      this.#current = pair;
+      this.#events.changed(pair);
+    } catch (error) {
+      if (this.#closed) return;
+      if (isSecond) this.#events.bad(error as KeyPairError);
+      else this.#again = setTimeout(() => void this.#look(true), SECOND_LOOK_MS).unref();
+    }
+  }
+}
+
+function isSame(a: KeyPair, b: KeyPair): boolean {
+  return a.cert.equals(b.cert) && a.key.equals(b.key);
+}

@@ -1,0 +1,49 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { readConfig } from '../config/read-config.ts';
+import { causewayYaml, type DemoFile } from './causeway-yaml.ts';
+import { demoClusters } from './demo-clusters.ts';
+
+const file: DemoFile = {
+  port: 6443,
+  adminPort: 9440,
+  clusters: demoClusters.map((cluster, index) => ({
+    cluster,
+    ports: { api: [1000 + index, 2000 + index], konnectivity: 3000 + index, https: 4000, http: 5000 },
+  })),
+};
+
+test('causewayYaml() is a sound file with every way in to every cluster', () => {
+  const read = readConfig(causewayYaml(file), 'causeway.yaml');
+  assert.ok(read.ok, JSON.stringify(read));
+  assert.deepEqual(read.warnings, []);
+  const { listen, admin, clusters } = read.config;
+  assert.deepEqual(
+    listen.map(({ host, port, agents }) => ({ host, port, agents })),
+    [{ host: '127.0.0.1', port: 6443, agents: ['127.0.0.0/8'] }],
+  );
+  assert.deepEqual(admin.on, { host: '127.0.0.1', port: 9440 });
+  assert.deepEqual(
+    clusters.map(({ name, id }) => [name, id]),
+    demoClusters.map(({ name, id }) => [name, id]),
+  );
+  for (const { routes } of clusters) {
+    const kinds = routes.map(({ kind }) => kind).toSorted();
+    assert.deepEqual(kinds, ['api', 'apps-http', 'apps-https', 'konnectivity']);
+  }
+});
+
+test('causewayYaml() takes the edit that --once makes', () => {
+  const edited = { ...file, alias: 'kubernetes.default.svc', redirect: 'managed2' };
+  const read = readConfig(causewayYaml(edited), 'causeway.yaml');
+  assert.ok(read.ok, JSON.stringify(read));
+  const [hub, managed1, managed2] = read.config.clusters;
+  assert.deepEqual(hub.routes.find(({ kind }) => kind === 'api')?.hosts, [
+    'api.hub.causeway.test',
+    'kubernetes.default.svc',
+  ]);
+  const redirects = [hub, managed1, managed2].map(
+    ({ routes }) => routes.find(({ kind }) => kind === 'apps-http')?.redirect,
+  );
+  assert.deepEqual(redirects, [false, false, true]);
+});

@@ -1,0 +1,61 @@
+// The causeway.yaml of the demo, as a person would write it: it is there to be read, copied and edited.
+
+import type { DemoCluster } from './demo-clusters.ts';
+import type { ClusterPorts } from './stand-ins-worker.ts';
+
+export interface DemoFile {
+  readonly port: number;
+  readonly adminPort: number;
+  readonly clusters: readonly { readonly cluster: DemoCluster; readonly ports: ClusterPorts }[];
+  /** A further host for the API of the first cluster. */
+  readonly alias?: string;
+  /** The cluster whose applications send http to https. */
+  readonly redirect?: string;
+}
+
+export function causewayYaml({ port, adminPort, clusters, alias, redirect }: DemoFile): string {
+  return `# What causeway demo serves. Edit it while the demo runs: a good edit is served within a second.
+
+listen:
+  - on: "127.0.0.1:${port}"          # one port for TLS, HTTP, PROXY headers and CONNECT
+    agents: [127.0.0.0/8]        # who may name a cluster by its id
+
+admin:
+  on: "127.0.0.1:${adminPort}"
+
+workers: 2
+
+clusters:
+${clusters
+  .map(({ cluster, ports }, index) =>
+    clusterYaml(cluster, ports, index === 0 ? alias : undefined, cluster.name === redirect),
+  )
+  .join('\n')}`;
+}
+
+function clusterYaml(
+  cluster: DemoCluster,
+  ports: ClusterPorts,
+  alias: string | undefined,
+  redirect: boolean,
+): string {
+  const hosts = [cluster.apiHost, ...(alias === undefined ? [] : [alias])];
+  return `  - name: ${cluster.name}
+    id: ${cluster.id}
+    api:
+      hosts: [${hosts.join(', ')}]
+      backends: [${ports.api.map(at).join(', ')}]
+      balance: round-robin       # so that you see both answer; by default a client stays with one
+    konnectivity:
+      hosts: [${cluster.konnectivityHost}]
+      backends: [${at(ports.konnectivity)}]
+    apps:
+      hosts: ["*.${cluster.appsDomain}"]
+      https: [${at(ports.https)}]
+      http: ${redirect ? 'redirect' : `[${at(ports.http)}]`}
+`;
+}
+
+function at(port: number): string {
+  return `"127.0.0.1:${port}"`;
+}

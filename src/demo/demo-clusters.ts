@@ -1,0 +1,50 @@
+// The three clusters of the demo: what they are called and where they are found. Plain data, which everything else in
+// this folder is made from; the names follow the lab of examples/linuxera-lab.yaml.
+
+export interface DemoCluster {
+  readonly name: string;
+  /** Names the cluster where there is no server name to go by. */
+  readonly id: string;
+  readonly apiHost: string;
+  readonly konnectivityHost: string;
+  /** Of its applications, each of which has one label in front. */
+  readonly appsDomain: string;
+  /** Where its agent listens: what `kubernetes.default.svc` would lead to inside the cluster. */
+  readonly agentAddress: string;
+  /** The nodes its API servers run on; two, so that one may fail. */
+  readonly controlPlanes: readonly [string, string];
+  /** The second octet of its addresses, 10.x.0.0/16. */
+  readonly network: number;
+  /** A hue of its own, for its page. */
+  readonly hue: number;
+}
+
+/** RFC 6761 keeps `.test` for this: no DNS server will ever answer for it. */
+const API_DOMAIN = 'causeway.test';
+/** Browsers take `*.localhost` to this machine without asking DNS (RFC 6761, section 6.3). */
+const APPS_DOMAIN = 'localhost';
+
+export const demoClusters: readonly DemoCluster[] = [
+  demoCluster('hub', '3f0c1c52-9a55-4d0e-8a39-6a0f6f1c7b01', 1, 215),
+  demoCluster('managed1', '0b9c7c0e-6d2c-4d7b-9d5c-2f3f0a2f8f11', 2, 160),
+  demoCluster('managed2', 'c8e1f7aa-51d4-4f6c-b0c3-7d9be3a4d212', 3, 285),
+];
+
+function demoCluster(name: string, id: string, number: number, hue: number): DemoCluster {
+  return {
+    name,
+    id,
+    apiHost: `api.${name}.${API_DOMAIN}`,
+    konnectivityHost: `konnectivity.${name}.${API_DOMAIN}`,
+    appsDomain: `apps.${name}.${APPS_DOMAIN}`,
+    agentAddress: `127.0.10.${number}`,
+    controlPlanes: [`${name}-cp-0`, `${name}-cp-1`],
+    network: number * 10,
+    hue,
+  };
+}
+
+/** The application that every cluster has. */
+export function helloHost({ appsDomain }: DemoCluster): string {
+  return `hello.${appsDomain}`;
+}

@@ -1,0 +1,34 @@
+// A kubeconfig for one cluster: to the gateway's address, asking for the cluster's name, so that kubectl needs no DNS.
+
+import type { ClusterCertificates } from './cluster-certificates.ts';
+import type { DemoCluster } from './demo-clusters.ts';
+import type { Place } from './place.ts';
+
+export function kubeconfig(
+  { name, apiHost }: DemoCluster,
+  { ca, client }: Pick<ClusterCertificates, 'ca' | 'client'>,
+  gateway: Place,
+): string {
+  return `apiVersion: v1
+kind: Config
+current-context: ${name}
+contexts:
+  - name: ${name}
+    context: { cluster: ${name}, user: ${name}-admin }
+clusters:
+  - name: ${name}
+    cluster:
+      server: https://${gateway.host}:${gateway.port}
+      tls-server-name: ${apiHost}
+      certificate-authority-data: ${base64(ca)}
+users:
+  - name: ${name}-admin
+    user:
+      client-certificate-data: ${base64(client.cert)}
+      client-key-data: ${base64(client.key)}
+`;
+}
+
+function base64(text: string): string {
+  return Buffer.from(text).toString('base64');
+}

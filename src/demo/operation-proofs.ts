@@ -1,0 +1,149 @@
+// Proofs of what an operator relies on: the dashboard and the metrics, edits of the file while serving, kubectl.
+
+import { setTimeout as delay } from 'node:timers/promises';
+import { clusterFiles, type Demo, type DemoTenant } from './demo.ts';
+import { visitHttp, visitHttps } from './demo-client.ts';
+import { helloHost } from './demo-clusters.ts';
+import { type Kubectl, untilPrinted } from './kubectl.ts';
+import { expect, type Proof } from './proof.ts';
+import { expectVersion, refusedHandshake } from './tls-proofs.ts';
+
+/** One of the names that every API server's certificate is for, and that nobody has in the file at first. */
+const ALIAS = 'kubernetes.default.svc';
+const PERMANENT_REDIRECT = 308;
+/** Each look is a line in the log beside the file, which the gateway wants to be quiet for a moment. */
+const POLL_MS = 150;
+
+export function operationProofs(demo: Demo, kubectl: Kubectl | undefined): Proof[] {
+  const [hub, managed1, managed2] = demo.tenants;
+  return [
+    dashboard(demo),
+    metrics(demo),
+    ...(kubectl === undefined
+      ? []
+      : [
+          ...demo.tenants.map(tenant => kubectlGetNodes(demo, kubectl, tenant)),
+          kubectlGetPods(demo, kubectl, managed1),
+          kubectlWatch(demo, kubectl, managed1),
+        ]),
+    // Last: they leave another file behind than the rest expects.
+    liveEdit(demo, hub, managed2),
+    redirect(demo, managed2),
+  ];
+}
+
+function dashboard({ adminUrl }: Demo): Proof {
+  return {
+    title: 'the dashboard answers',
+    async prove(signal) {
+      const response = await fetch(adminUrl, { signal });
+      const body = await response.text();
+      expect(response.status === 200, `GET / was answered ${response.status}`);
+      expect(/<html/i.test(body), 'GET / is not a page');
+      return `${adminUrl}/`;
+    },
+  };
+}
+
+function metrics({ adminUrl, tenants }: Demo): Proof {
+  return {
+    title: 'the metrics have every cluster',
+    async prove(signal) {
+      const response = await fetch(`${adminUrl}/metrics`, { signal });
+      const body = await response.text();
+      expect(response.status === 200, `GET /metrics was answered ${response.status}`);
+      for (const { cluster } of tenants) {
+        const served = `causeway_connections_total{cluster="${cluster.name}",route="api",reason="done"}`;
+        expect(body.includes(served), `there is no ${served}`);
+      }
+      return `${adminUrl}/metrics`;
+    },
+  };
+}
+
+function kubectlGetNodes(demo: Demo, kubectl: Kubectl, tenant: DemoTenant): Proof {
+  const { cluster } = tenant;
+  return {
+    title: `kubectl get nodes in ${cluster.name}`,
+    async prove(signal) {
+      const printed = await kubectl(kubeconfigOf(demo, tenant), ['get', 'nodes'], signal);
+      for (const node of cluster.controlPlanes) expect(printed.includes(node), `it printed: ${printed}`);
+      return cluster.controlPlanes.join(', ');
+    },
+  };
+}
+
+function kubectlGetPods(demo: Demo, kubectl: Kubectl, tenant: DemoTenant): Proof {
+  return {
+    title: 'kubectl get pods -A -o wide',
+    async prove(signal) {
+      const args = ['get', 'pods', '-A', '-o', 'wide'];
+      const printed = await kubectl(kubeconfigOf(demo, tenant), args, signal);
+      const [head, ...rows] = printed.trimEnd().split('\n');
+      const columns = /^NAMESPACE +NAME +READY +STATUS +RESTARTS +AGE +IP +NODE/;
+      expect(columns.test(head), `its columns are ${head}`);
+      return `${rows.length} pods`;
+    },
+  };
+}
+
+function kubectlWatch(demo: Demo, kubectl: Kubectl, tenant: DemoTenant): Proof {
+  return {
+    title: 'kubectl get pods --watch',
+    async prove(signal) {
+      // The list comes first, and has one line about the pod; a further one is a change, seen as it happened.
+      const args = ['get', 'pods', '--watch', '-l', 'job=tick', '--no-headers'];
+      const printed = await untilPrinted(
+        signal,
+        text => text.split('\n').length > 2,
+        (signal, told) => kubectl(kubeconfigOf(demo, tenant), args, signal, told),
+      );
+      const [name, , status] = printed.split('\n')[1].split(/ +/);
+      return `seen as it happened: ${name} ${status}`;
+    },
+  };
+}
+
+function liveEdit(demo: Demo, hub: DemoTenant, managed2: DemoTenant): Proof {
+  const {
+    cluster,
+    certificates: { ca },
+  } = hub;
+  return {
+    title: 'an edit of the file is served',
+    async prove(signal) {
+      await refusedHandshake(demo, ALIAS, ca, signal);
+      const start = performance.now();
+      demo.edit({ alias: ALIAS, redirect: managed2.cluster.name });
+      const visit = { to: demo.gateway, name: ALIAS, ca, path: '/version', signal };
+      for (;;) {
+        const reply = await visitHttps(visit).catch(() => undefined);
+        if (reply !== undefined) {
+          expectVersion(reply.body, cluster.name);
+          const ms = Math.round(performance.now() - start);
+          return `a new host of ${cluster.name} after ${ms} ms, nothing restarted`;
+        }
+        await delay(POLL_MS, undefined, { signal });
+      }
+    },
+  };
+}
+
+/** Part of that edit. */
+function redirect(demo: Demo, { cluster }: DemoTenant): Proof {
+  return {
+    title: 'http redirected to https',
+    async prove(signal) {
+      const name = helloHost(cluster);
+      const { code, headers } = await visitHttp({ to: demo.gateway, name, path: '/a?b=c', signal });
+      const wanted = `https://${name}:${demo.gateway.port}/a?b=c`;
+      expect(code === PERMANENT_REDIRECT, `it was answered ${code}, not ${PERMANENT_REDIRECT}`);
+      expect(headers.location === wanted, `it leads to ${headers.location}, not to ${wanted}`);
+      return `${code} to ${wanted}`;
+    },
+  };
+}
+
+function kubeconfigOf({ folder }: Demo, { cluster }: DemoTenant): string {
+  return folder.file(clusterFiles.kubeconfig(cluster));
+}

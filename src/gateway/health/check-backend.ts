@@ -1,0 +1,185 @@
+// One check of one backend: does it answer, and if not, why, in a few words. Nothing of the answer is kept, and no
+// more of it is read than its head.
+//
+// Certificates are not verified: the gateway passes TLS through and has no authority of the tenant to verify by.
+// A check tells whether a backend answers; whether it is the right one is for the client, who has that authority.
+
+import { request } from 'node:http';
+import { connect, type Socket } from 'node:net';
+import { connect as connectTls, createSecureContext, type TLSSocket } from 'node:tls';
+import { buildProxyV1, buildProxyV2 } from '../../wire/proxy-protocol.ts';
+import type { HealthTarget } from './health-target.ts';
+
+export interface CheckResult {
+  /** undefined: it could not be found out, for a reason on this side. */
+  readonly ok: boolean | undefined;
+  readonly why: string;
+}
+
+/** What is waited for, and so what did not come in time. */
+type Stage = 'connection' | 'TLS handshake' | 'HTTP answer';
+
+/** Also servers that are older than what a browser would talk to are alive. Made once: it costs a millisecond. */
+const anyTls = createSecureContext({ ca: [], minVersion: 'TLSv1', ciphers: 'DEFAULT:@SECLEVEL=0' });
+
+/** How long a server may take to close after a good handshake. */
+const GOODBYE_MS = 250;
+
+/** An API server that wants a login is up. */
+const WANTS_LOGIN = [401, 403];
+
+/** This machine has run out of something. That says nothing about the backend. */
+const ownFaults = new Set(['EMFILE', 'ENFILE', 'ENOBUFS', 'ENOMEM', 'EADDRNOTAVAIL']);
+
+const words: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'connection refused',
+  ECONNRESET: 'connection reset',
+  EPIPE: 'connection reset',
+  EHOSTUNREACH: 'no route to the host',
+  ENETUNREACH: 'network unreachable',
+  ETIMEDOUT: 'connection timed out',
+  ERR_SSL_WRONG_VERSION_NUMBER: 'the answer is not TLS',
+  ERR_SSL_PACKET_LENGTH_TOO_LONG: 'the answer is not TLS',
+};
+
+/** Tries the addresses in turn, the last good one first; they share the check's time. Never throws. */
+export async function checkBackend(
+  target: HealthTarget,
+  preferred: number,
+): Promise<CheckResult & { readonly preferred: number }> {
+  const { addresses, health } = target;
+  const until = performance.now() + health.timeoutMs;
+  let result: CheckResult = { ok: false, why: 'its name has no address' };
+  for (let tried = 0; tried < addresses.length; tried++) {
+    const at = (preferred + tried) % addresses.length;
+    const limitMs = (until - performance.now()) / (addresses.length - tried);
+    if (limitMs <= 0) break;
+    result = await new Attempt(target, addresses[at], limitMs).result;
+    if (result.ok === true) return { ...result, preferred: at };
+  }
+  return { ...result, preferred: 0 };
+}
+
+class Attempt {
+  readonly result: Promise<CheckResult>;
+  readonly #target: HealthTarget;
+  readonly #socket: Socket;
+  readonly #resolve: (result: CheckResult) => void;
+  #timer: NodeJS.Timeout;
+  #decided = false;
+  #stage: Stage = 'connection';
+
+  constructor(target: HealthTarget, address: string, limitMs: number) {
+    this.#target = target;
+    const { promise, resolve } = Promise.withResolvers<CheckResult>();
+    this.result = promise;
+    this.#resolve = resolve;
+    this.#timer = setTimeout(() => this.#end(false, `no ${this.#stage} within ${seconds(limitMs)}`), limitMs);
+    this.#socket = connect({ host: address, port: target.port, noDelay: true });
+    this.#socket.on('error', error => this.#failed(error));
+    this.#socket.once('connect', () => this.#connected());
+  }
+
+  #connected(): void {
+    const { health, proxyProtocol } = this.#target;
+    const header = proxyHeader[proxyProtocol];
+    if (health.check === 'tcp') {
+      // What was not handed over yet would be lost with the socket.
+      if (header === undefined) this.#end(true, 'connected');
+      else this.#socket.write(header, error => error ?? this.#end(true, 'connected'));
+      return;
+    }
+    if (header !== undefined) this.#socket.write(header);
+    if (health.check === 'http') this.#ask(this.#socket);
+    else this.#handshake(health.check === 'https');
+  }
+
+  #handshake(https: boolean): void {
+    const { serverName } = this.#target;
+    this.#stage = 'TLS handshake';
+    const secure = connectTls({
+      socket: this.#socket,
+      secureContext: anyTls,
+      rejectUnauthorized: false,
+      ...(https && { ALPNProtocols: ['http/1.1'] }),
+      ...(serverName !== undefined && { servername: serverName }),
+    });
+    secure.on('error', error => this.#failed(error));
+    secure.once('secureConnect', () => {
+      if (https) this.#ask(secure);
+      else this.#leave(secure, 'TLS handshake done');
+    });
+  }
+
+  #ask(stream: Socket | TLSSocket): void {
+    const { health, host } = this.#target;
+    this.#stage = 'HTTP answer';
+    const asked = request({
+      createConnection: () => stream,
+      path: health.path ?? '/',
+      setHost: false,
+      headers: { Host: host, 'User-Agent': 'causeway-health', Connection: 'close' },
+    });
+    asked.on('error', error => this.#failed(error));
+    asked.once('response', ({ statusCode = 0 }) => {
+      // Whoever gives a path for `http` means the answer to it; without one, any answer says that someone is there.
+      const any = health.check === 'http' && health.path === undefined;
+      const good = (statusCode >= 200 && statusCode < 400) || WANTS_LOGIN.includes(statusCode);
+      this.#end(any || good, `HTTP ${statusCode}`);
+    });
+    asked.end();
+  }
+
+  /**
+   * Says goodbye and hears the server out: closing with unread session tickets is a reset, which may overtake the last
+   * message of the handshake, and then each check would be an error in the server's log.
+   */
+  #leave(secure: TLSSocket, why: string): void {
+    clearTimeout(this.#timer);
+    this.#decided = true;
+    const done = () => this.#end(true, why);
+    this.#timer = setTimeout(done, GOODBYE_MS);
+    secure.once('close', done);
+    secure.resume();
+    secure.end();
+  }
+
+  #failed(error: NodeJS.ErrnoException): void {
+    if (this.#decided) return;
+    const { code = '' } = error;
+    if (ownFaults.has(code)) return this.#end(undefined, `this machine cannot check: ${code}`);
+    // OpenSSL says so of every alert that it received: somebody over there speaks TLS.
+    const alert = /SSL alert number (\d+)/.exec(error.message);
+    if (alert !== null) {
+      const why = `TLS alert ${alert[1]}`;
+      return this.#end(this.#target.health.check === 'tls', why);
+    }
+    if (code === 'ECONNRESET' && this.#stage !== 'connection')
+      return this.#end(false, `connection closed, no ${this.#stage}`);
+    if (code.startsWith('HPE_')) return this.#end(false, 'the answer is not HTTP');
+    if (code.startsWith('ERR_SSL_'))
+      return this.#end(
+        false,
+        words[code] ?? `no TLS handshake: ${code.slice(8).toLowerCase().replaceAll('_', ' ')}`,
+      );
+    this.#end(false, words[code] ?? error.message);
+  }
+
+  /** What comes after the first is only the echo of closing. */
+  #end(ok: boolean | undefined, why: string): void {
+    clearTimeout(this.#timer);
+    this.#socket.destroy();
+    this.#resolve({ ok, why });
+  }
+}
+
+/** The check speaks for itself and not for a client: LOCAL, or UNKNOWN in version 1. */
+const proxyHeader = {
+  none: undefined,
+  v1: buildProxyV1(undefined, undefined),
+  v2: buildProxyV2({}),
+} as const;
+
+function seconds(ms: number): string {
+  return ms < 1000 ? `${Math.round(ms)}ms` : `${Math.round(ms / 100) / 10}s`;
+}

@@ -1,0 +1,122 @@
+// The thread of the health checks: a schedule, the checks under way, and the control thread's messages. It writes
+// what it finds to the shared memory of the backends, where workers see it, and tells the control thread of changes.
+// Entry point of the thread.
+
+import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
+import {
+  BACKEND_CHECKS_FAILED,
+  BACKEND_CHECKS_OK,
+  BACKEND_DOWN,
+  BACKEND_FIELDS,
+  SharedSlots,
+} from '../shared-memory.ts';
+import { type CheckResult, checkBackend } from './check-backend.ts';
+import type { FromHealth, HealthStart, ToHealth } from './health-messages.ts';
+import type { HealthTarget } from './health-target.ts';
+import { type Planned, Schedule } from './schedule.ts';
+import { setDown } from './set-down.ts';
+import { judge, newcomer, type Standing } from './standing.ts';
+
+interface Checked {
+  target: HealthTarget;
+  standing: Standing;
+  /** Index of the address that last answered. */
+  preferred: number;
+}
+
+class HealthWorker {
+  #control: MessagePort | undefined;
+  readonly #totals: Int32Array;
+  readonly #backends = new SharedSlots(BACKEND_FIELDS);
+  readonly #schedule = new Schedule();
+  readonly #checked = new Map<number, Checked>();
+  #timer: NodeJS.Timeout | undefined;
+  #stretch = 1;
+
+  constructor(start: HealthStart) {
+    this.#totals = new Int32Array(start.totals);
+  }
+
+  serve(control: MessagePort): void {
+    this.#control = control;
+    control.on('message', (message: ToHealth) => this.#message(message));
+  }
+
+  #message(message: ToHealth): void {
+    if (message.kind === 'addresses') {
+      for (const [slot, addresses] of message.backends) {
+        const checked = this.#checked.get(slot);
+        if (checked !== undefined) checked.target = { ...checked.target, addresses };
+      }
+      return;
+    }
+    for (const page of message.pages) this.#backends.addPage(page);
+    for (const slot of message.removed) {
+      this.#checked.delete(slot);
+      // The control thread has done so too, but a check may have ended in between.
+      setDown(this.#backends, this.#totals, slot, false);
+    }
+    for (const target of message.put) {
+      // Other settings, or another thread before this one: what is known of the backend stays.
+      const standing = this.#checked.get(target.slot)?.standing ?? this.#knownOf(target.slot);
+      this.#checked.set(target.slot, { target, standing, preferred: 0 });
+    }
+    const put = message.put.map(({ slot, health }) => ({ slot, everyMs: health.everyMs }));
+    this.#schedule.change(put, message.removed, performance.now());
+    this.#work();
+  }
+
+  #knownOf(slot: number): Standing {
+    return { ...newcomer, down: this.#backends.get(slot, BACKEND_DOWN) !== 0 };
+  }
+
+  /** Starts what is due and sets the clock for the rest. */
+  #work(): void {
+    clearTimeout(this.#timer);
+    const now = performance.now();
+    for (let planned = this.#schedule.take(now); planned !== undefined; planned = this.#schedule.take(now)) {
+      void this.#check(planned);
+    }
+    const next = this.#schedule.nextAt();
+    if (next < Number.POSITIVE_INFINITY) {
+      this.#timer = setTimeout(() => this.#work(), Math.max(1, next - now));
+    }
+    this.#tellStretch();
+  }
+
+  async #check(planned: Planned): Promise<void> {
+    const checked = this.#checked.get(planned.slot);
+    if (checked !== undefined) {
+      const result = await checkBackend(checked.target, checked.preferred);
+      // Removed meanwhile, or checked otherwise: the answer is to a question that nobody asks any more.
+      if (!planned.gone) this.#record(checked, result);
+      checked.preferred = result.preferred;
+    }
+    this.#schedule.finish(planned, performance.now());
+    this.#work();
+  }
+
+  #record(checked: Checked, { ok, why }: CheckResult): void {
+    if (ok === undefined) return;
+    const { slot, health } = checked.target;
+    this.#backends.add(slot, ok ? BACKEND_CHECKS_OK : BACKEND_CHECKS_FAILED, 1);
+    const { down } = checked.standing;
+    checked.standing = judge(checked.standing, ok, health);
+    if (checked.standing.down === down) return;
+    setDown(this.#backends, this.#totals, slot, !down);
+    this.#tell({ kind: 'changed', slot, up: down, why });
+  }
+
+  #tellStretch(): void {
+    const stretch = Math.round(this.#schedule.stretch * 100) / 100;
+    if (stretch === this.#stretch) return;
+    this.#stretch = stretch;
+    this.#tell({ kind: 'stretch', stretch });
+  }
+
+  #tell(message: FromHealth): void {
+    this.#control?.postMessage(message);
+  }
+}
+
+if (parentPort !== null) new HealthWorker(workerData as HealthStart).serve(parentPort);

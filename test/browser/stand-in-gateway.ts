@@ -1,0 +1,110 @@
+// Stands in for a gateway's admin side: the dashboard's own files, and an API that answers whatever a test wants.
+// `await using gateway = await StandInGateway.start()`.
+
+import { once } from 'node:events';
+import type { Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { createAdaptorServer } from '@hono/node-server';
+import { type Context, Hono } from 'hono';
+import { streamSSE } from 'hono/streaming';
+import type { Cluster, Connection, Status } from '../../dashboard/api.ts';
+import { dashboardRoutes } from '../../src/admin/dashboard.ts';
+import { sampleClusters, sampleConnections, sampleStatus } from './gateway.samples.ts';
+
+export class StandInGateway implements AsyncDisposable {
+  status: Status = sampleStatus();
+  clusters: readonly Cluster[] = sampleClusters();
+  connections: readonly Connection[] = sampleConnections();
+  notReady: string | undefined;
+  /** What a DELETE is answered with. */
+  endsWith: 204 | 403 | 404 = 204;
+  /** Connections that were to be ended, with the Content-Type of the request. */
+  readonly ended: { readonly id: string; readonly type: string | undefined }[] = [];
+  /** Paths asked for, with their query. */
+  readonly asked: string[] = [];
+  #server: Server | undefined;
+  #port = 0;
+  readonly #streams = new Set<(event: string, data: unknown) => void>();
+
+  static async start(): Promise<StandInGateway> {
+    const gateway = new StandInGateway();
+    await gateway.listen();
+    return gateway;
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${this.#port}/`;
+  }
+
+  /** Pages that listen to events now. */
+  get listeners(): number {
+    return this.#streams.size;
+  }
+
+  emit(event: 'refusal' | 'health' | 'table', data: Record<string, unknown>): void {
+    for (const send of this.#streams) send(event, { at: new Date().toISOString(), ...data });
+  }
+
+  /** Again on the same port after `hangUp()`. */
+  async listen(): Promise<void> {
+    const server = createAdaptorServer({ fetch: this.#api().fetch }) as Server;
+    server.listen(this.#port, '127.0.0.1');
+    await once(server, 'listening');
+    this.#server = server;
+    this.#port = (server.address() as AddressInfo).port;
+  }
+
+  /** As a gateway that has died. */
+  async hangUp(): Promise<void> {
+    const closed = new Promise(resolve => this.#server?.close(resolve));
+    this.#server?.closeAllConnections();
+    await closed;
+    this.#streams.clear();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.hangUp();
+  }
+
+  #api(): Hono {
+    const api = new Hono();
+    api.use((context, next) => {
+      const { pathname, search } = new URL(context.req.url);
+      this.asked.push(pathname + search);
+      return next();
+    });
+    api.get('/readyz', context =>
+      context.text(this.notReady ?? 'ok', this.notReady === undefined ? 200 : 503),
+    );
+    api.get('/api/v1/status', context => context.json(this.status));
+    api.get('/api/v1/clusters', context => context.json(this.clusters));
+    api.get('/api/v1/connections', context => {
+      const cluster = context.req.query('cluster');
+      return context.json(
+        this.connections.filter(connection => cluster === undefined || connection.cluster === cluster),
+      );
+    });
+    api.delete('/api/v1/connections/:id', context => {
+      const id = context.req.param('id');
+      this.ended.push({ id, type: context.req.header('Content-Type') });
+      if (this.endsWith === 204) this.connections = this.connections.filter(other => other.id !== id);
+      return context.body(null, this.endsWith);
+    });
+    api.get('/api/v1/events', context => this.#events(context));
+    api.route('/', dashboardRoutes());
+    return api;
+  }
+
+  #events(context: Context): Response {
+    return streamSSE(context, async stream => {
+      const send = (event: string, data: unknown) =>
+        void stream.writeSSE({ event, data: JSON.stringify(data) });
+      this.#streams.add(send);
+      await stream.write(': open\n\n');
+      const { promise: over, resolve } = Promise.withResolvers<void>();
+      stream.onAbort(resolve);
+      await over;
+      this.#streams.delete(send);
+    });
+  }
+}

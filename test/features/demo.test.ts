@@ -1,0 +1,122 @@
+// `causeway demo` as a person meets it: everything it claims, every command that it prints, and nothing left behind.
+
+import assert from 'node:assert/strict';
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { test } from 'node:test';
+import { freePort } from '../../testbed/free-port.ts';
+import { type Program, startProgram } from '../../testbed/program.ts';
+import { run } from '../../testbed/run.ts';
+import { causewayBin } from '../../testbed/start-causeway.ts';
+import { tempDir } from '../../testbed/temp-dir.ts';
+import { isClosed, until } from './given.ts';
+
+const CANNOT_START = 2;
+/** curl's code for a failed handshake, which is what a refusal by TLS alert is. */
+const CURL_SSL_CONNECT_ERROR = 35;
+
+test('demo --once proves every way in, and leaves nothing', {
+  timeout: 60_000,
+}, async () => {
+  await using dir = await tempDir();
+  const { code, stdout, stderr } = await run(causewayBin, ['demo', '--once'], { cwd: dir.path });
+  const lines = stdout.toString().trimEnd().split('\n');
+  const end = lines.pop() ?? '';
+  assert.deepEqual(
+    lines.filter(line => !line.startsWith('✓ ')),
+    [],
+    stderr,
+  );
+  assert.ok(lines.length >= 29, `only ${lines.length} lines`);
+  assert.match(end, new RegExp(`^all ${lines.length} work, shown in \\d+\\.\\d s$`));
+  assert.deepEqual([code, stderr], [0, '']);
+  assert.deepEqual(readdirSync(dir.path), []);
+});
+
+test('demo prints commands that work as they stand, and ends with Ctrl-C', { timeout: 120_000 }, async () => {
+  await using dir = await tempDir();
+  const port = await freePort();
+  await using demo = await startDemo(dir.path, port);
+  const text = demo.log();
+  assert.ok(!text.includes('\x1b'), 'no colours where there is no terminal');
+
+  const commands = text.split('\n').filter(line => /^ {4}(curl|kubectl) /.test(line));
+  assert.ok(commands.length >= 12, `only ${commands.length} commands`);
+  for (const command of commands) {
+    const watches = command.includes('--watch');
+    // It would go on for ever; in time it has to have listed and waited.
+    const { code, stdout, stderr } = await run('sh', ['-c', watches ? `timeout 3 ${command}` : command], {
+      cwd: dir.path,
+      env: { KUBECACHEDIR: dir.file('cache') },
+    });
+    const wanted = watches ? 124 : command.includes('nobody') ? CURL_SSL_CONNECT_ERROR : 0;
+    assert.equal(code, wanted, `${command}\n${stdout}\n${stderr}`);
+    const [cluster] = /hub|managed\d/.exec(command) ?? [];
+    if (cluster !== undefined && !watches) assert.match(stdout.toString(), new RegExp(cluster));
+  }
+
+  const dashboard = /http:\/\/127\.0\.0\.1:\d+/.exec(text)?.[0];
+  assert.equal((await fetch(`${dashboard}/readyz`)).status, 200);
+  await until('traffic of its own', async () => {
+    const metrics = await (await fetch(`${dashboard}/metrics`)).text();
+    return /^causeway_connections_total\{.*reason="done"\} [1-9]/m.test(metrics);
+  });
+
+  demo.signal('SIGINT');
+  assert.deepEqual(await demo.ended, { code: 0, signal: null });
+  assert.equal(existsSync(dir.file('demo-out')), false);
+  assert.ok(await isClosed(port));
+});
+
+test('demo ends with SIGTERM, and a second demo in its directory does not start', {
+  timeout: 60_000,
+}, async () => {
+  await using dir = await tempDir();
+  await using first = await startDemo(dir.path, await freePort());
+  const second = await run(causewayBin, ['demo', '--once'], { cwd: dir.path });
+  assert.equal(second.code, CANNOT_START);
+  assert.match(second.stderr, /^Cannot use \.\/demo-out: a demo with process id \d+ is using it\. .*\n$/);
+  assert.ok(existsSync(dir.file('demo-out/causeway.yaml')));
+  first.signal('SIGTERM');
+  assert.deepEqual(await first.ended, { code: 0, signal: null });
+  assert.deepEqual(readdirSync(dir.path), []);
+});
+
+test('demo leaves a demo-out alone that is not its own, and does not start', async () => {
+  await using dir = await tempDir();
+  mkdirSync(dir.file('demo-out'));
+  writeFileSync(dir.file('demo-out/mine'), 'x');
+  const { code, stdout, stderr } = await run(causewayBin, ['demo', '--once'], { cwd: dir.path });
+  assert.deepEqual([code, stdout.toString()], [CANNOT_START, '']);
+  assert.match(stderr, /^Cannot use \.\/demo-out: it is there already and not from a demo\. .*\n$/);
+  assert.deepEqual(readdirSync(dir.file('demo-out')), ['mine']);
+});
+
+test('demo says that its port is taken, and which to try', async () => {
+  await using dir = await tempDir();
+  const port = await freePort();
+  await using server = createServer().listen({ host: '127.0.0.1', port });
+  await until('the listener', () => server.listening);
+  const { code, stderr } = await run(causewayBin, ['demo', '--port', String(port)], { cwd: dir.path });
+  assert.equal(code, CANNOT_START);
+  const sentence = `Cannot listen on '127.0.0.1:${port}': address already in use by another process; stop it or choose another port: causeway demo --port ${port + 1000}\n`;
+  assert.equal(stderr, sentence);
+  assert.deepEqual(readdirSync(dir.path), []);
+});
+
+test('demo refuses a port that is none, and what it does not know', async () => {
+  for (const args of [['--port', '0'], ['--port', '70000'], ['--port', 'x'], ['--twice']]) {
+    const { code, stderr } = await run(causewayBin, ['demo', ...args]);
+    assert.equal(code, 64, args.join(' '));
+    assert.match(stderr, /^causeway: /);
+  }
+});
+
+function startDemo(cwd: string, port: number): Promise<Program> {
+  return startProgram({
+    command: causewayBin,
+    args: ['demo', '--port', String(port)],
+    cwd,
+    ready: { log: /Press Ctrl-C to end/ },
+  });
+}

@@ -1,0 +1,216 @@
+// `causeway status`: what a person sees, and what they are told when there is nothing to see.
+
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { copyFile, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { after, before, describe, test } from 'node:test';
+import { authority, certificateFor } from '../../testbed/certificates.ts';
+import { freePort } from '../../testbed/free-port.ts';
+import { missingPrograms } from '../../testbed/packages.ts';
+import { run } from '../../testbed/run.ts';
+import { type Causeway, causewayBin, startCauseway } from '../../testbed/start-causeway.ts';
+import { type TempDir, tempDir } from '../../testbed/temp-dir.ts';
+import { Backend, hello, servedBy, visit } from './given.ts';
+
+let gateway: Causeway;
+let dir: TempDir;
+const stack = new AsyncDisposableStack();
+
+before(async () => {
+  dir = stack.use(await tempDir());
+  const backend = stack.use(await Backend.start({ name: 'backend' }));
+  gateway = stack.use(
+    await startCauseway({
+      config: `
+listen: ["127.0.0.1:0"]
+workers: 1
+clusters: [{ name: lab, api: { hosts: [api.lab.test], backends: ["${backend.text}"] } }]
+`,
+    }),
+  );
+  await writeFile(dir.file('password'), 'open sesame\n');
+  await writeFile(dir.file('wrong'), 'open barley\n');
+});
+
+after(() => stack.disposeAsync());
+
+async function status(...args: string[]): Promise<{ code: number | null; out: string; err: string }> {
+  const { code, stdout, stderr } = await run(causewayBin, ['status', ...args]);
+  return { code, out: String(stdout), err: stderr };
+}
+
+test('tells a person what is served', async () => {
+  await servedBy(gateway.port, hello('api.lab.test'));
+  await visit(gateway.port, hello('unknown.test'));
+  const { code, out, err } = await status('--admin', gateway.admin);
+  assert.deepEqual([code, err], [0, '']);
+  assert.match(out, /^causeway \d+\.\d+\.\d+ {2}(epoll|net), 1 worker, up /);
+  assert.match(out, new RegExp(`^listen +127\\.0\\.0\\.1:0 \\(127\\.0\\.0\\.1:${gateway.port}\\)$`, 'm'));
+  assert.match(out, /^file +✓ served as it stands, table 1$/m);
+  assert.match(out, /^traffic +0 open, 2 ended, in /m);
+  assert.match(out, /^refused +unknown-host 1$/m);
+  assert.match(out, /^lab +api +0 .* ✓ 127\.0\.0\.1:\d+$/m);
+  assert.ok(!out.includes('\x1b'), 'no colours in a pipe');
+});
+
+test('--json is the status alone', async () => {
+  const { code, out } = await status('--admin', gateway.admin, '--json');
+  assert.equal(code, 0);
+  const told = JSON.parse(out);
+  const { uptimeSeconds: _, ...rest } = await gateway.status();
+  const { uptimeSeconds, ...same } = told;
+  assert.ok(uptimeSeconds > 0);
+  assert.deepEqual(same, rest);
+});
+
+describe('not reachable: exit 1 and a sentence that says what to do', () => {
+  test('nobody listens', async () => {
+    const { code, out, err } = await status('--admin', `http://127.0.0.1:${await freePort()}`);
+    assert.deepEqual([code, out], [1, '']);
+    assert.match(err, /^causeway: Nobody listens on http:\/\/127\.0\.0\.1:\d+\. .*--admin URL\n$/);
+  });
+
+  test('the name does not resolve', async () => {
+    const { code, err } = await status('--admin', 'http://nowhere.invalid:9440');
+    assert.equal(code, 1);
+    assert.match(err, /does not resolve|Cannot reach/);
+  });
+
+  for (const [what, code, body, told] of [
+    ['something else answers', 200, '<html>', /is not the admin side of a causeway\n$/],
+    [
+      'it refuses, and its sentence is passed on',
+      421,
+      '{"error":"add it to\\u001b admin.hosts"}',
+      /answers 421: add it to {2}admin\.hosts\n$/,
+    ],
+    ['it refuses without a sentence', 500, 'oops', /answers 500: is it the admin side of a causeway\?\n$/],
+  ] as const) {
+    test(what, async () => {
+      const other = createServer((_, response) => response.writeHead(code).end(body));
+      other.listen(0, '127.0.0.1');
+      await once(other, 'listening');
+      const { port } = other.address() as AddressInfo;
+      const answer = await status('--admin', `http://127.0.0.1:${port}`);
+      other.close();
+      assert.equal(answer.code, 1);
+      assert.match(answer.err, told);
+    });
+  }
+});
+
+describe('where the admin side wants a user', () => {
+  let guarded: Causeway;
+
+  before(async () => {
+    guarded = stack.use(
+      await startCauseway({
+        config: `
+listen: ["127.0.0.1:0"]
+workers: 1
+admin: { on: "127.0.0.1:0", auth: { username: vic, passwordFile: ${dir.file('password')}, role: viewer } }
+`,
+      }),
+    );
+  });
+
+  test('without one: exit 1, and how to name one', async () => {
+    const { code, err } = await status('--admin', guarded.admin);
+    assert.equal(code, 1);
+    assert.match(err, /give --username and --password-file\n$/);
+  });
+
+  test('with the wrong one: exit 1', async () => {
+    const { code, err } = await status(
+      '--admin',
+      guarded.admin,
+      '--username',
+      'vic',
+      '--password-file',
+      dir.file('wrong'),
+    );
+    assert.equal(code, 1);
+    assert.match(err, /does not accept that user name and password\n$/);
+  });
+
+  test('with the right one: a viewer will do', async () => {
+    const { code, out } = await status(
+      '--admin',
+      guarded.admin,
+      '--username',
+      'vic',
+      '--password-file',
+      dir.file('password'),
+    );
+    assert.equal(code, 0);
+    assert.match(out, /^serves +0 clusters/m);
+  });
+});
+
+describe('where the admin side has TLS', { skip: missingPrograms('openssl') }, () => {
+  let secure: Causeway;
+
+  before(async () => {
+    const { certFile, keyFile } = await certificateFor('127.0.0.1');
+    await copyFile(certFile, dir.file('tls.crt'));
+    await copyFile(keyFile, dir.file('tls.key'));
+    secure = stack.use(
+      await startCauseway({
+        config: `
+listen: ["127.0.0.1:0"]
+workers: 1
+admin: { on: "127.0.0.1:0", tls: { certFile: ${dir.file('tls.crt')}, keyFile: ${dir.file('tls.key')} } }
+`,
+      }),
+    );
+  });
+
+  test('its authority is named by --ca-file', async () => {
+    const { certFile } = await authority();
+    const { code, out, err } = await status('--admin', secure.admin, '--ca-file', certFile);
+    assert.deepEqual([code, err], [0, '']);
+    assert.match(out, /^causeway /);
+  });
+
+  test('without it: exit 1, and how to name it', async () => {
+    const { code, err } = await status('--admin', secure.admin);
+    assert.equal(code, 1);
+    assert.match(err, /is not trusted .*--ca-file\n$/);
+  });
+
+  test('asked without TLS: exit 1, and a hint', async () => {
+    const { code, err } = await status('--admin', secure.admin.replace('https', 'http'));
+    assert.equal(code, 1);
+    assert.match(err, /write --admin https:/);
+  });
+
+  test('asked with TLS where there is none: exit 1, and a hint', async () => {
+    const { code, err } = await status('--admin', gateway.admin.replace('http', 'https'));
+    assert.equal(code, 1);
+    assert.match(err, /try --admin http:/);
+  });
+});
+
+describe('wrong usage: exit 64', { concurrency: true }, () => {
+  for (const args of [
+    ['--admin', 'nonsense'],
+    ['--admin', 'ftp://127.0.0.1'],
+    ['--admin', 'http://user:secret@127.0.0.1'],
+    ['--username', 'vic'],
+    ['--password-file', '/dev/null'],
+    ['--username', 'vic', '--password-file', '/nowhere/at/all'],
+    ['--ca-file', '/nowhere/at/all'],
+    ['--nonsense'],
+    ['surplus'],
+  ]) {
+    test(args.join(' '), async () => {
+      const { code, out, err } = await status(...args);
+      assert.equal(code, 64);
+      assert.equal(out, '');
+      assert.match(err, /^causeway: [^\n]+\n$/);
+      assert.ok(!err.includes('secret'));
+    });
+  }
+});
