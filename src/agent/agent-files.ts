@@ -83,8 +83,7 @@ function readKey(path: string, content: string): string {
 
 function readCa(path: string, content: string): string {
   try {
-    new X509Certificate(content);
-    return content;
+    return new X509Certificate(content) && content;
   } catch (error) {
     throw new AgentFileError(`--ca-file must hold certificates in PEM form: ${path} does not`, {
       cause: error,
