@@ -140,7 +140,7 @@ function agentKubectlGroup({ tenants, folder }: Described): Group {
   const [, ...signed] = tenants;
   return {
     title: 'kubectl in a pod',
-    about: 'to the agents as well, by address alone: their client certificates still reach the cluster',
+    about: 'to an agent, by address alone; the client certificate still reaches the cluster',
     lines: signed.map(
       ({ cluster }) =>
         `kubectl --kubeconfig ${folder.typed(clusterFiles.agentKubeconfig(cluster))} get nodes`,
