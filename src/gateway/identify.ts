@@ -115,7 +115,7 @@ function left(path: DataPath, client: number): void {
   const { rows } = path;
   const silent =
     rows.bytesIn[client] === ((rows.flags[client] & AGENT_HEADER) === 0 ? rows.understood[client] : 0);
-  end(path, client, refusedId(path, client) ?? (silent ? 'no-data' : 'client-gone'));
+  end(path, client, silent ? 'no-data' : (refusedId(path, client) ?? 'client-gone'));
 }
 
 /** True when more bytes are needed; false when the connection went on to another stage or ended. */

@@ -7,7 +7,7 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { connect as tlsConnect, createServer as tlsServer } from 'node:tls';
 import { clusterKey } from '../../src/identity/cluster-key.ts';
-import { authority, certificateFor } from '../../testbed/certificates.ts';
+import { authority, type Certificate, certificateFor } from '../../testbed/certificates.ts';
 import { type RunningAgent, startAgent } from '../../testbed/start-agent.ts';
 import { type Causeway, startCauseway } from '../../testbed/start-causeway.ts';
 import { type TempDir, tempDir } from '../../testbed/temp-dir.ts';
@@ -15,6 +15,8 @@ import { hello, until } from './given.ts';
 
 export const SECRET = 'a secret for tests, of at least 32 bytes';
 export const TUNNEL_HOST = 'tunnel.example.com';
+/** Leads to the tunnel too; the certificate there is not for it. */
+export const MISNAMED_HOST = 'misnamed.example.com';
 export const API_HOST = 'api.a.test';
 /** As a HyperShift cluster has it: the header in front is 67 bytes. */
 export const ID = '0b9c7c0e-6d2c-4d7b-9d5c-2f3f0a2f8f11';
@@ -79,7 +81,7 @@ workers: 2
 timeouts: { hello: 3s }
 identity: { secretFile: ${dir.file('secret')} }
 tunnel:
-  hosts: [${TUNNEL_HOST}]
+  hosts: [${TUNNEL_HOST}, ${MISNAMED_HOST}]
   certificates: [{ certFile: ${dir.file('tunnel.crt')}, keyFile: ${dir.file('tunnel.key')} }]
 clusters:
   - { name: a, id: ${ID}, api: { hosts: [a.test], backends: ["127.0.0.1:${plain.port}"] }, routes: { opened: { hosts: [${API_HOST}], backends: ["127.0.0.1:${tls.port}"] } } }
@@ -187,11 +189,17 @@ export class EndOfAll implements AsyncDisposable {
   }
 
   static async startTls(...names: [string, ...string[]]): Promise<EndOfAll> {
-    const { certFile, keyFile } = await certificateFor(...names);
+    return EndOfAll.startTlsWith(await certificateFor(...names), 'h2', 'http/1.1');
+  }
+
+  static async startTlsWith(
+    { certFile, keyFile }: Certificate,
+    ...alpn: readonly string[]
+  ): Promise<EndOfAll> {
     const [cert, key] = await Promise.all([readFile(certFile), readFile(keyFile)]);
     const sockets = new Set<Socket>();
     const raws: Socket[] = [];
-    const server = tlsServer({ cert, key, allowHalfOpen: true, ALPNProtocols: ['h2', 'http/1.1'] });
+    const server = tlsServer({ cert, key, allowHalfOpen: true, ALPNProtocols: [...alpn] });
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
     const end = new EndOfAll((server.address() as AddressInfo).port, async () => {

@@ -27,9 +27,8 @@ export async function enterTunnel(
   }
   gone.addEventListener('abort', () => outer.reset());
   // One write, and with it what the client has said already: see uplink.ts on HAProxy's first look.
-  const said = socket.read() as Buffer | null;
   const header = buildUplinkHeader(config.uplink, source, destination);
-  outer.tls.write(said === null ? header : Buffer.concat([header, said]));
+  outer.tls.write(Buffer.concat([header, connection.take()]));
   join({
     near: socket,
     far: outer.tls,

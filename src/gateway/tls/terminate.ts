@@ -73,6 +73,7 @@ function openAnew(
 ): void {
   const { gone } = connection;
   const { alpnProtocol } = outer.tls;
+  connection.socket.unshift(connection.take());
   const inner = new TLSSocket(connection.socket, {
     isServer: true,
     secureContext,

@@ -23,6 +23,8 @@ import { type HandedOver, TlsConnection } from './tls-connection.ts';
 
 /** How often it is looked for clients that the front has let go of. */
 const LOOK_MS = 250;
+/** A client that has connected says hello within a round trip. */
+const HELLO_SOON_MS = 500;
 /** RFC 8446 5.1: the first byte of a TLS record with a handshake. */
 const HANDSHAKE = 0x16;
 
@@ -98,6 +100,10 @@ export class TlsPart {
     options: ConnectionOptions,
   ): Promise<GatewayConnection | undefined> {
     const startedAt = performance.now();
+    connection.listen(() => {
+      this.#say(connection.told, -1, 'client-gone', false);
+      connection.cut();
+    });
     try {
       const outer = await this.#dialer.dial(gateway, options, this.settings, connection.gone);
       this.#say(connection.told, performance.now() - startedAt, undefined, false);
@@ -112,13 +118,13 @@ export class TlsPart {
     }
   }
 
-  /** It did not come about: the front tells the reason, and the client hears its word where it has said hello. */
+  /**
+   * It did not come about: the front tells the reason, and the client hears its word once it has said hello, which it
+   * may be about to.
+   */
   refuse(connection: TlsConnection, reason: CloseReason): void {
-    const { socket, told } = connection;
-    this.#say(told, -1, reason, false);
-    const said = socket.read() as Buffer | null;
-    if (said?.[0] === HANDSHAKE) socket.write(refusalWord(reason, TLS));
-    socket.destroySoon();
+    this.#say(connection.told, -1, reason, false);
+    void this.#answer(connection, reason);
   }
 
   /** Whether the front has said already that it ends in the middle. */
@@ -134,6 +140,13 @@ export class TlsPart {
     const { socket, told } = connection;
     if (!this.isBroken(connection)) this.#say(told, -1, 'backend-reset', true);
     client.write(nothing, () => socket.destroy());
+  }
+
+  async #answer(connection: TlsConnection, reason: CloseReason): Promise<void> {
+    const { socket } = connection;
+    const isTls = (await connection.firstByte(HELLO_SOON_MS)) === HANDSHAKE;
+    if (isTls && !socket.destroyed) socket.write(refusalWord(reason, TLS));
+    socket.destroySoon();
   }
 
   #say(
