@@ -20,6 +20,8 @@ export class AgentFileError extends Error {
   readonly code = 'ERR_AGENT_FILE';
 }
 
+const SECOND_LOOK_MS = 2000;
+
 /** HKDF-SHA-256 gives 32 bytes. */
 const KEY = /^[A-Za-z0-9_-]{43}$/;
 
@@ -44,20 +46,37 @@ export interface AgentFileEvents {
   bad(error: AgentFileError): void;
 }
 
-/** Watches all of them. */
+/**
+ * Watches all of them. One look after the other, so that what was read last counts. Several files are seldom replaced
+ * at once: what does not fit is looked at again before it is called bad.
+ */
 export async function watchAgentFiles(options: AgentOptions, events: AgentFileEvents): Promise<Disposable> {
   const { keyFile, caFile, certFile, certKeyFile } = options;
   const paths = [keyFile, caFile, certFile, certKeyFile].filter(path => path !== undefined);
-  const look = async () => {
+  let isClosed = false;
+  let again: NodeJS.Timeout | undefined;
+  let turn: Promise<void> = Promise.resolve();
+  const lookOnce = async (isSecond: boolean) => {
     try {
-      events.changed(await readAgentFiles(options));
+      const files = await readAgentFiles(options);
+      if (!isClosed) events.changed(files);
     } catch (error) {
-      events.bad(error as AgentFileError);
+      if (isClosed) return;
+      if (isSecond) events.bad(error as AgentFileError);
+      else again = setTimeout(() => look(true), SECOND_LOOK_MS);
     }
   };
-  const watches = await Promise.all(paths.map(path => FileWatch.start(path, () => void look())));
+  const look = (isSecond: boolean) => {
+    clearTimeout(again);
+    turn = turn.then(() => lookOnce(isSecond));
+  };
+  const watches = await Promise.all(paths.map(path => FileWatch.start(path, () => look(false))));
+  // A change between the first read and now would go unnoticed.
+  if (paths.length > 0) look(false);
   return {
     [Symbol.dispose]() {
+      isClosed = true;
+      clearTimeout(again);
       for (const watch of watches) watch[Symbol.dispose]();
     },
   };
@@ -82,26 +101,22 @@ function readKey(path: string, content: string): string {
 }
 
 function readCa(path: string, content: string): string {
-  if (isCertificate(content)) return content;
-  throw new AgentFileError(`--ca-file must hold certificates in PEM form: ${path} does not`);
-}
-
-function isCertificate(content: string): boolean {
-  try {
-    return new X509Certificate(content).raw.length > 0;
-  } catch {
-    return false;
-  }
+  judge(`--ca-file must hold certificates in PEM form: ${path} does not`, () => new X509Certificate(content));
+  return content;
 }
 
 function readPair(path: string, cert: string, key: string): { readonly cert: string; readonly key: string } {
+  judge(
+    `--cert-file and --cert-key-file must be a certificate and its key in PEM form: ${path} and its key are not`,
+    () => createSecureContext({ cert, key }),
+  );
+  return { cert, key };
+}
+
+function judge(wrong: string, use: () => object): void {
   try {
-    createSecureContext({ cert, key });
-    return { cert, key };
+    use();
   } catch (error) {
-    throw new AgentFileError(
-      `--cert-file and --cert-key-file must be a certificate and its key in PEM form: ${path} and its key are not`,
-      { cause: error },
-    );
+    throw new AgentFileError(wrong, { cause: error });
   }
 }

@@ -26,7 +26,9 @@ export class AgentMetrics implements AsyncDisposable {
   }
 
   static async start(on: Place, view: AgentView): Promise<AgentMetrics> {
-    const server = createServer((request, response) => void answer(request.url ?? '/', response, view));
+    const server = createServer((request, response) => {
+      answer(request.url ?? '/', response, view).catch(() => response.destroy());
+    });
     server.requestTimeout = REQUEST_MS;
     server.headersTimeout = REQUEST_MS;
     server.maxConnections = MAX_CONNECTIONS;
@@ -39,6 +41,8 @@ export class AgentMetrics implements AsyncDisposable {
         resolve();
       });
     });
+    // Out of descriptors: one probe goes without an answer, and the agent goes on.
+    server.on('error', () => {});
     const { address, port, family } = server.address() as AddressInfo;
     return new AgentMetrics(server, `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`);
   }

@@ -4,6 +4,7 @@ import { isIP } from 'node:net';
 import { type UplinkKind, uplinkKinds } from '../cluster/cluster.ts';
 import { CLUSTER_ID } from '../cluster/cluster-id.ts';
 import { isHostname, normalizeHost } from '../cluster/hostname.ts';
+import type { EngineName } from '../gateway/io/open-reactor.ts';
 
 export interface AgentOptions {
   readonly clusterId: string;
@@ -25,6 +26,9 @@ export interface AgentOptions {
   /** Written into the endpoints: one address, or one of each family. */
   readonly advertise: readonly string[];
   readonly metricsOn?: Place;
+  readonly engine: EngineName | 'auto';
+  /** Default: as many as a node's own traffic needs. */
+  readonly workers?: number;
 }
 
 /** `host` is an IP literal without brackets or a name; '' in a listener's place for all addresses. */
@@ -42,12 +46,15 @@ export type ReadAgentOptions =
   | { readonly ok: true; readonly options: AgentOptions }
   | { readonly ok: false; readonly mistakes: readonly string[] };
 
+const engines = ['auto', 'epoll', 'net'] as const;
+const MAX_WORKERS = 1024;
 const PLACE = /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]]*)):(\d{1,5})$/;
 
 export function readAgentOptions(flags: AgentFlags): ReadAgentOptions {
   const mistakes: string[] = [];
   const wrong = (name: string, must: string) => {
     const value = flags[name];
+    if (value === '') return;
     mistakes.push(
       value === undefined ? `--${name} is needed: ${must}` : `--${name} must be ${must}: ${String(value)}`,
     );
@@ -56,6 +63,9 @@ export function readAgentOptions(flags: AgentFlags): ReadAgentOptions {
     const value = flags[name];
     return typeof value === 'string' && value !== '' ? value : undefined;
   };
+  for (const [name, value] of Object.entries(flags)) {
+    if (value === '') mistakes.push(`--${name} must not be empty`);
+  }
   const clusterId = text('cluster-id') ?? '';
   if (!CLUSTER_ID.test(clusterId)) wrong('cluster-id', 'the id that the gateway knows the cluster by');
   const uplink = uplinkKinds.find(kind => kind === flags.uplink);
@@ -85,12 +95,23 @@ export function readAgentOptions(flags: AgentFlags): ReadAgentOptions {
   if (uplink === 'terminate' && (text('cert-file') === undefined || text('cert-key-file') === undefined)) {
     mistakes.push('--cert-file and --cert-key-file are needed: what the clients of terminate see');
   }
+  const engine = engines.find(known => known === (flags.engine ?? 'auto'));
+  if (engine === undefined) wrong('engine', `one of ${engines.join(', ')}`);
+  const workers = Number(text('workers') ?? 1);
+  if (!Number.isInteger(workers) || workers < 1 || workers > MAX_WORKERS)
+    wrong('workers', `a whole number from 1 to ${MAX_WORKERS}`);
   const isUnspecified = on === undefined || ['', '0.0.0.0', '::', 'localhost'].includes(on.host);
   const advertise = advertised.length > 0 || isUnspecified ? advertised : [on.host];
   if (flags.endpoints === true && advertise.length === 0) {
     mistakes.push('--advertise is needed: --on has no address that could be written into the endpoints');
   }
-  if (mistakes.length > 0 || gateway === undefined || on === undefined || uplink === undefined)
+  if (
+    mistakes.length > 0 ||
+    gateway === undefined ||
+    on === undefined ||
+    uplink === undefined ||
+    engine === undefined
+  )
     return { ok: false, mistakes };
   return {
     ok: true,
@@ -111,6 +132,8 @@ export function readAgentOptions(flags: AgentFlags): ReadAgentOptions {
       ...optional('kubeconfig', text('kubeconfig')),
       advertise,
       ...optional('metricsOn', metricsOn),
+      engine,
+      ...optional('workers', flags.workers === undefined ? undefined : workers),
     },
   };
 }

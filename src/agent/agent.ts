@@ -13,6 +13,7 @@ import { canShareListeners } from '../gateway/io/net-reactor.ts';
 import { type EngineName, whyNoEpoll } from '../gateway/io/open-reactor.ts';
 import { NameResolver } from '../gateway/name-resolver.ts';
 import { secondsBuckets } from '../gateway/shared-memory.ts';
+import { CERTIFICATE_LOST } from '../gateway/tls/terminate.ts';
 import type { TlsConfig } from '../gateway/tls/tls-config.ts';
 import { type AgentFiles, readAgentFiles, watchAgentFiles } from './agent-files.ts';
 import { AgentMetrics } from './agent-metrics.ts';
@@ -45,6 +46,8 @@ const OTHER_FILES = 512;
 const MAX_CAPACITY = 1 << 20;
 /** The one cluster's name in metrics and the log is its id; a name of its own it does not know. */
 const ROUTE = 'api';
+/** A node's own traffic is little, and a node may have a hundred cores. */
+const WORKERS = 2;
 /** A hint that repeats itself is told this often. */
 const HINT_MS = 10_000;
 
@@ -98,8 +101,9 @@ export class Agent implements MetricsView, AsyncDisposable {
     return this.#metrics?.url ?? null;
   }
 
+  /** Those of the tenant, and a client that wanted to use a certificate, which `terminate` takes from it. */
   findings(): ReadonlyMap<string, number> {
-    const bySeverity = new Map<string, number>();
+    const bySeverity = new Map([['warning', this.#hinted.has(CERTIFICATE_LOST) ? 1 : 0]]);
     for (const { severity } of this.#tenant.findings)
       bySeverity.set(severity, (bySeverity.get(severity) ?? 0) + 1);
     return bySeverity;
@@ -144,14 +148,17 @@ export class Agent implements MetricsView, AsyncDisposable {
   }
 
   get #workers(): number {
-    return canShareListeners(this.#host.platform) ? this.#host.cores : 1;
+    const { workers = Math.min(WORKERS, this.#host.cores) } = this.#options;
+    return canShareListeners(this.#host.platform) ? workers : 1;
   }
 
   async #start(): Promise<void> {
     const { metricsOn } = this.#options;
-    const why = await whyNoEpoll(this.#host.platform, this.#host.arch);
-    if (why === undefined) this.#engine = 'epoll';
-    else this.#log.warn({ why }, 'engine epoll cannot be used; net serves instead');
+    if (this.#options.engine !== 'net') {
+      const why = await whyNoEpoll(this.#host.platform, this.#host.arch);
+      if (why === undefined) this.#engine = 'epoll';
+      else this.#log.warn({ why }, 'engine epoll cannot be used; net serves instead');
+    }
     await this.#tenant.addAddress();
     if (metricsOn !== undefined) this.#metrics = await AgentMetrics.start(metricsOn, this);
     this.#gateway = await Gateway.start(
@@ -195,7 +202,10 @@ export class Agent implements MetricsView, AsyncDisposable {
     this.#files = files;
     this.#changing = this.#changing
       .then(() => this.gateway.apply(this.#config()))
-      .then(() => this.#log.info('key, CA or certificate changed'));
+      .then(
+        () => this.#log.info('key, CA or certificate changed'),
+        (error: unknown) => this.#log.error({ err: error }, 'key, CA or certificate could not be changed'),
+      );
   }
 
   #record(record: NamedRecord): void {
@@ -257,7 +267,14 @@ export class Agent implements MetricsView, AsyncDisposable {
             // The TLS part has the addresses by itself, and remembers which one works.
             backends: hasTls ? backends.slice(0, 1) : backends,
             balance: 'source',
-            health: { check: hasTls ? 'none' : 'tcp', everyMs: 5000, timeoutMs: 2000, rise: 1, fall: 2 },
+            // Where there is no choice, thousands of nodes would only knock at the gateway's door.
+            health: {
+              check: hasTls || backends.length === 1 ? 'none' : 'tcp',
+              everyMs: 5000,
+              timeoutMs: 2000,
+              rise: 1,
+              fall: 2,
+            },
           },
         },
       ],

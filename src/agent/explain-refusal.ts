@@ -7,8 +7,10 @@ import type { NamedRecord } from '../gateway/gateway.ts';
 /** A fatal TLS alert, and nothing else. */
 const ALERT_BYTES = 7;
 
-/** Of the gateway's answer to a CONNECT. `told` is the beginning of its body. */
+/** Of the gateway's answer to a CONNECT; 0 is none. `told` is the beginning of its body. */
 export function explainRefusal(status: number, told: string): string {
+  if (status === 0)
+    return 'the gateway closed, or answered CONNECT with something else than HTTP. Is that a listener of a Causeway?';
   const said = told === '' ? `${status}` : `${status}: ${told}`;
   switch (status) {
     case 403:

@@ -50,6 +50,8 @@ An agent in the tenant takes them and marks them with the cluster's id.
                         --advertise IP (default: that of --on; once for each family) and
                         --kubeconfig F (default: the pod's service account)
   --metrics-on IP:PORT  /healthz, /readyz and /metrics
+  --engine ENGINE       auto (default), epoll or net
+  --workers N           worker threads (default: 2, or 1 where there is one core)
 
 Every flag is also an environment variable: --cluster-id is CAUSEWAY_AGENT_CLUSTER_ID; those
 that may be repeated take a list with commas.
@@ -83,6 +85,8 @@ const flags = {
   kubeconfig: { type: 'string' },
   advertise: { type: 'string', multiple: true },
   'metrics-on': { type: 'string' },
+  engine: { type: 'string' },
+  workers: { type: 'string' },
 } as const;
 
 async function run(args: readonly string[]): Promise<number> {
@@ -118,12 +122,19 @@ function refuse({ message }: Error, code: number): number {
 function fromEnvironment(environment: NodeJS.ProcessEnv): AgentFlags {
   const found: Record<string, string | boolean | string[]> = {};
   for (const [name, { type, ...rest }] of Object.entries(flags)) {
-    const value = environment[ENVIRONMENT + name.toUpperCase().replaceAll('-', '_')];
+    const variable = ENVIRONMENT + name.toUpperCase().replaceAll('-', '_');
+    const value = environment[variable];
     if (value === undefined || value === '') continue;
-    if (type === 'boolean') found[name] = value === 'true' || value === '1';
+    if (type === 'boolean') found[name] = readBoolean(variable, value);
     else found[name] = 'multiple' in rest ? value.split(',').map(one => one.trim()) : value;
   }
   return found;
+}
+
+function readBoolean(variable: string, value: string): boolean {
+  if (/^(true|1)$/i.test(value)) return true;
+  if (/^(false|0)$/i.test(value)) return false;
+  throw new UsageError(`${variable} must be true or false: ${value}. See 'causeway help agent'`);
 }
 
 async function serve(options: AgentOptions, { logger }: Log): Promise<void> {

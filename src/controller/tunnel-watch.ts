@@ -59,7 +59,7 @@ export class TunnelWatch implements Disposable {
     this.#loaded = loaded;
     this.#pairs = [...(loaded?.pairs ?? [])];
     if (loaded === undefined || this.#closed) return;
-    this.#watches = await Promise.all(
+    const watches = await Promise.all(
       loaded.files.map((files, index) =>
         KeyPairWatch.start(files, loaded.pairs[index], {
           changed: pair => void this.#changed(loaded, index, pair),
@@ -71,6 +71,9 @@ export class TunnelWatch implements Disposable {
         }),
       ),
     );
+    // Another configuration may be served by now, or none.
+    if (this.#loaded === loaded && !this.#closed) this.#watches = watches;
+    else for (const watch of watches) watch[Symbol.dispose]();
   }
 
   [Symbol.dispose](): void {
@@ -86,8 +89,13 @@ export class TunnelWatch implements Disposable {
   async #changed(loaded: LoadedTunnel, index: number, pair: KeyPair): Promise<void> {
     if (this.#loaded !== loaded || this.#closed) return;
     this.#pairs[index] = pair;
-    await this.#use(tunnelEnd({ ...loaded, pairs: this.#pairs }));
-    this.#log.info({ certFile: loaded.files[index].certFile }, 'certificate of the tunnel renewed');
+    const { certFile } = loaded.files[index];
+    try {
+      await this.#use(tunnelEnd({ ...loaded, pairs: this.#pairs }));
+      this.#log.info({ certFile }, 'certificate of the tunnel renewed');
+    } catch (error) {
+      this.#log.error({ certFile, err: error }, 'certificate of the tunnel could not be renewed');
+    }
   }
 }
 

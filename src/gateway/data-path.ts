@@ -30,6 +30,7 @@ import { type BucketPages, BYTES_IN_AT } from './shared-memory.ts';
 import { Table, type TableRoute } from './table.ts';
 import { TimingWheel } from './timing-wheel.ts';
 import { continueTunnel, tunnelEvent, tunnelTimer } from './tunnel.ts';
+import { TunnelLinks } from './tunnel-links.ts';
 
 /** What the file says about every connection. Times in ms, undefined is off. */
 export interface Settings {
@@ -82,6 +83,7 @@ export class DataPath implements ReactorHandlers {
   buffer: Uint8Array = Buffer.allocUnsafeSlow(READ_BUFFER);
   /** Backends in the order to try them, for the few connections whose first attempt failed. */
   readonly dialOrders = new Map<number, readonly number[]>();
+  readonly tunnelLinks = new TunnelLinks();
   lingering = 0;
   /** Buffers of READ_BUFFER bytes to go on with when a stalled direction keeps the shared one, and how many do. */
   readonly #spareBuffers: Uint8Array[] = [];

@@ -4,6 +4,7 @@
 
 import { isIpv4 } from '../wire/ip-address.ts';
 import { buildProxyV1, buildProxyV2, type Endpoint } from '../wire/proxy-protocol.ts';
+import { recognize } from '../wire/recognize.ts';
 import { firstBackend, orderBackends } from './balance.ts';
 import type { DataPath } from './data-path.ts';
 import { end, refuse } from './end.ts';
@@ -20,8 +21,10 @@ import {
   HANDED_OVER,
   HUNG,
   MORE,
+  NO_PROTOCOL,
   PEER,
   TIMED,
+  TLS,
 } from './rows.ts';
 import { BACKEND_ACTIVE, FIRST_SLOT, HTTP_SLOT, TOTAL_HANDED_OVER } from './shared-memory.ts';
 import type { TableRoute } from './table.ts';
@@ -64,7 +67,10 @@ export function greetingEvent(path: DataPath, backend: number): void {
   const client = rows.peer[backend];
   const answer = readConnectAnswer(path, backend);
   if (answer.kind === 'incomplete') return;
-  if (answer.kind === 'broken') return failed(path, client, backend, false);
+  if (answer.kind === 'broken') {
+    path.uplinkRefused(0, '');
+    return failed(path, client, backend, false);
+  }
   if (answer.kind === 'refused') {
     path.uplinkRefused(answer.status, answer.told);
     // Another gateway may have room; what one does not allow, the others will not either.
@@ -114,6 +120,11 @@ export function clientWhileDialing(path: DataPath, client: number): void {
     rows.bytesIn[client] += count;
     path.countIn(client, count);
     if (!filled) break;
+  }
+  // An agent asks nobody who they are; but whom it must refuse is to hear why, if that can be said.
+  if (rows.protocol[client] === NO_PROTOCOL && rows.kept[client] !== undefined) {
+    const said = recognize(rows.kept[client], rows.understood[client], rows.keptTo[client]);
+    if (said === 'tls') rows.protocol[client] = TLS;
   }
   // Only a client that sent too much ahead has more to read.
   if (rows.keptTo[client] - rows.understood[client] < MAX_AHEAD) rows.flags[client] &= ~MORE;
@@ -232,8 +243,11 @@ function reached(
   shared.counters.observeSeconds(rows.slot[client], dialMs / 1000);
   if (backend !== undefined) {
     // Threads of ours take turns; of a real backend's addresses, the one that works is the next one's first.
-    const turn = (rows.flags[client] & HANDED_OVER) === 0 ? 0 : 1;
-    backend.preferred = (backend.preferred + rows.addressIndex[client] + turn) % backend.addresses.length;
+    const isHanded = (rows.flags[client] & HANDED_OVER) !== 0;
+    const used = (backend.preferred + rows.addressIndex[client]) % backend.addresses.length;
+    backend.preferred = isHanded ? (used + 1) % backend.addresses.length : used;
+    // An agent's one backend has an address for each of those threads: see cutPart().
+    if (isHanded && backend.addresses.length > 1) rows.backend[client] = used;
   }
   path.dialOrders.delete(client);
   // What the client sent goes to the backend, headers for the gateway left out.

@@ -229,18 +229,16 @@ export class Gateway implements AsyncDisposable {
           },
         ),
     );
-    const message = (told: FromWorker) => this.#message(told);
-    this.#http = new PartThreads('http', workers, counts, this.#verdicts, {
-      message,
-      died: (thread, cause) => {
-        this.#send({ kind: 'http-died', index: thread.number });
-        this.#died(thread, cause);
-      },
-    });
-    this.#tls = new PartThreads('tls', workers, counts, this.#verdicts, {
-      message,
-      died: (thread, cause) => this.#died(thread, cause),
-    });
+    const part = (kind: 'http' | 'tls') =>
+      new PartThreads(kind, workers, counts, this.#verdicts, {
+        message: message => this.#message(message),
+        died: (thread, cause) => {
+          this.#send({ kind: 'part-died', part: kind, index: thread.number });
+          this.#died(thread, cause);
+        },
+      });
+    this.#http = part('http');
+    this.#tls = part('tls');
     this.#health = new HealthThread({
       backends: this.#pages.backends,
       pages: this.#pages.backendPages,
@@ -437,7 +435,10 @@ export class Gateway implements AsyncDisposable {
   /** Ends a thread as a fault would. For tests of what follows. */
   killWorker(worker: number | 'health', kind: WorkerThread['kind'] = 'worker'): void {
     if (worker === 'health') this.#health.kill();
-    else (kind === 'http' ? this.#http.threads : this.#threads)[worker].kill();
+    else
+      this.#all()
+        .find(thread => thread.kind === kind && thread.number === worker)
+        ?.kill();
   }
 
   #namesOf({ listener, slot, backendSlot }: OpenRecord): Pick<OpenConnection, 'on' | 'route' | 'backend'> {
@@ -574,9 +575,10 @@ export class Gateway implements AsyncDisposable {
   /** To the TLS threads what they are to do, and to the workers which names lead there. */
   #sendTls(): void {
     const config = this.#tlsConfig;
-    if (config === undefined) return;
-    for (const thread of this.#tls.threads) thread.send({ kind: 'tls', config: this.#resolved(config) });
-    const hosts = config.kind === 'tunnel-end' ? config.hosts : [];
+    if (config !== undefined) {
+      for (const thread of this.#tls.threads) thread.send({ kind: 'tls', config: this.#resolved(config) });
+    }
+    const hosts = config?.kind === 'tunnel-end' ? config.hosts : [];
     for (const thread of this.#threads) thread.send({ kind: 'tunnels', hosts, sockets: this.#tls.sockets });
   }
 
@@ -661,6 +663,9 @@ export class Gateway implements AsyncDisposable {
       this.#options.onTlsTrouble?.(message.what, message.why);
     } else if (message.kind === 'uplink-refused') {
       this.#options.onUplinkRefused?.(message.status, message.told);
+    } else if (message.kind === 'gateway-failed') {
+      if (this.#tlsConfig !== undefined && this.#tlsConfig.kind !== 'tunnel-end')
+        this.#options.resolver.hurry(this.#tlsConfig.gateway.host);
     } else if (message.kind === 'dial-failed') {
       const backend = this.#author.backendAt(message.slot);
       if (backend !== undefined) this.#options.resolver.hurry(backend.host);

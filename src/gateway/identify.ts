@@ -115,7 +115,7 @@ function left(path: DataPath, client: number): void {
   const { rows } = path;
   const silent =
     rows.bytesIn[client] === ((rows.flags[client] & AGENT_HEADER) === 0 ? rows.understood[client] : 0);
-  end(path, client, refusedId(path, client) ?? (silent ? 'no-data' : 'client-gone'));
+  end(path, client, silent ? 'no-data' : (refusedId(path, client) ?? 'client-gone'));
 }
 
 /** True when more bytes are needed; false when the connection went on to another stage or ended. */
@@ -153,6 +153,11 @@ function understand(path: DataPath, client: number, held: Uint8Array, used: numb
         return notTls(path, client, 'not-recognized');
     }
   }
+}
+
+function ended(path: DataPath, client: number, reason: Parameters<typeof end>[2]): false {
+  end(path, client, reason);
+  return false;
 }
 
 function refused(path: DataPath, client: number, reason: Parameters<typeof refuse>[2]): false {
@@ -211,8 +216,14 @@ function comeBack(
   if (header.kind === 'reject' || told === undefined) return refused(path, client, 'bad-proxy-header');
   rows.understood[client] = header.value.end;
   rows.listener[client] = told.listener;
-  if (told.isTunnelled) rows.flags[client] |= TUNNELLED;
   if (header.value.source !== undefined) putEndpoint(path, client, PEER, header.value.source);
+  if (told.isTunnelled) {
+    // The agent may have left meanwhile, and its handle may be another's by now.
+    if (!path.shared.verdicts.isCurrent(told.handle, told.generation))
+      return ended(path, client, 'client-gone');
+    rows.flags[client] |= TUNNELLED | CLIENT_KNOWN;
+    path.tunnelLinks.add(told, client);
+  }
   return takeBalancerHeader(path, client, header.value) ? undefined : false;
 }
 
@@ -223,7 +234,8 @@ function takeBalancerHeader(path: DataPath, client: number, header: ProxyHeader)
     putEndpoint(path, client, CLIENT, header.source);
     putEndpoint(path, client, DESTINATION, header.destination);
   }
-  return knowClient(path, client);
+  // What came through a tunnel counts for its source already.
+  return (rows.flags[client] & CLIENT_KNOWN) !== 0 || knowClient(path, client);
 }
 
 function takeAgentHeader(path: DataPath, client: number, header: ProxyHeader): boolean {

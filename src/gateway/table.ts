@@ -87,6 +87,8 @@ export class Table {
   readonly ids = new Map<string, TableCluster>();
   /** Exact names and wildcards as they are written; several routes only where ALPN tells them apart. */
   readonly #tls = new Map<string, readonly TableRoute[]>();
+  /** As above, of the agents' tunnels: kept apart since they change by themselves. */
+  readonly #tunnels = new Map<string, readonly TableRoute[]>();
   readonly #http = new Map<string, TableRoute>();
   readonly #connect = new Map<string, TableRoute>();
   readonly #routes: (TableRoute | undefined)[] = [];
@@ -136,10 +138,10 @@ export class Table {
 
   /** The names of the agents' tunnels. They are nobody else's: the file's reader sees to that. */
   putTunnels(hosts: readonly string[], sockets: readonly string[]): void {
-    for (const host of this.#routes[TUNNEL_SLOT]?.hosts ?? []) this.#tls.delete(host);
     const route = hosts.length === 0 ? undefined : partRoute(TUNNEL_SLOT, hosts, sockets);
     this.#routes[TUNNEL_SLOT] = route;
-    if (route !== undefined) for (const host of hosts) this.#tls.set(host, [route]);
+    this.#tunnels.clear();
+    if (route !== undefined) for (const host of hosts) this.#tunnels.set(host, [route]);
   }
 
   route(slot: number): TableRoute | undefined {
@@ -168,12 +170,14 @@ export class Table {
 
   /** What is found is a legal name, since only those are put in. Wildcards stand there too, and are no names. */
   #exact(host: string): readonly TableRoute[] | undefined {
-    return host.startsWith('*') ? undefined : this.#tls.get(host);
+    return host.startsWith('*') ? undefined : (this.#tls.get(host) ?? this.#tunnels.get(host));
   }
 
   /** A wildcard stands for legal names only: `*.apps.x` itself, or a label with a space, is none. */
   #wildcard(host: string): readonly TableRoute[] | undefined {
-    return isHostname(host) ? this.#tls.get(wildcardOf(host) ?? '') : undefined;
+    if (!isHostname(host)) return undefined;
+    const wildcard = wildcardOf(host) ?? '';
+    return this.#tls.get(wildcard) ?? this.#tunnels.get(wildcard);
   }
 
   httpRoute(host: string): TableRoute | undefined {

@@ -64,7 +64,8 @@ export function readConnectAnswer(path: DataPath, backend: number): ConnectAnswe
     if (head.kind === 'reject') return { kind: 'broken' };
     if (head.kind === 'incomplete') continue;
     const rest = Uint8Array.prototype.slice.call(held, head.value.end, used);
-    if (head.value.status === 200) return { kind: 'open', rest };
+    // RFC 9110 9.3.6: any of them.
+    if (head.value.status >= 200 && head.value.status <= 299) return { kind: 'open', rest };
     const told = Buffer.from(rest.subarray(0, MAX_TOLD)).toString('latin1').trim();
     return { kind: 'refused', status: head.value.status, told };
   }

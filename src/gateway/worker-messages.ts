@@ -65,8 +65,8 @@ export type ToWorker =
   | { readonly kind: 'http'; readonly sockets: readonly string[] }
   /** Names that lead to the end of the agents' tunnels, and where the TLS threads listen, for a worker. */
   | { readonly kind: 'tunnels'; readonly hosts: readonly string[]; readonly sockets: readonly string[] }
-  /** That HTTP thread has died with all that it had. */
-  | { readonly kind: 'http-died'; readonly index: number }
+  /** That thread of a part has died with all that it had. */
+  | { readonly kind: 'part-died'; readonly part: 'http' | 'tls'; readonly index: number }
   /** What a TLS thread does, in full. */
   | { readonly kind: 'tls'; readonly config: TlsConfig }
   /** Where connections come back to, by worker, for a thread of a part of ours. */
@@ -129,6 +129,8 @@ export type FromWorker =
       readonly dropped: number;
     }
   | { readonly kind: 'dial-failed'; readonly slot: number }
+  /** An agent's TLS part has not reached the gateway. */
+  | { readonly kind: 'gateway-failed' }
   /** The gateway answered an agent with no. */
   | { readonly kind: 'uplink-refused'; readonly status: number; readonly told: string }
   /** Something in a TLS part that a person should know, in words. */

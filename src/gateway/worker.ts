@@ -3,7 +3,7 @@
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import { acceptAll, closeListener } from './accept.ts';
 import { DataPath, type Shared } from './data-path.ts';
-import { cutHttp } from './end.ts';
+import { cutPart } from './end.ts';
 import { type OpenedReactor, openReactor } from './io/open-reactor.ts';
 import type { Reactor } from './io/reactor.ts';
 import { compileListener } from './listener-table.ts';
@@ -89,8 +89,8 @@ class Worker {
       case 'tunnels':
         this.#path.table.putTunnels(message.hosts, message.sockets);
         break;
-      case 'http-died':
-        cutHttp(this.#path, message.index);
+      case 'part-died':
+        cutPart(this.#path, message.part, message.index);
         break;
       case 'cut':
         this.#path.cut(message.reason);

@@ -1,18 +1,29 @@
-// Two streams as one: bytes both ways, each as fast as the other takes them, FIN in each direction by itself. When one
-// breaks, so does the other.
+// Two streams as one: bytes both ways, each as fast as the other takes them, FIN in each direction by itself.
 
 import type { Duplex } from 'node:stream';
 
-export function join(a: Duplex, b: Duplex): void {
-  a.on('error', () => b.destroy());
-  b.on('error', () => a.destroy());
-  a.once('close', () => closeAfter(a, b));
-  b.once('close', () => closeAfter(b, a));
-  a.pipe(b);
-  b.pipe(a);
+export interface Joined {
+  readonly near: Duplex;
+  readonly far: Duplex;
+  /** That side is gone without its FIN. Perhaps called more than once. The other is not closed by that. */
+  nearLost(): void;
+  farLost(): void;
+  /** In place of passing on the far side's FIN. */
+  farEnded?(): void;
 }
 
-/** One that closed without FIN was cut off: the other must not look as if it had ended well. */
-function closeAfter(closed: Duplex, other: Duplex): void {
-  if (!closed.readableEnded) other.destroy();
+export function join({ near, far, nearLost, farLost, farEnded = () => near.end() }: Joined): void {
+  whenLost(near, nearLost);
+  whenLost(far, farLost);
+  near.once('end', () => far.end());
+  far.once('end', farEnded);
+  near.pipe(far, { end: false });
+  far.pipe(near, { end: false });
+}
+
+function whenLost(stream: Duplex, lost: () => void): void {
+  stream.on('error', lost);
+  stream.once('close', () => {
+    if (!stream.readableEnded) lost();
+  });
 }

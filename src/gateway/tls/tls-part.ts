@@ -1,30 +1,32 @@
 // The TLS part: whatever needs TLS itself, behind the layer-4 front. The front hands connections over on a unix socket;
 // here they enter a tunnel, leave one, or have their TLS opened and made anew. One TLS thread has one of these. Why a
-// connection did not come about goes back to the front as a verdict (verdicts.ts).
+// connection did not come about goes back to the front as a verdict (verdicts.ts), always before its end.
 
 import { createServer, type Server, type Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import type { ConnectionOptions } from 'node:tls';
 import { mapIp } from '../../wire/ip-address.ts';
 import { type Endpoint, MAX_PROXY_HEADER, parseProxyHeader } from '../../wire/proxy-protocol.ts';
 import { reasonIndex } from '../account.ts';
 import type { CloseReason } from '../close-reason.ts';
 import type { Settings } from '../data-path.ts';
 import { type HandOver, readHandOver } from '../hand-over.ts';
+import { refusalWord } from '../refusal.ts';
+import { TLS } from '../rows.ts';
 import type { Verdicts } from '../verdicts.ts';
+import { type GatewayConnection, GatewayDialer, GatewayError } from './dial-gateway.ts';
 import { endTunnel, TunnelContexts } from './end-tunnel.ts';
 import { enterTunnel } from './enter-tunnel.ts';
-import { terminate } from './terminate.ts';
-import type { TlsConfig } from './tls-config.ts';
+import { Terminator } from './terminate.ts';
+import type { GatewayPlace, TlsConfig } from './tls-config.ts';
+import { type HandedOver, TlsConnection } from './tls-connection.ts';
 
 /** How often it is looked for clients that the front has let go of. */
 const LOOK_MS = 250;
-
-/** A connection that the front has handed over. */
-export interface TlsConnection {
-  readonly socket: Socket;
-  readonly told: HandOver;
-  readonly source: Endpoint;
-  readonly destination: Endpoint;
-}
+/** A client that has connected says hello within a round trip. */
+const HELLO_SOON_MS = 500;
+/** RFC 8446 5.1: the first byte of a TLS record with a handshake. */
+const HANDSHAKE = 0x16;
 
 export interface TlsPartOptions {
   /** By worker. */
@@ -32,84 +34,160 @@ export interface TlsPartOptions {
   readonly settings: Settings;
   /** Something that a person should know. */
   readonly onTrouble: (what: string, why: string) => void;
+  /** No address of the gateway could be reached: perhaps its name leads elsewhere by now. */
+  readonly onDialFailed: () => void;
 }
+
+const nothing = new Uint8Array();
+
+/** What is done with each connection. */
+type Serve = (connection: TlsConnection) => void | Promise<void>;
 
 export class TlsPart {
   settings: Settings;
   /** Where connections come back to, by worker. */
   fronts: readonly string[] = [];
-  readonly #verdicts: readonly Verdicts[];
-  readonly #onTrouble: (what: string, why: string) => void;
+  readonly #options: TlsPartOptions;
   readonly #connections = new Map<Socket, TlsConnection>();
+  readonly #dialer = new GatewayDialer();
   readonly #front: Server;
   readonly #look: NodeJS.Timeout;
-  #config: TlsConfig | undefined;
-  #contexts: TunnelContexts | undefined;
-  #turn = 0;
+  #serve: Serve = connection => this.refuse(connection, 'no-backend');
 
   constructor(options: TlsPartOptions) {
     this.settings = options.settings;
-    this.#verdicts = options.verdicts;
-    this.#onTrouble = options.onTrouble;
+    this.#options = options;
     this.#front = createServer({ allowHalfOpen: true }, socket => this.#accept(socket));
     this.#look = setInterval(() => this.#lookAround(), LOOK_MS);
   }
 
+  /** How many connections it has. */
+  get size(): number {
+    return this.#connections.size;
+  }
+
   async listen(path: string): Promise<void> {
-    this.#front.listen({ path, backlog: 4096 });
     await new Promise<void>((resolve, reject) => {
-      this.#front.once('listening', resolve);
       this.#front.once('error', reject);
+      this.#front.listen({ path, backlog: 4096 }, () => {
+        this.#front.off('error', reject);
+        resolve();
+      });
     });
+    // Out of descriptors: the front is told so by its own attempt.
+    this.#front.on('error', () => {});
   }
 
   /** Open connections go on as they are. */
   configure(config: TlsConfig): void {
-    this.#config = config;
-    this.#contexts = config.kind === 'tunnel-end' ? new TunnelContexts(config) : undefined;
+    this.#serve = this.#serving(config);
   }
 
   stop(): void {
     clearInterval(this.#look);
     this.#front.close();
-    for (const socket of this.#connections.keys()) socket.destroy();
-  }
-
-  /** The workers take turns. */
-  nextFront(): string | undefined {
-    return this.fronts[this.#turn++ % this.fronts.length];
+    for (const connection of this.#connections.values()) connection.cut();
   }
 
   trouble(what: string, why: string): void {
-    this.#onTrouble(what, why);
+    this.#options.onTrouble(what, why);
   }
 
-  /** The other side is reached. */
-  reached({ told }: TlsConnection, dialMs: number): void {
-    this.#say(told, dialMs, undefined);
+  /** undefined when it is not to be had, and the client was told so. */
+  async dialGateway(
+    connection: TlsConnection,
+    gateway: GatewayPlace,
+    options: ConnectionOptions,
+  ): Promise<GatewayConnection | undefined> {
+    const startedAt = performance.now();
+    connection.listen(() => {
+      this.#say(connection.told, -1, 'client-gone', false);
+      connection.cut();
+    });
+    try {
+      const outer = await this.#dialer.dial(gateway, options, this.settings, connection.gone);
+      this.#say(connection.told, performance.now() - startedAt, undefined, false);
+      return outer;
+    } catch (error) {
+      if (connection.gone.aborted) return undefined;
+      if (!(error instanceof GatewayError)) throw error;
+      this.#options.onDialFailed();
+      this.trouble('gateway not reached', error.message);
+      this.refuse(connection, error.timedOut ? 'connect-timeout' : 'connect-failed');
+      return undefined;
+    }
   }
 
-  /** It did not come about: the front tells the reason. */
+  /**
+   * It did not come about: the front tells the reason, and the client hears its word once it has said hello, which it
+   * may be about to.
+   */
   refuse(connection: TlsConnection, reason: CloseReason): void {
-    this.#say(connection.told, -1, reason);
-    connection.socket.destroy();
+    this.#say(connection.told, -1, reason, false);
+    void this.#answer(connection, reason);
   }
 
-  #say({ worker, handle, generation }: HandOver, dialMs: number, reason: CloseReason | undefined): void {
-    this.#verdicts[worker]?.say(handle, generation, {
+  /** Whether the front has said already that it ends in the middle. */
+  isBroken({ told }: TlsConnection): boolean {
+    return this.#options.verdicts[told.worker]?.isBroken(told.handle) === true;
+  }
+
+  /**
+   * The other side is gone in the middle: the client gets a reset, behind what came before it. Its own TLS, where
+   * `client` is that, is left without a word of farewell, which would make it look whole.
+   */
+  break(connection: TlsConnection, client: Duplex = connection.socket): void {
+    const { socket, told } = connection;
+    if (!this.isBroken(connection)) this.#say(told, -1, 'backend-reset', true);
+    client.write(nothing, () => socket.destroy());
+  }
+
+  async #answer(connection: TlsConnection, reason: CloseReason): Promise<void> {
+    const { socket } = connection;
+    const isTls = (await connection.firstByte(HELLO_SOON_MS)) === HANDSHAKE;
+    if (isTls && !socket.destroyed) socket.write(refusalWord(reason, TLS));
+    socket.destroySoon();
+  }
+
+  #say(
+    { worker, handle, generation }: HandOver,
+    dialMs: number,
+    reason: CloseReason | undefined,
+    isBroken: boolean,
+  ): void {
+    this.#options.verdicts[worker]?.say(handle, generation, {
       slot: 0,
       backendSlot: 0,
       dialMs,
       reason: reason === undefined ? -1 : reasonIndex[reason],
-      isBroken: false,
+      isBroken,
       isEnding: false,
     });
+  }
+
+  #serving(config: TlsConfig): Serve {
+    switch (config.kind) {
+      case 'tunnel':
+        return connection => enterTunnel(this, connection, config);
+      case 'terminate': {
+        const terminator = new Terminator(config);
+        return connection => terminator.terminate(this, connection);
+      }
+      case 'tunnel-end': {
+        const contexts = new TunnelContexts(config);
+        return connection => endTunnel(this, connection, contexts);
+      }
+      default:
+        return config satisfies never;
+    }
   }
 
   /** The front's header comes first, then the client's bytes. */
   #accept(socket: Socket): void {
     let held: Buffer = Buffer.alloc(0);
+    // What breaks a socket ends it; an error that nobody listens for would end the thread.
     socket.on('error', () => socket.destroy());
+    const onEnd = () => socket.destroy();
     const onData = (chunk: Buffer) => {
       held = held.length === 0 ? chunk : Buffer.concat([held, chunk]);
       const header = parseProxyHeader(held, 0, held.length);
@@ -121,35 +199,32 @@ export class TlsPart {
       }
       const { source, destination = source, end } = header.value;
       socket.off('data', onData);
+      socket.off('end', onEnd);
       socket.pause();
       if (held.length > end) socket.unshift(held.subarray(end));
-      const connection = { socket, told, source: mapped(source), destination: mapped(destination) };
-      this.#connections.set(socket, connection);
-      socket.once('close', () => this.#connections.delete(socket));
-      this.#serve(connection);
+      this.#begin({ socket, told, source: mapped(source), destination: mapped(destination) });
     };
+    // The client may leave before the header is sent.
+    socket.once('end', onEnd);
     socket.on('data', onData);
   }
 
-  #serve(connection: TlsConnection): void {
-    const config = this.#config;
-    switch (config?.kind) {
-      case 'tunnel':
-        return enterTunnel(this, connection, config);
-      case 'terminate':
-        return terminate(this, connection, config);
-      case 'tunnel-end':
-        if (this.#contexts !== undefined) return endTunnel(this, connection, this.#contexts);
-        break;
-      default:
-    }
-    this.refuse(connection, 'no-backend');
+  #begin(handed: HandedOver): void {
+    const { socket, told } = handed;
+    const isCurrent = () =>
+      this.#options.verdicts[told.worker]?.isCurrent(told.handle, told.generation) === true;
+    const connection = new TlsConnection(handed, isCurrent);
+    this.#connections.set(socket, connection);
+    socket.once('close', () => this.#connections.delete(socket));
+    // A fault with one of them must not end the others, as an exception that nobody catches would.
+    Promise.try(this.#serve, connection).catch((fault: unknown) => {
+      this.trouble('fault', fault instanceof Error ? (fault.stack ?? fault.message) : String(fault));
+      this.refuse(connection, 'connect-failed');
+    });
   }
 
   #lookAround(): void {
-    for (const { socket, told } of this.#connections.values()) {
-      if (this.#verdicts[told.worker]?.isCurrent(told.handle, told.generation) !== true) socket.destroy();
-    }
+    for (const connection of this.#connections.values()) connection.look();
   }
 }
 

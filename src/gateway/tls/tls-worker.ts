@@ -19,6 +19,7 @@ class TlsWorker {
       verdicts: start.verdicts.map(memory => new Verdicts(memory)),
       settings: start.settings,
       onTrouble: (what, why) => this.#trouble(what, why),
+      onDialFailed: () => this.#tell({ kind: 'gateway-failed' }),
     });
   }
 
