@@ -17,6 +17,7 @@ export const PACKAGES: readonly DebianPackage[] = [
   { name: 'curl', programs: ['curl'] },
   { name: 'haproxy', programs: ['haproxy'] },
   { name: 'nginx', programs: ['nginx'] },
+  { name: 'chromium', programs: ['chromium'] },
   { name: 'libnginx-mod-stream', programs: [] },
   { name: 'iproute2', programs: ['ip'] },
   // kube-proxy writes its rules by these.

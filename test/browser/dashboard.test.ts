@@ -12,7 +12,7 @@ import { openBrowser } from './open-browser.ts';
 import { StandInGateway } from './stand-in-gateway.ts';
 
 /** What is waited for takes a moment; on a machine that is busy with everything else, longer. */
-const PATIENCE_MS = 15_000;
+const PATIENCE_MS = 60_000;
 /** Set by whatever would run in the page without being ours. */
 const RAN = 'globalThis.ran === true';
 

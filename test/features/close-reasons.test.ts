@@ -29,10 +29,15 @@ const seen = new Set<CloseReason>();
 /** 127.0.0.1 is an agent, this is not. */
 const STRANGER = '127.0.0.9';
 
+/** A dial lasts until the client leaves. */
+const PATIENT = 'connect: 1m';
+
 let backend: Backend;
 let silent: Backend;
 let gateway: Causeway;
-let config: (narrow: string) => string;
+/** The same, for what must not run out of time meanwhile, however slow the machine is. */
+let patient: Causeway;
+let config: (narrow: string, timeouts?: string) => string;
 let made = 0;
 const stack = new AsyncDisposableStack();
 
@@ -43,9 +48,9 @@ before(async () => {
   const closed = await freePort();
   const secret = stack.use(await tempDir()).file('secret');
   await writeFile(secret, 'a secret for tests, of at least 32 bytes');
-  config = narrow => `
+  config = (narrow, timeouts = 'hello: 500ms, connect: 200ms, idle: 1s, halfClosed: 300ms') => `
 listen: [{ on: "127.0.0.1:0", agents: [127.0.0.1/32] }]
-timeouts: { hello: 500ms, connect: 200ms, idle: 1s, halfClosed: 300ms }
+timeouts: { ${timeouts} }
 identity: { secretFile: ${secret} }
 clusters:
   - { name: signed, id: id-3, identity: required, api: { backends: ["${backend.text}"] } }
@@ -59,6 +64,7 @@ clusters:
   - { name: swallowing, api: { hosts: [swallowing.test], backends: ["127.0.0.1:${hole.port}"] } }
 `;
   gateway = stack.use(await startCauseway({ config: config('127.0.0.0/8') }));
+  patient = stack.use(await startCauseway({ config: config('127.0.0.0/8', PATIENT) }));
 });
 
 after(() => stack.disposeAsync());
@@ -69,8 +75,8 @@ async function client(options?: ClientOptions): Promise<Peer> {
 }
 
 /** The connection ended for that reason, and its one line says so. */
-async function endedAs(reason: CloseReason, peer: Peer) {
-  const line = await lineOf(gateway, peer);
+async function endedAs(reason: CloseReason, peer: Peer, by = gateway) {
+  const line = await lineOf(by, peer);
   assert.equal(line.reason, reason);
   seen.add(reason);
   return line;
@@ -238,32 +244,32 @@ describe('an ended connection', { concurrency: true }, () => {
   });
 
   test('client-gone: the client leaves while the backend is dialled', async () => {
-    using peer = await client();
+    using peer = await connectClient(patient.port);
     peer.send(hello('swallowing.test'));
     await until('the connection to be routed', () =>
-      gateway.metric('causeway_connections_active', { cluster: 'swallowing' }),
+      patient.metric('causeway_connections_active', { cluster: 'swallowing' }),
     );
     peer.finish();
-    await endedAs('client-gone', peer);
+    await endedAs('client-gone', peer, patient);
     assert.deepEqual(peer.received(), nothing);
   });
 
   test('over-limit: alert 80, CONNECT 503, then FIN', async () => {
-    using first = await client();
+    using first = await connectClient(patient.port);
     await tunnel(first, 'full.test', 'the only one');
     for (const [says, hears] of [
       [hello('full.test'), alert(80)],
       [connectTo('full'), 503],
     ] as const) {
-      using peer = await client();
+      using peer = await connectClient(patient.port);
       peer.send(says);
       assert.equal(await peer.untilEnd(), 'FIN');
       if (typeof hears === 'number') assertStatus(peer.received(), hears, 'over-limit');
       else assert.deepEqual(peer.received(), hears);
-      await endedAs('over-limit', peer);
+      await endedAs('over-limit', peer, patient);
     }
     first.reset();
-    await endedAs('client-reset', first);
+    await endedAs('client-reset', first, patient);
   });
 
   test('no-data: the client leaves without a byte, counted and not logged', async () => {
@@ -277,11 +283,11 @@ describe('an ended connection', { concurrency: true }, () => {
 });
 
 test('revoked: RST to both, when the client is no longer allowed', async () => {
-  using peer = await client();
+  using peer = await connectClient(patient.port);
   const [, served] = await tunnel(peer, 'narrow.test', 'to be revoked');
-  await gateway.write(config('10.0.0.0/8'));
+  await patient.write(config('10.0.0.0/8', PATIENT));
   assert.deepEqual(await Promise.all([peer.untilEnd(), served.untilEnd()]), ['RST', 'RST'] satisfies End[]);
-  await endedAs('revoked', peer);
+  await endedAs('revoked', peer, patient);
 });
 
 test('every connection is counted with exactly one reason', async () => {

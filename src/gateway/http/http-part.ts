@@ -25,7 +25,7 @@ import type { Table } from '../table.ts';
 import type { Verdict, Verdicts } from '../verdicts.ts';
 import { BackendAgent } from './backend-agent.ts';
 import type { Exchange, HttpConnection, Incoming } from './exchange.ts';
-import { forward } from './forward.ts';
+import { forward, hasBody } from './forward.ts';
 import { judgeRequest } from './judge-request.ts';
 import { KeptConnections } from './kept-connections.ts';
 import type { RequestLog } from './request-log.ts';
@@ -243,6 +243,7 @@ export class HttpPart {
     if (/\bupgrade\b/i.test(request.headers.connection ?? '')) {
       response.shouldKeepAlive = false;
       connection.isLast = true;
+      if (upgradeHead === undefined && !hasBody(request)) readNoMore(request.socket);
     }
     const { current, waiting } = connection;
     if (current === undefined && waiting.length === 0) this.#serve(connection, incoming);
@@ -326,7 +327,7 @@ export class HttpPart {
       return;
     }
     const end = request.method === 'HEAD' ? word.indexOf('\r\n\r\n') + 4 : word.length;
-    socket.end(word.subarray(0, end));
+    sayLast(socket, word.subarray(0, end));
     this.#countBytes(connection, exchange);
   }
 
@@ -427,7 +428,7 @@ export class HttpPart {
     const { status, word } = wordFor(reason);
     this.#say(connection, undefined, reason);
     this.shared.requests.add(0, status);
-    socket.end(word);
+    sayLast(socket, word);
     this.#countBytes(connection, undefined);
   }
 
@@ -499,6 +500,22 @@ export class HttpPart {
   }
 }
 
+/** FIN behind it. */
+function sayLast(socket: Socket, word: Uint8Array): void {
+  socket.end(word);
+  readNoMore(socket);
+}
+
+/**
+ * What the client still sends is not even parsed: thousands of requests may stand behind the last one, and each would
+ * cost as much as one that is served. node:http reads past the stream: its listeners alone stop it and start it again.
+ */
+function readNoMore(socket: Socket): void {
+  socket.pause();
+  socket.emit('pause');
+  socket.removeAllListeners('resume');
+}
+
 /** No further request is taken from it: it was refused, or what it said last is being written. */
 function isOver({ isClosing, socket }: HttpConnection): boolean {
   return isClosing || !socket.writable;
@@ -525,8 +542,7 @@ function wantsUpgrade({ headers, httpVersion }: IncomingMessage): boolean {
     upgrade !== '' &&
     httpVersion === '1.1' &&
     !/\bh2c?\b|\btls\b|\bhttp\b/.test(upgrade) &&
-    headers['transfer-encoding'] === undefined &&
-    Number(headers['content-length'] ?? 0) === 0
+    !hasBody({ headers })
   );
 }
 

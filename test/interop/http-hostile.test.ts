@@ -1,0 +1,205 @@
+// HTTP clients that mean no good, of all kinds at once, while an honest one goes on being served: heads and bodies that
+// drip, answers that nobody reads, chunks without an end, floods of what is refused and of what is sent ahead. Memory
+// stays bounded while it lasts, each ends with a reason, and nothing is left of them.
+
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { readdir, readFile } from 'node:fs/promises';
+import { connect, type Socket } from 'node:net';
+import { test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import { Worker } from 'node:worker_threads';
+import { type Causeway, startCauseway } from '../../testbed/start-causeway.ts';
+import { until } from '../features/given.ts';
+import { assertAlive, HttpClient, request, untilIdle } from '../features/http-given.ts';
+
+const LASTS_MS = 6_000;
+/** Of one attacker. It is not about how many requests a core can refuse. */
+const BETWEEN_MS = 200;
+/** Buffers of the attackers that are there, and garbage not yet collected. Unbounded, it would be gigabytes. */
+const GROWTH_MIB = 300;
+/** An honest visit takes milliseconds; with all this beside it, and on a busy machine, it takes longer. */
+const PATIENCE_MS = 8_000;
+const LEAST_VISITS = 2;
+
+test('hostile HTTP clients: an honest one is served, memory is bounded, and nothing is left of them', {
+  timeout: 120_000,
+}, async context => {
+  await using backend = await startBackend();
+  await using gateway = await startCauseway({
+    config: `
+listen: ["127.0.0.1:0"]
+timeouts: { hello: 2s, connect: 1s, halfClosed: 1s }
+log: { connections: none }
+clusters: [{ name: lab, apps: { hosts: [lab.test], http: ["127.0.0.1:${backend.port}"] } }]
+`,
+  });
+  await visit(gateway);
+  const before = { files: await openFiles(gateway), mib: await residentMib(gateway) };
+
+  const end = performance.now() + LASTS_MS;
+  const storm = Promise.all(
+    Object.values(attackers).flatMap(({ count, attack }) =>
+      Array.from({ length: count }, async () => {
+        while (performance.now() < end) {
+          await onConnection(gateway.port, end, attack);
+          await delay(BETWEEN_MS);
+        }
+      }),
+    ),
+  );
+  let visits = 0;
+  let slowest = 0;
+  let most = 0;
+  while (performance.now() < end) {
+    slowest = Math.max(slowest, await visit(gateway));
+    visits++;
+    if (visits % 4 === 0) most = Math.max(most, await residentMib(gateway));
+  }
+  await storm;
+  context.diagnostic(
+    `${visits} visits, the slowest ${Math.round(slowest)} ms; memory ${before.mib} MiB before, ${most} MiB at most`,
+  );
+  assert.ok(visits >= LEAST_VISITS, `${visits} visits`);
+  assert.ok(slowest < PATIENCE_MS, `a visit took ${slowest} ms`);
+  assert.ok(most < before.mib + GROWTH_MIB, `memory went from ${before.mib} MiB to ${most} MiB`);
+
+  await untilIdle(gateway);
+  for (const reason of ['hello-timeout', 'bad-request', 'unknown-host', 'over-limit', 'client-reset'])
+    assert.notEqual(await gateway.metric('causeway_connections_total', { reason }), 0, reason);
+  await nothingLeft(gateway, before.files);
+  assertAlive(gateway);
+});
+
+/** In a thread of its own, so that the attackers do not slow it down. */
+async function startBackend(): Promise<AsyncDisposable & { readonly port: number }> {
+  const worker = new Worker(
+    `const block = Buffer.alloc(1024 * 1024, 'x');
+     const server = require('node:http').createServer((request, response) => {
+       request.resume();
+       if (request.url === '/large') for (let sent = 0; sent < 16; sent++) response.write(block);
+       request.on('end', () => response.end('served'));
+     });
+     server.requestTimeout = 0;
+     server.listen(0, '127.0.0.1', () =>
+       require('node:worker_threads').parentPort.postMessage(server.address().port));`,
+    { eval: true },
+  );
+  const [port] = (await once(worker, 'message')) as [number];
+  return {
+    port,
+    async [Symbol.asyncDispose]() {
+      await worker.terminate();
+    },
+  };
+}
+
+type Attack = (socket: Socket, isOver: () => boolean) => Promise<void>;
+
+const post = (...lines: readonly string[]) => request('POST / HTTP/1.1', 'Host: lab.test', ...lines);
+
+const attackers: Record<string, { readonly count: number; readonly attack: Attack }> = {
+  'heads that drip, first': {
+    count: 50,
+    attack: (socket, isOver) => drip(socket, isOver, 'GET / HTTP/1.1\r\n'),
+  },
+  'heads that drip, second': {
+    count: 25,
+    attack: (socket, isOver) =>
+      drip(socket, isOver, `${request('GET / HTTP/1.1', 'Host: lab.test')}GET / HTTP/1.1\r\n`),
+  },
+  'bodies that drip': {
+    count: 50,
+    attack: (socket, isOver) => drip(socket, isOver, post('Content-Length: 100000')),
+  },
+  // Few: what the kernel holds for each is megabytes, of memory that all sockets of the machine share.
+  'answers that nobody reads': {
+    count: 8,
+    attack: async (socket, isOver) => {
+      socket.pause();
+      socket.write(request('GET /large HTTP/1.1', 'Host: lab.test'));
+      while (!isOver()) await delay(50);
+    },
+  },
+  'chunks without an end': {
+    count: 2,
+    attack: async (socket, isOver) => {
+      const chunk = Buffer.from(`4000\r\n${'x'.repeat(0x4000)}\r\n`);
+      socket.write(post('Transfer-Encoding: chunked'));
+      while (!isOver()) {
+        if (!socket.write(chunk)) await Promise.race([once(socket, 'drain'), delay(100)]);
+        await delay(2);
+      }
+    },
+  },
+  'a chunk extension without an end': {
+    count: 4,
+    attack: async (socket, isOver) => {
+      socket.write(`${post('Transfer-Encoding: chunked')}5;`);
+      while (!isOver()) {
+        socket.write('x'.repeat(1000));
+        await delay(5);
+      }
+    },
+  },
+  'what is refused': {
+    count: 10,
+    attack: async (socket, isOver) => {
+      socket.write(request('GET / HTTP/1.1', 'Host: unknown.test'));
+      while (!isOver()) await delay(20);
+    },
+  },
+  'far too much sent ahead': {
+    count: 2,
+    attack: async (socket, isOver) => {
+      const many = request('GET /large HTTP/1.1', 'Host: lab.test').repeat(2000);
+      while (!isOver()) {
+        socket.write(many);
+        await delay(100);
+      }
+    },
+  },
+};
+
+async function drip(socket: Socket, isOver: () => boolean, start: string): Promise<void> {
+  socket.write(start);
+  while (!isOver()) {
+    socket.write('X');
+    await delay(100);
+  }
+}
+
+/** Attacks until the gateway ends it, or the storm is over. */
+async function onConnection(port: number, end: number, attack: Attack): Promise<void> {
+  const socket = connect({ port, host: '127.0.0.1' });
+  let isClosed = false;
+  socket.on('error', () => {});
+  socket.once('close', () => (isClosed = true));
+  socket.resume();
+  await attack(socket, () => isClosed || performance.now() >= end);
+  if (!isClosed) socket.resetAndDestroy();
+}
+
+/** How long it took. */
+async function visit(gateway: Causeway): Promise<number> {
+  const begun = performance.now();
+  using visitor = await HttpClient.connect(gateway.port);
+  const { status, body } = await visitor.get('lab.test');
+  assert.deepEqual([status, body.toString()], [200, 'served']);
+  visitor.send(post('Content-Length: 5'), 'hello');
+  assert.equal((await visitor.answer()).status, 200);
+  return performance.now() - begun;
+}
+
+async function nothingLeft(gateway: Causeway, files: number): Promise<void> {
+  await until('their descriptors to be closed', async () => (await openFiles(gateway)) <= files);
+}
+
+async function openFiles({ program }: Causeway): Promise<number> {
+  return (await readdir(`/proc/${program.pid}/fd`)).length;
+}
+
+async function residentMib({ program }: Causeway): Promise<number> {
+  const status = await readFile(`/proc/${program.pid}/status`, 'utf8');
+  return Math.round(Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1]) / 1024);
+}
