@@ -61,7 +61,7 @@ export interface ApiServer extends Program {
   kubeconfig(options?: UserKubeconfigOptions): Promise<string>;
   /** What kubectl prints, as the administrator with the certificate. Rejects with what it says when it fails. */
   kubectl(...args: readonly string[]): Promise<string>;
-  /** Applies objects. */
+  /** Applies objects, whoever has written to them before. */
   apply(...objects: readonly object[]): Promise<void>;
   /** Adds a node, ready and with its address, as a kubelet does. */
   addNode(name: string, address: string): Promise<void>;
@@ -151,7 +151,7 @@ export async function startApiServer(options: ApiServerOptions = {}): Promise<Ap
 
   async function apply(objects: readonly object[], ...flags: readonly string[]): Promise<void> {
     const list = JSON.stringify({ apiVersion: 'v1', kind: 'List', items: objects });
-    await asAdmin(['apply', '--server-side', ...flags, '-f', '-'], list);
+    await asAdmin(['apply', '--server-side', '--force-conflicts', ...flags, '-f', '-'], list);
   }
 
   const owned = stack.move();
