@@ -162,12 +162,9 @@ clusters:
   test('each agent meets every replica behind one name', async () => {
     for (const agent of agents) await meet(agent, 2);
     for (const server of servers) await reachesTenant(server);
-    // Beyond those that stay, each replica that an agent already had was tried once or more.
-    const active = { cluster: 'a', route: 'konnectivity' };
-    await until(
-      'four open tunnels',
-      async () => (await gateway.metric('causeway_connections_active', active)) === 4,
-    );
+    const active = () =>
+      gateway.metric('causeway_connections_active', { cluster: 'a', route: 'konnectivity' });
+    await until('a tunnel for each of both and no more', async () => (await active()) === 4, PATIENCE_MS);
   });
 
   test('kubectl logs reaches the kubelet through them, certificates on both sides', async () => {
