@@ -2,6 +2,7 @@
 // a gateway with one route and an uplink: the same workers, tunnels, drain, metrics and close reasons.
 
 import { isIP } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { Histogram, MetricsView } from '../admin/metrics.ts';
 import type { Status } from '../admin/status.ts';
@@ -41,6 +42,11 @@ const KEEPALIVE_MS = 30_000;
 const RETRIES = 3;
 /** After SIGTERM, how long what is open may go on. */
 const DRAIN_MS = 600_000;
+/**
+ * Between leaving the endpoints and the end of accepting: kube-proxy writes its rules at most once a second, and where
+ * there are thousands of Services it takes a few. What it still sends here is served.
+ */
+const LEFT_MS = 5000;
 /** Descriptors that are not connections. */
 const OTHER_FILES = 512;
 const MAX_CAPACITY = 1 << 20;
@@ -63,6 +69,7 @@ export class Agent implements MetricsView, AsyncDisposable {
   #watch: Disposable | undefined;
   #engine: EngineName = 'net';
   #draining = false;
+  readonly #ending = new AbortController();
   #changing: Promise<void> = Promise.resolve();
   readonly #hinted = new Map<string, number>();
   readonly applySeconds: Histogram = { counts: [...secondsBuckets, Infinity].map(() => 0), sum: 0 };
@@ -130,16 +137,21 @@ export class Agent implements MetricsView, AsyncDisposable {
     };
   }
 
-  /** Nothing more is accepted; resolves when all has ended. */
+  /** Once nobody is led here any more, nothing more is accepted; resolves when all has ended. */
   async drain(): Promise<void> {
     if (this.#draining) return;
     this.#draining = true;
-    await this.#tenant.leaveEndpoints();
+    if (this.#options.endpoints) {
+      await this.#tenant.leaveEndpoints();
+      await delay(LEFT_MS, undefined, { signal: this.#ending.signal }).catch(() => {});
+      if (this.#ending.signal.aborted) return;
+    }
     this.#log.info({ connections: this.gateway.connections }, 'draining');
     await this.gateway.drain(DRAIN_MS);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#ending.abort();
     this.#watch?.[Symbol.dispose]();
     await this.#tenant.leaveEndpoints();
     await this.#gateway?.stop();

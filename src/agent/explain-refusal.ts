@@ -32,7 +32,7 @@ export function hintOf(record: NamedRecord, uplink: UplinkKind): string | undefi
   if (uplink === 'connect' || uplink === 'terminate' || record.dialMs < 0 || record.bytesIn === 0)
     return undefined;
   if (record.bytesOut === ALERT_BYTES) {
-    return 'the gateway answered with a TLS alert. Does it know this --cluster-id, is the id signed where it must be, and is this node allowed?';
+    return 'the gateway answered with a TLS alert. Does it know this --cluster-id, is the id signed where it must be, is this node allowed, and does it reach the API server? Its log says which';
   }
   const reason = closeReasons[record.reason];
   if (record.bytesOut === 0 && (reason === 'done' || reason === 'backend-reset')) {

@@ -56,8 +56,9 @@ An agent in the tenant takes them and marks them with the cluster's id.
 Every flag is also an environment variable: --cluster-id is CAUSEWAY_AGENT_CLUSTER_ID; those
 that may be repeated take a list with commas.
 
-SIGTERM and SIGINT drain: open connections may finish; the second one ends now. Files are
-read again when they change. The log goes to stdout as that of causeway run does.
+SIGTERM and SIGINT drain: open connections may finish; the second one ends now. With
+--endpoints the address leaves them first, and 5 s later nothing more is accepted. Files
+are read again when they change. The log goes to stdout as that of causeway run does.
 
 Exit codes: 0 after a drain; 1 a file or an address cannot be used; 2 cannot listen; 64 wrong usage.`;
 

@@ -54,10 +54,13 @@ async function given(names: readonly [string, ...string[]], reply: Reply = () =>
       response.writeHead(answer.status ?? 200, { 'Content-Type': 'application/json' }).end(answer.body);
     },
   );
+  let connections = 0;
+  server.on('secureConnection', () => void connections++);
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
   const dir = await tempDir();
   return {
     asked,
+    connections: () => connections,
     dir,
     ca: own.certFile,
     at: { host: '127.0.0.1', port: (server.address() as AddressInfo).port },
@@ -110,6 +113,33 @@ test('openKubeClient() verifies an address, and sends no name then', { skip }, a
   using client = openKubeClient({ access: await openKubeAccess({ kubeconfig: file }), at: api.at });
   assert.ok((await client.get(services, 'default', 'kubernetes')).ok);
   assert.equal(api.asked[0].name, false);
+});
+
+for (const name of ['api.a.test', '192.0.2.10']) {
+  test(`openKubeClient() makes calls that follow each other over one connection, to ${name}`, {
+    skip,
+  }, async () => {
+    await using api = await given([name]);
+    const file = await writeKubeconfig(api.dir, { server: `https://${name}:6443`, ca: api.ca });
+    using client = openKubeClient({ access: await openKubeAccess({ kubeconfig: file }), at: api.at });
+    for (let i = 0; i < 3; i++) assert.ok((await client.get(services, 'default', 'kubernetes')).ok);
+    assert.equal(api.asked.length, 3);
+    assert.equal(api.connections(), 1);
+  });
+}
+
+test('openKubeClient() never uses a connection that was verified for another name', { skip }, async () => {
+  await using api = await given(['api.a.test']);
+  const write = (name: string) => writeKubeconfig(api.dir, { server: `https://${name}`, ca: api.ca });
+  const access = await openKubeAccess({ kubeconfig: await write('api.a.test') });
+  using client = openKubeClient({ access, at: api.at });
+  assert.ok((await client.get(services, 'default', 'kubernetes')).ok);
+  for (const name of ['api.b.test', '192.0.2.10']) {
+    await write(name);
+    const answer = await client.get(services, 'default', 'kubernetes');
+    assert.equal(answer.ok ? '' : answer.fault.reason, 'Untrusted');
+  }
+  assert.equal(api.asked.length, 1);
 });
 
 test('openKubeClient() prefers tls-server-name, and shows a client certificate', { skip }, async () => {

@@ -35,8 +35,8 @@ export function openKubeClient(options: KubeClientOptions): KubeApi & Disposable
 class KubeClient implements KubeApi, Disposable {
   readonly #options: KubeClientOptions;
   readonly #end = new AbortController();
-  // A resumed session is not looked at for its name again, and the name may have changed.
-  readonly #agent = new Agent({ keepAlive: true, timeout: IDLE_MS, maxCachedSessions: 0 });
+  /** By the name that is verified. */
+  readonly #agents = new Map<string, Agent>();
 
   constructor(options: KubeClientOptions) {
     this.#options = options;
@@ -83,7 +83,7 @@ class KubeClient implements KubeApi, Disposable {
 
   [Symbol.dispose](): void {
     this.#end.abort();
-    this.#agent.destroy();
+    for (const agent of this.#agents.values()) agent.destroy();
   }
 
   async #call<T>(method: string, path: string, body?: object): Promise<Answer<T>> {
@@ -131,11 +131,10 @@ class KubeClient implements KubeApi, Disposable {
             'Content-Length': Buffer.byteLength(content),
           }),
         },
-        agent: this.#agent,
+        agent: this.#agentFor(serverName),
         signal,
         // RFC 6066 3: no address is sent as a name.
         servername: isIP(serverName) === 0 ? serverName : '',
-        checkServerIdentity: (_, certificate) => checkServerIdentity(serverName, certificate),
       });
       call.on('error', reject);
       call.on('response', response => {
@@ -153,6 +152,19 @@ class KubeClient implements KubeApi, Disposable {
       });
       call.end(content);
     });
+  }
+
+  /** Node shares no connection between requests that bring a check of their own, so it is the agent that has it. */
+  #agentFor(serverName: string): Agent {
+    const existing = this.#agents.get(serverName);
+    if (existing !== undefined) return existing;
+    const agent = new Agent({
+      keepAlive: true,
+      timeout: IDLE_MS,
+      checkServerIdentity: (_, certificate) => checkServerIdentity(serverName, certificate),
+    });
+    this.#agents.set(serverName, agent);
+    return agent;
   }
 }
 
