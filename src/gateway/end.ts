@@ -6,6 +6,7 @@ import type { CloseReason } from './close-reason.ts';
 import type { DataPath } from './data-path.ts';
 import { linger } from './linger.ts';
 import { refusalWord } from './refusal.ts';
+import { RETURNED } from './rows.ts';
 import { BYTES_OUT_AT, HTTP_SLOT } from './shared-memory.ts';
 import { hangUpBackend } from './tunnel.ts';
 
@@ -61,6 +62,7 @@ export function cutHttp(path: DataPath, thread: number): void {
 
 function leave(path: DataPath, client: number, reason: CloseReason, reset: boolean): void {
   const backend = path.rows.peer[client];
+  if (reset && (path.rows.flags[client] & RETURNED) !== 0) path.shared.verdicts.breakOff(client);
   finish(path, client, reason);
   for (const handle of [backend, client]) {
     if (handle < 0) continue;

@@ -1,16 +1,21 @@
 // What the HTTP part tells the front of a connection that it was handed: the last request's route and backend, and
 // why the connection is to end. In shared memory, by the front's handle. Each hand-over has a generation of its own,
 // so that a late word about one connection never lands on the next that has the same handle.
+//
+// The same words serve a stream that comes back to the front: between the two is a unix socket, which knows no RST, so
+// each side says here that it broke off before it closes.
 
 const GENERATION = 0;
-const SLOT = 1;
-const BACKEND = 2;
+/** How the last one ended: its generation shifted by one bit, which is set when it was broken off. */
+const LAST = 1;
+const SLOT = 2;
+const BACKEND = 3;
 /** Index of the close reason plus one; 0 while a request is in progress. With BROKEN, the client gets a reset. */
-const REASON = 3;
+const REASON = 4;
 const BROKEN = 0x100;
 /** Tenths of a millisecond plus one; 0 when no backend was dialled. */
-const DIAL = 4;
-const WORDS = 5;
+const DIAL = 5;
+const WORDS = 6;
 
 export interface Verdict {
   readonly slot: number;
@@ -38,13 +43,26 @@ export class Verdicts {
   /** The front hands over. */
   begin(handle: number): void {
     const at = handle * WORDS;
-    this.end(handle);
+    Atomics.add(this.#words, at + GENERATION, 1);
     this.#words.fill(0, at + SLOT, at + WORDS);
   }
 
   /** The front has let go of it: nothing that is said about it counts any more. */
   end(handle: number): void {
-    Atomics.add(this.#words, handle * WORDS + GENERATION, 1);
+    const at = handle * WORDS;
+    this.#words[at + LAST] = (this.generation(handle) << 1) | (this.isBroken(handle) ? 1 : 0);
+    Atomics.add(this.#words, at + GENERATION, 1);
+  }
+
+  /** The front is about to break it off. */
+  breakOff(handle: number): void {
+    Atomics.or(this.#words, handle * WORDS + REASON, BROKEN);
+  }
+
+  /** How a stream stands with the front. One that is long gone counts as broken off: nobody must take it for whole. */
+  standing(handle: number, generation: number): 'open' | 'ended' | 'broken' {
+    if (this.isCurrent(handle, generation)) return 'open';
+    return this.#words[handle * WORDS + LAST] === generation << 1 ? 'ended' : 'broken';
   }
 
   generation(handle: number): number {

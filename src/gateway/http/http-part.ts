@@ -27,6 +27,7 @@ import type { Verdicts } from '../verdicts.ts';
 import { BackendAgent } from './backend-agent.ts';
 import type { Exchange, HttpConnection, Incoming } from './exchange.ts';
 import { forward } from './forward.ts';
+import { H2Connect } from './h2-connect.ts';
 import { judgeRequest } from './judge-request.ts';
 import type { RequestLog } from './request-log.ts';
 
@@ -68,6 +69,8 @@ export class HttpPart {
   readonly pooled = new BackendAgent(true);
   readonly single = new BackendAgent(false);
   readonly onDialFailed: (backendSlot: number) => void;
+  /** Connections that speak HTTP/2: CONNECT alone, which goes back to the front. */
+  readonly h2: H2Connect;
   readonly #verdicts: readonly Verdicts[];
   readonly #log: RequestLog;
   readonly #connections = new Map<Socket, HttpConnection>();
@@ -85,6 +88,7 @@ export class HttpPart {
     this.settings = options.settings;
     this.onDialFailed = options.onDialFailed;
     this.#verdicts = options.verdicts;
+    this.h2 = new H2Connect(options.verdicts, options.settings);
     this.#log = options.log;
     this.#http = this.#createServer();
     this.#front = createServer({ allowHalfOpen: true }, socket => this.#accept(socket));
@@ -106,6 +110,7 @@ export class HttpPart {
 
   configure(settings: Settings): void {
     this.settings = settings;
+    this.h2.settings = settings;
     this.#http.headersTimeout = settings.helloMs;
     this.#http.keepAliveTimeout = Math.min(KEEP_ALIVE_MS, settings.idleMs ?? KEEP_ALIVE_MS);
   }
@@ -123,6 +128,7 @@ export class HttpPart {
   /** What is in progress may finish, with `Connection: close`; what is idle ends now. */
   drain(): void {
     this.#draining = true;
+    this.h2.drain();
     for (const { current } of this.#connections.values()) {
       if (current !== undefined && current.upgradeHead === undefined)
         current.response.shouldKeepAlive = false;
@@ -134,6 +140,7 @@ export class HttpPart {
   async stop(): Promise<void> {
     clearInterval(this.#look);
     this.#front.close();
+    this.h2.stop();
     for (const socket of this.#connections.keys()) socket.destroy();
     this.pooled.destroy();
     this.single.destroy();
@@ -186,6 +193,7 @@ export class HttpPart {
       const { source, destination = source, end } = header.value;
       socket.off('data', onData);
       socket.pause();
+      if (told.isH2) return this.h2.serve({ socket, told, source, destination }, held.subarray(end));
       this.#connections.set(socket, {
         socket,
         told,
@@ -415,6 +423,7 @@ export class HttpPart {
       if (this.#verdicts[worker]?.isCurrent(handle, generation) !== true) connection.socket.destroy();
       else if (connection.current !== undefined) this.#countBytes(connection, connection.current);
     }
+    this.h2.lookAround();
     this.#log.flush();
   }
 
