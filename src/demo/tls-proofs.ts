@@ -3,7 +3,14 @@
 
 import { certificateUser } from './cluster-certificates.ts';
 import type { Demo, DemoTenant } from './demo.ts';
-import { firstLine, handshake, visitHttp2, visitHttps, visitThroughConnect } from './demo-client.ts';
+import {
+  firstLine,
+  handshake,
+  visitHttp2,
+  visitHttps,
+  visitThroughConnect,
+  visitThroughHttp2Connect,
+} from './demo-client.ts';
 import { konnectivityText } from './konnectivity-server.ts';
 import { SERVED_BY } from './kubernetes/api-server.ts';
 import { expect, type Proof } from './proof.ts';
@@ -24,6 +31,7 @@ export function tlsProofs(demo: Demo): Proof[] {
     ...tenants.map(tenant => konnectivity(demo, tenant)),
     ...tenants.map(clusterId),
     connect(demo, managed1),
+    http2Connect(demo, managed1),
     unknownServerName(demo, managed1),
   ];
 }
@@ -141,6 +149,18 @@ function connect(demo: Demo, { cluster, certificates: { ca } }: DemoTenant): Pro
       const { body } = await visitThroughConnect(`${cluster.name}:6443`, visit);
       expectVersion(body, cluster.name);
       return 'TLS inside it, untouched';
+    },
+  };
+}
+
+function http2Connect(demo: Demo, { cluster, certificates: { ca } }: DemoTenant): Proof {
+  return {
+    title: `CONNECT to ${cluster.name} over HTTP/2`,
+    async prove(signal) {
+      const visit = { to: demo.gateway, name: cluster.apiHost, ca, path: '/version', signal };
+      const { body } = await visitThroughHttp2Connect(`${cluster.name}:6443`, visit);
+      expectVersion(body, cluster.name);
+      return "one stream, as Kubermatic's agents open them";
     },
   };
 }

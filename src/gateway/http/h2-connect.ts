@@ -43,8 +43,9 @@ const KEEP_MS = 75_000;
 const NOTICE_MS = 100;
 /** RFC 9113 6.8: a GOAWAY that cuts off no stream yet. */
 const ANY_STREAM = 2 ** 31 - 1;
-/** nghttp2's number for a preface that is none. */
+/** nghttp2's numbers for a preface that is none, and for frames that make it answer faster than it can send. */
 const BAD_MAGIC = -903;
+const FLOODED = -904;
 
 /** A connection that the front has handed over. */
 export interface H2Connection {
@@ -189,7 +190,7 @@ export class H2Connect {
   #bear(session: Session): void {
     if (session.patience.take(performance.now()) || session.http2.destroyed) return;
     session.reason = 'over-limit';
-    session.http2.destroy(undefined, constants.NGHTTP2_ENHANCE_YOUR_CALM);
+    session.http2.destroy(new Error('The client wears us out'), constants.NGHTTP2_ENHANCE_YOUR_CALM);
   }
 
   #bid(session: Session): void {
@@ -226,6 +227,7 @@ function reasonFor(
 ): CloseReason | undefined {
   switch (error?.code) {
     case 'ERR_HTTP2_ERROR':
+      if (error.errno === FLOODED) return 'over-limit';
       return error.errno === BAD_MAGIC ? 'not-recognized' : 'bad-request';
     case 'ERR_HTTP2_TOO_MANY_INVALID_FRAMES':
       return 'over-limit';

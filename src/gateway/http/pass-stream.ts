@@ -89,7 +89,8 @@ class StreamPassage implements Passage {
 
   look(): void {
     const socket = this.#socket;
-    if (this.#isOver || this.#row === undefined || socket === undefined) return;
+    if (this.#isOver) return this.#letGo();
+    if (this.#row === undefined || socket === undefined) return;
     const standing = this.#standing(this.#row);
     // One that has ended well is read to its end first.
     if (standing === 'broken' || (standing === 'ended' && socket.readableEnded)) this.#frontEnded(socket);
@@ -117,13 +118,21 @@ class StreamPassage implements Passage {
     socket.pause();
     if (this.#held.length > end) socket.unshift(this.#held.subarray(end));
     this.#held = Buffer.alloc(0);
-    stream.respond({ ':status': 200 });
+    // Without this, close() with an error would send END_STREAM first, and what was cut off would look whole.
+    stream.respond({ ':status': 200 }, { waitForTrailers: true });
+    stream.once('wantTrailers', () => this.#sendEnd());
     stream.once('end', () => {
       // The end of one that was reset is none.
       if (!stream.aborted) socket.end();
     });
     stream.pipe(socket, { end: false });
     socket.pipe(stream, { end: false });
+  }
+
+  /** All that came from the front is sent; trailers without fields are END_STREAM. */
+  #sendEnd(): void {
+    if (this.#stream.closed) return;
+    this.#stream.sendTrailers({});
   }
 
   /** FIN from the front, or its socket is gone. */
@@ -160,24 +169,25 @@ class StreamPassage implements Passage {
       'content-length': body.length,
     });
     stream.end(body);
-    this.#letGo();
+    stream.resume();
   }
 
   /** Both directions are over, and what came is passed on. */
   #endAll(): void {
-    this.#isOver = true;
-    this.#stream.end();
-    this.#letGo();
-  }
-
-  /** RFC 9113 8.1: what the client still has to say is not needed. */
-  #letGo(): void {
     const stream = this.#stream;
+    this.#isOver = true;
     stream.unpipe();
     stream.resume();
-    const close = () => stream.close(constants.NGHTTP2_NO_ERROR);
-    if (stream.writableFinished) close();
-    else stream.once('finish', close);
+    stream.end();
+  }
+
+  /**
+   * RFC 9113 8.1: what the client still has to say is not needed. Only behind END_STREAM: nghttp2 drops what waits to
+   * be sent when a reset is asked for.
+   */
+  #letGo(): void {
+    const stream = this.#stream;
+    if (!stream.closed && stream.state.localClose === 1) stream.close(constants.NGHTTP2_NO_ERROR);
   }
 
   /** RFC 9113 8.5: a reset is CONNECT_ERROR. It comes behind what came before it. */
