@@ -405,6 +405,8 @@ export class Gateway implements AsyncDisposable {
     this.#sayDropped();
     this.#options.resolver.stop();
     await Promise.all([...this.#threads.map(thread => thread.end()), this.#health[Symbol.asyncDispose]()]);
+    // A connection is counted out before its record is written: the last one may have come too late for the first look.
+    this.takeRecords();
     await this.#http[Symbol.asyncDispose]();
     await this.#tls[Symbol.asyncDispose]();
     if (this.#folder !== undefined) await rm(this.#folder, { recursive: true, force: true });

@@ -8,6 +8,7 @@ import { writeFile } from 'node:fs/promises';
 import { constants } from 'node:http2';
 import { createServer, type Server, type Socket } from 'node:net';
 import { after, before, describe, test } from 'node:test';
+import * as fc from 'fast-check';
 import { clusterKey } from '../../src/identity/cluster-key.ts';
 import { sign } from '../../src/identity/sign.ts';
 import { freePort } from '../../testbed/free-port.ts';
@@ -517,6 +518,73 @@ describe('a flood ends the connection with ENHANCE_YOUR_CALM and over-limit', { 
   });
 });
 
+describe('nothing is left behind', () => {
+  /** No connections but those of other tests, which are none here. */
+  const untilIdle = () =>
+    until('all to end', async () => {
+      const { counts } = (await gateway.status()) as { counts: { connections: number } };
+      return counts.connections === 0 && (await gateway.metric('causeway_connections_active')) === 0;
+    });
+
+  test('by streams that end in every way at any moment', { timeout: 60_000 }, async () => {
+    let lines = 0;
+    const addresses: string[] = [];
+    for (let round = 0; round < 20; round++) {
+      using client = await H2Client.connect(gateway.port);
+      addresses.push(client.address);
+      const served = silent.connections.length;
+      const streams = Array.from({ length: 20 }, () => client.open('silent:443'));
+      lines += streams.length;
+      for (const { stream } of streams) stream.write('x');
+      await Promise.all(streams.map(stream => stream.status()));
+      for (const [index, { stream }] of streams.entries()) {
+        if (index % 3 === 0) stream.destroy();
+        else if (index % 3 === 1) stream.end();
+      }
+      for (const [index, peer] of silent.connections.slice(served).entries()) {
+        if (index % 2 === 0) peer.finish();
+        else peer.reset();
+      }
+      if (round % 2 === 0) client.session.close();
+    }
+    await untilIdle();
+    const told = () => addresses.flatMap(address => streamLines(address)).length;
+    await until('a line for each', () => told() === lines);
+  });
+
+  test('by frames of any kind', { timeout: 60_000 }, async () => {
+    const payload = fc.uint8Array({ maxLength: 40 });
+    const anyFrame = fc
+      .tuple(
+        fc.integer({ min: 0, max: 12 }),
+        fc.integer({ min: 0, max: 255 }),
+        fc.integer({ min: 0, max: 9 }),
+        payload,
+      )
+      .map(([type, flags, stream, content]) => frame(type, flags, stream, content));
+    const stream = fc.integer({ min: 0, max: 4 }).map(index => 2 * index + 1);
+    const part = fc.oneof(
+      { weight: 3, arbitrary: stream.map(id => connectFrame(id, 'echo:443')) },
+      { weight: 2, arbitrary: stream.map(id => frame(DATA, 0, id, 'some bytes')) },
+      { weight: 1, arbitrary: stream.map(id => frame(DATA, END_STREAM, id, 'the last bytes')) },
+      { weight: 1, arbitrary: stream.map(id => resetFrame(id, NGHTTP2_CANCEL)) },
+      { weight: 2, arbitrary: anyFrame },
+    );
+    await fc.assert(
+      fc.asyncProperty(fc.array(part, { minLength: 1, maxLength: 20 }), async parts => {
+        using client = await connectClient(gateway.port);
+        client.send(GREETING, ...parts);
+        await client.hears(9);
+        assert.equal(gateway.program.exit(), undefined);
+      }),
+      { numRuns: 200 },
+    );
+    await untilIdle();
+    using client = await H2Client.connect(gateway.port);
+    assert.equal(await client.open('lab:443').status(), 200);
+  });
+});
+
 describe('a connection ends', { concurrency: true }, () => {
   const ends: readonly (readonly [reason: string, when: string, says: Buffer])[] = [
     ['not-recognized', 'the preface is none', bytes('PRI * HTTP/2.0\r\n\r\nXY\r\n\r\n')],
@@ -593,6 +661,7 @@ clusters:
     const headers = { 'Content-Type': 'application/json' };
     await fetch(`${own.admin}/api/v1/connections/${id}`, { method: 'DELETE', headers });
     assert.equal(await stream.closes(), NGHTTP2_CONNECT_ERROR);
+    await until('both lines', () => own.connections().length === 2);
     const reasons = own.connections().map(line => [line.cluster, line.reason]);
     assert.deepEqual(reasons, [
       ['narrow', 'revoked'],

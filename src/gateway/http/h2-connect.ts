@@ -120,8 +120,8 @@ export class H2Connect {
     // node:http2 closes the socket before it tells why, and the front may see that first.
     const destroy = http2.destroy.bind(http2);
     http2.destroy = (error, code) => {
-      this.#conclude(session, error);
-      destroy(error, code);
+      const reason = this.#conclude(session, error);
+      destroy(error, reason === 'over-limit' ? constants.NGHTTP2_ENHANCE_YOUR_CALM : code);
     };
     http2.on('error', () => {});
     http2.on('connect', () => http2.setLocalWindowSize(CONNECTION_WINDOW));
@@ -190,7 +190,7 @@ export class H2Connect {
   #bear(session: Session): void {
     if (session.patience.take(performance.now()) || session.http2.destroyed) return;
     session.reason = 'over-limit';
-    session.http2.destroy(new Error('The client wears us out'), constants.NGHTTP2_ENHANCE_YOUR_CALM);
+    session.http2.destroy(new Error('The client wears us out'));
   }
 
   #bid(session: Session): void {
@@ -206,8 +206,8 @@ export class H2Connect {
   }
 
   /** Its reason is said before the front can see its end. */
-  #conclude(session: Session, error: Error | undefined): void {
-    if (!this.#sessions.delete(session)) return;
+  #conclude(session: Session, error: Error | undefined): CloseReason | undefined {
+    if (!this.#sessions.delete(session)) return undefined;
     clearTimeout(session.timer);
     const { worker, handle, generation } = session.connection.told;
     const reason = session.reason ?? reasonFor(error) ?? (session.hadStream ? 'done' : 'client-gone');
@@ -218,6 +218,7 @@ export class H2Connect {
       reason: reasonIndex[reason],
       isBroken: false,
     });
+    return reason;
   }
 }
 
