@@ -29,8 +29,24 @@ test('npm run bench measures new connections through us and directly', {
   assert.match(await readFile(dir.file('results.svg'), 'utf8'), /^<svg /);
 });
 
+test('npm run bench measures HTTP requests through us, over node:http alone and directly', {
+  skip: missingPrograms('cc', 'taskset'),
+}, async () => {
+  await using dir = await tempDir();
+  const flags = { scenario: 'i', peer: 'causeway,node-http,direct', rounds: '1', duration: '200ms' };
+  const args = Object.entries({ ...flags, out: dir.path }).flatMap(([flag, value]) => [`--${flag}`, value]);
+  const { code, stderr } = await run(process.execPath, [main, ...args], { timeoutMs: 120_000 });
+  assert.equal(code, 0, stderr);
+  const { scenarios } = JSON.parse(await readFile(dir.file('results.json'), 'utf8')) as Report;
+  const results = Object.fromEntries(scenarios[0].measures.map(({ key, results }) => [key, results]));
+  for (const peer of ['causeway', 'node-http'])
+    for (const key of ['per-cpu', 'large-cpu']) assert.ok(results[key][peer].median > 0, `${key} of ${peer}`);
+  assert.ok(results.rate.direct.median > 0);
+  assert.deepEqual(scenarios[0].failures, []);
+});
+
 test('npm run bench tells what it does not know', async () => {
   const { code, stderr } = await run(process.execPath, [main, '--scenario', 'z']);
   assert.equal(code, 64);
-  assert.match(stderr, /--scenario must be of a, b, c, d, e, f, g, h: current value is 'z'/);
+  assert.match(stderr, /--scenario must be of a, b, c, d, e, f, g, h, i: current value is 'z'/);
 });

@@ -26,10 +26,12 @@ export interface LoadResult {
   readonly busy: number;
   readonly connections: number;
   readonly pings: number;
+  readonly requests: number;
   readonly sent: number;
   readonly received: number;
   readonly connectionUs: Times;
   readonly pingUs: Times;
+  readonly requestUs: Times;
   /** All that went wrong, by what it was. */
   readonly errors: Readonly<Record<string, number>>;
 }
@@ -51,6 +53,9 @@ export interface LoadOptions {
   /** Tunnels that carry bytes to and from the client. */
   readonly down?: number;
   readonly up?: number;
+  /** Connections on which HTTP requests follow one another, and how long an answer's body is. */
+  readonly requests?: number;
+  readonly body?: number;
 }
 
 export interface Load {
@@ -67,7 +72,7 @@ export async function buildLoad(): Promise<string> {
   const directory = await built('bench-load', {
     pins: [SOURCE, stdout.toString()],
     async build(directory) {
-      const names = ['main', 'loop', 'backend', 'flood', 'tunnel', 'histogram'];
+      const names = ['main', 'loop', 'backend', 'flood', 'tunnel', 'web', 'histogram'];
       const sources = names.map(name => fileURLToPath(new URL(`${name}.c`, SOURCE)));
       const args = [
         '-O2',
@@ -93,8 +98,9 @@ export async function runLoad(bed: Bed, peer: RunningPeer, options: LoadOptions)
 
 export async function startLoad(bed: Bed, peer: RunningPeer, options: LoadOptions): Promise<Load> {
   const { ports } = bed;
-  const listen = [ports.answer, ports.echo, ports.sink, ports.source];
-  const dial = (['answer', 'echo', 'sink', 'source'] as const).map(kind => peer.port(kind));
+  const kinds = ['answer', 'echo', 'sink', 'source', 'web'] as const;
+  const listen = kinds.map(kind => ports[kind]);
+  const dial = kinds.map(kind => peer.port(kind));
   const { cores, threads, program } = bed.load;
   const args = ['-c', cores.join(','), program];
   const flags = { ...options, listen, dial, hello: bed.hello.file, nameAt: bed.hello.nameAt };

@@ -11,6 +11,7 @@ import { causeway } from './peers/causeway.ts';
 import { direct } from './peers/direct.ts';
 import { haproxy, haproxyDefault, haproxyLargeBuffers } from './peers/haproxy.ts';
 import { nginx } from './peers/nginx.ts';
+import { nodeHttp } from './peers/node-http.ts';
 import type { Peer } from './peers/peer.ts';
 import { renderMarkdown, withResults } from './report/markdown.ts';
 import { Recording, type Report, type ScenarioReport } from './report/report.ts';
@@ -19,6 +20,7 @@ import { renderGoals, renderHeader, renderScenario } from './report/table.ts';
 import { addHost } from './scenarios/add-host.ts';
 import { bulk } from './scenarios/bulk.ts';
 import { fairness } from './scenarios/fairness.ts';
+import { httpRequests } from './scenarios/http-requests.ts';
 import { idleTunnels } from './scenarios/idle-tunnels.ts';
 import { manyHosts } from './scenarios/many-hosts.ts';
 import { newConnections } from './scenarios/new-connections.ts';
@@ -39,6 +41,7 @@ const scenarios = [
   addHost,
   fairness,
   workers,
+  httpRequests,
 ] as const;
 
 /** Debian's, by peer. */
@@ -62,6 +65,7 @@ async function main(args: readonly string[]): Promise<number> {
     haproxy(haproxyDefault),
     haproxy(haproxyLargeBuffers),
     nginx,
+    nodeHttp,
     direct,
   ];
   const known = { scenarios: scenarios.map(({ id }) => id), peers: peers('').map(({ id }) => id) };

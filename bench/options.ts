@@ -20,8 +20,9 @@ export const usage = `npm run bench -- [flags]
   --scenario a,c     which (default all)
                        a new connections      b bulk           c small messages   d idle tunnels
                        e many hosts           f add a host     g one bulk tunnel against pings
-                       h 1 and 2 workers
-  --peer a,b         against whom: causeway, haproxy, haproxy-256k, nginx, direct (default all)
+                       h 1 and 2 workers      i HTTP requests
+  --peer a,b         against whom: causeway, haproxy, haproxy-256k, nginx, node-http, direct
+                     (default all)
   --rounds 5         how often each is measured; the median counts
   --duration 1500ms  of each measurement
   --engine auto      of causeway: auto, epoll, net

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { parseClientHello } from '../src/wire/client-hello.ts';
 import { benchHello, hostOf, newHost, numberedHost, routeEntries } from './routes.ts';
 
-const ports = { answer: 1, echo: 2, sink: 3, source: 4, tls: 5 };
+const ports = { answer: 1, echo: 2, sink: 3, source: 4, tls: 5, web: 6 };
 
 test('benchHello() is a whole hello for the first numbered host, and tells where its name is', () => {
   const { bytes, nameAt } = benchHello();
@@ -26,6 +26,8 @@ test('routeEntries() has every kind of backend, all hosts once, and names of one
   assert.equal(entries.length, 100_005);
   assert.equal(new Set(entries.map(([host]) => host)).size, 100_005);
   assert.deepEqual([...new Set(entries.map(([host]) => host.length))], [numberedHost(0).length]);
+  const web = [...routeEntries({ hosts: 0, added: [], web: true, ports })];
+  assert.deepEqual(web.at(-1), [hostOf('web'), 'web']);
   assert.deepEqual(entries[0], [hostOf('echo'), 'echo']);
   assert.deepEqual(entries.at(-1), ['new0001.bench.test', 'answer']);
 });

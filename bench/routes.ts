@@ -11,8 +11,8 @@ import {
   vector,
 } from '../src/wire/hello.samples.ts';
 
-/** What a backend does with a connection. The first four are the load generator's, in its order. */
-export const backendKinds = ['answer', 'echo', 'sink', 'source', 'tls'] as const;
+/** What a backend does with a connection. `web` is HTTP, routed by Host; all others are routed by SNI. */
+export const backendKinds = ['answer', 'echo', 'sink', 'source', 'tls', 'web'] as const;
 export type BackendKind = (typeof backendKinds)[number];
 
 export interface Routes {
@@ -20,6 +20,8 @@ export interface Routes {
   readonly hosts: number;
   /** Added while it runs; to `answer` as well. */
   readonly added: readonly string[];
+  /** Whether `web` is served too. */
+  readonly web?: boolean;
   /** Of the backends, on 127.0.0.1. */
   readonly ports: Readonly<Record<BackendKind, number>>;
 }
@@ -35,6 +37,7 @@ const names: Readonly<Record<Exclude<BackendKind, 'answer'>, string>> = {
   sink: 'sink000',
   source: 'source0',
   tls: 'tls0000',
+  web: 'web0000',
 };
 
 export function hostOf(kind: Exclude<BackendKind, 'answer'>): string {
@@ -53,8 +56,10 @@ export function newHost(number: number): { readonly name: string; readonly host:
 }
 
 /** Every host with what it leads to. */
-export function* routeEntries({ hosts, added }: Routes): Generator<readonly [host: string, to: BackendKind]> {
-  for (const kind of backendKinds) if (kind !== 'answer') yield [hostOf(kind), kind];
+export function* routeEntries(routes: Routes): Generator<readonly [host: string, to: BackendKind]> {
+  const { hosts, added, web = false } = routes;
+  for (const kind of backendKinds)
+    if (kind !== 'answer' && (web || kind !== 'web')) yield [hostOf(kind), kind];
   for (let number = 0; number < hosts; number++) yield [numberedHost(number), 'answer'];
   for (const host of added) yield [host, 'answer'];
 }

@@ -1,5 +1,5 @@
 // The accepted side. A connection brings a whole hello, which must be the one that was sent; what follows depends on
-// the port: one byte and a close, an echo, or bytes without end in one direction.
+// the port: one byte and a close, an echo, or bytes without end in one direction. HTTP has no hello: see web.c.
 
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -61,6 +61,7 @@ void on_listener(struct thread *thread, int listener) {
 
 void on_backend(struct thread *thread, int fd, uint32_t events) {
   struct connection *connection = &connections[fd];
+  if (connection->kind == WEB) return on_web(thread, fd, connection, events);
   if (!connection->ready) return on_hello(thread, fd, connection);
   if (connection->kind == SINK) {
     if (take_in(thread, fd, connection)) return;

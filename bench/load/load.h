@@ -6,6 +6,7 @@
 //   backend.c    the accepted side: answers a hello, echoes, takes or gives bytes
 //   flood.c      clients that send a hello, want one byte and leave; and those that ask whether a name is served yet
 //   tunnel.c     clients that stay: pings of one byte, and bulk
+//   web.c        HTTP/1.1: clients that ask again on the same connection, and the backend that answers them
 //   histogram.c  latencies
 
 #pragma once
@@ -15,8 +16,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum kind { ANSWER, ECHO, SINK, SOURCE, KINDS };
-enum role { NOBODY, LISTENER, BACKEND, FLOOD, PROBE, PING, DOWN, UP };
+enum kind { ANSWER, ECHO, SINK, SOURCE, WEB, KINDS };
+enum role { NOBODY, LISTENER, BACKEND, FLOOD, PROBE, PING, DOWN, UP, ASK };
 // SETUP opens the tunnels, STOPPING lets what is under way finish, CLOSING ends the tunnels from the backend's side.
 enum phase { SETUP, RUNNING, STOPPING, CLOSING, OVER };
 
@@ -28,6 +29,7 @@ enum phase { SETUP, RUNNING, STOPPING, CLOSING, OVER };
 #define BULK_CHUNK (256 * 1024)
 // Of the bytes that bulk tunnels carry: a prime, so that no power of two maps the pattern onto itself.
 #define PATTERN_PERIOD 65521
+#define SHAPES 4
 
 struct options {
   int listen[KINDS];
@@ -42,6 +44,8 @@ struct options {
   double ping_every;
   int down;
   int up;
+  int requests;
+  size_t body;
   uint8_t *hello;
   size_t hello_length;
   size_t name_at;
@@ -70,7 +74,7 @@ struct connection {
   uint8_t kind;
   uint8_t thread;
   bool ready;    // the backend has the hello; the client knows that it has
-  bool waiting;  // for the answer to a ping
+  bool waiting;  // for the answer to a ping or a request; of a backend: the answer is not all out
   bool shut;     // nothing more will be sent
   uint32_t hello;
   uint32_t reads;
@@ -89,14 +93,14 @@ struct thread {
   int flying;         // flood connections under way
   double next_flood;  // seconds; when the next is due at a given rate
   double next_sweep;
-  int tunnels[3];     // still to open: pings, down, up
+  int tunnels[SHAPES];  // still to open: pings, down, up, requests
   int opening;        // tunnels whose first byte is not back
   int tunnels_opened;
   int *pings;         // file descriptors of this thread's ping tunnels, -1 when lost
   int ping_count;
   int ping_turn;
   double next_ping;
-  int waiting;        // pings without an answer
+  int waiting;        // pings and requests without an answer
   int receiving;      // bulk connections that have not seen the end
   int probes;
   double next_probe;
@@ -109,6 +113,7 @@ struct thread {
   struct errors errors;
   struct histogram flood_times;
   struct histogram ping_times;
+  struct histogram request_times;
 };
 
 extern struct options options;
@@ -150,10 +155,19 @@ void open_tunnels(struct thread *thread);
 void on_tunnel(struct thread *thread, int fd, uint32_t events);
 void tunnel_phase(struct thread *thread, int fd);
 void send_due_pings(struct thread *thread);
+// The end of a tunnel, wanted or not.
+void lose(struct thread *thread, int fd);
 // One chunk of the pattern. False when the connection is lost.
 bool move_out(struct thread *thread, int fd, struct connection *connection);
 // What is there of the pattern. False at the end, or when the connection is lost.
 bool take_in(struct thread *thread, int fd, struct connection *connection);
+
+// Makes the answer that all requests get.
+void prepare_web(void);
+void on_web(struct thread *thread, int fd, struct connection *connection, uint32_t events);
+void on_answer(struct thread *thread, int fd, struct connection *connection);
+// False while the socket does not take it.
+bool send_request(struct thread *thread, int fd, struct connection *connection);
 
 void observe(struct histogram *histogram, uint64_t nanoseconds);
 void merge(struct histogram *into, const struct histogram *from);

@@ -82,6 +82,7 @@ static void wait_for_events(struct thread *thread) {
       case PING:
       case DOWN:
       case UP:
+      case ASK:
         on_tunnel(thread, fd, events[i].events);
         break;
       default:
@@ -167,6 +168,7 @@ bool hello_sent(struct thread *thread, int fd, struct connection *connection) {
 }
 
 static bool send_hello(struct thread *thread, int fd, struct connection *connection) {
+  if (connection->role == ASK) return send_request(thread, fd, connection);
   memcpy(thread->hello + options.name_at, connection->name, NAME_LENGTH);
   // A ping tunnel's first byte goes with it, and comes back when the backend has both.
   const size_t length = options.hello_length + (connection->role == PING);

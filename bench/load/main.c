@@ -54,7 +54,7 @@ int main(int count, char **arguments) {
   for (int i = 0; i < options.threads; i++) threads[i] = new_thread(i);
   for (int i = 0; i < options.threads; i++) pthread_create(&handles[i], NULL, run_thread, threads[i]);
 
-  const int tunnels = options.pings + options.down + options.up;
+  const int tunnels = options.pings + options.down + options.up + options.requests;
   const bool set_up = wait_for(tunnels, SETUP_SECONDS);
   const double cpu_before = cpu_seconds();
   const double started = seconds();
@@ -87,7 +87,8 @@ int main(int count, char **arguments) {
 
 static void read_arguments(int count, char **arguments) {
   enum {
-    LISTEN, DIAL, HELLO, NAME_AT, THREADS, SECONDS, FLOOD_AT_ONCE, RATE, HOSTS, PINGS, EVERY, DOWNS, UPS
+    LISTEN, DIAL, HELLO, NAME_AT, THREADS, SECONDS, FLOOD_AT_ONCE, RATE, HOSTS, PINGS, EVERY, DOWNS, UPS, REQUESTS,
+    BODY
   };
   static const struct option known[] = {
       {"listen", required_argument, NULL, LISTEN},   {"dial", required_argument, NULL, DIAL},
@@ -96,7 +97,8 @@ static void read_arguments(int count, char **arguments) {
       {"flood", required_argument, NULL, FLOOD_AT_ONCE}, {"rate", required_argument, NULL, RATE},
       {"hosts", required_argument, NULL, HOSTS},     {"pings", required_argument, NULL, PINGS},
       {"every", required_argument, NULL, EVERY},     {"down", required_argument, NULL, DOWNS},
-      {"up", required_argument, NULL, UPS},          {NULL, 0, NULL, 0}};
+      {"up", required_argument, NULL, UPS},          {"requests", required_argument, NULL, REQUESTS},
+      {"body", required_argument, NULL, BODY},       {NULL, 0, NULL, 0}};
   int option;
   while ((option = getopt_long(count, arguments, "", known, NULL)) != -1) {
     switch (option) {
@@ -113,6 +115,8 @@ static void read_arguments(int count, char **arguments) {
       case EVERY: options.ping_every = atof(optarg); break;
       case DOWNS: options.down = atoi(optarg); break;
       case UPS: options.up = atoi(optarg); break;
+      case REQUESTS: options.requests = atoi(optarg); break;
+      case BODY: options.body = (size_t)atol(optarg); break;
       default: exit(64);
     }
   }
@@ -121,7 +125,9 @@ static void read_arguments(int count, char **arguments) {
 }
 
 static void read_ports(const char *text, int *ports) {
-  if (sscanf(text, "%d,%d,%d,%d", &ports[ANSWER], &ports[ECHO], &ports[SINK], &ports[SOURCE]) != KINDS) exit(64);
+  const int count = sscanf(text, "%d,%d,%d,%d,%d", &ports[ANSWER], &ports[ECHO], &ports[SINK], &ports[SOURCE],
+                           &ports[WEB]);
+  if (count != KINDS) exit(64);
 }
 
 static void read_hello(const char *path) {
@@ -153,6 +159,7 @@ static void prepare(void) {
     state = state * 1664525u + 1013904223u;
     pattern[i] = (uint8_t)(state >> 24);
   }
+  prepare_web();
   setvbuf(stdout, NULL, _IOLBF, 0);
 }
 
@@ -166,8 +173,8 @@ static struct thread *new_thread(int number) {
   thread->hello = malloc(options.hello_length + 1);
   memcpy(thread->hello, options.hello, options.hello_length);
   thread->hello[options.hello_length] = PING_BYTE;
-  const int wanted[3] = {options.pings, options.down, options.up};
-  for (int i = 0; i < 3; i++)
+  const int wanted[SHAPES] = {options.pings, options.down, options.up, options.requests};
+  for (int i = 0; i < SHAPES; i++)
     thread->tunnels[i] = wanted[i] / options.threads + (number < wanted[i] % options.threads);
   thread->pings = malloc(sizeof(int) * (size_t)(thread->tunnels[0] + 1));
   open_listeners(thread);
@@ -229,17 +236,20 @@ static void print_result(double elapsed, double cpu_before, bool set_up) {
     sum.errors.local += thread->errors.local;
     merge(&sum.flood_times, &thread->flood_times);
     merge(&sum.ping_times, &thread->ping_times);
+    merge(&sum.request_times, &thread->request_times);
   }
   const double busy = elapsed > 0 ? (cpu_seconds() - cpu_before) / elapsed / options.threads : 0;
   printf("{\"event\":\"result\",\"seconds\":%.6f,\"busy\":%.3f,", elapsed, busy);
   print_count("connections", sum.connections);
   print_count("pings", sum.ping_times.total);
+  print_count("requests", sum.request_times.total);
   print_count("sent", sum.sent);
   print_count("received", sum.received);
   print_times("connectionUs", &sum.flood_times);
   print_times("pingUs", &sum.ping_times);
+  print_times("requestUs", &sum.request_times);
   printf("\"errors\":{");
-  const int tunnels = options.pings + options.down + options.up;
+  const int tunnels = options.pings + options.down + options.up + options.requests;
   print_count("setup", set_up ? 0 : (uint64_t)(tunnels - atomic_load(&established)));
   print_count("refused", sum.errors.refused);
   print_count("reset", sum.errors.reset);

@@ -1,4 +1,5 @@
-// Clients that stay: each sends a hello, waits until its first byte is back, and then pings or moves bytes.
+// Clients that stay: each sends a hello, waits until its first byte is back, and then pings or moves bytes. Those that
+// ask over HTTP are opened and closed here too.
 
 #define _GNU_SOURCE
 #include <errno.h>
@@ -20,15 +21,14 @@ static void on_ping(struct thread *thread, int fd, struct connection *connection
 static void on_down(struct thread *thread, int fd, struct connection *connection);
 static void on_up(struct thread *thread, int fd, struct connection *connection, uint32_t events);
 static void ping(struct thread *thread, int fd, struct connection *connection, uint64_t since);
-static void lose(struct thread *thread, int fd);
 
 void open_tunnels(struct thread *thread) {
   static const struct {
     enum kind kind;
     enum role role;
     const char *name;
-  } shapes[] = {{ECHO, PING, "echo000"}, {SOURCE, DOWN, "source0"}, {SINK, UP, "sink000"}};
-  for (int shape = 0; shape < 3; shape++) {
+  } shapes[] = {{ECHO, PING, "echo000"}, {SOURCE, DOWN, "source0"}, {SINK, UP, "sink000"}, {WEB, ASK, "web0000"}};
+  for (int shape = 0; shape < SHAPES; shape++) {
     while (thread->tunnels[shape] > 0 && thread->opening < MAX_OPENING) {
       const int source = 1 + thread->tunnels_opened % SOURCES;
       const enum role role = shapes[shape].role;
@@ -50,6 +50,7 @@ void on_tunnel(struct thread *thread, int fd, uint32_t events) {
   if (!hello_sent(thread, fd, connection)) return;
   if (connection->role == PING) return on_ping(thread, fd, connection);
   if (connection->role == DOWN) return on_down(thread, fd, connection);
+  if (connection->role == ASK) return on_answer(thread, fd, connection);
   on_up(thread, fd, connection, events);
 }
 
@@ -62,6 +63,10 @@ void tunnel_phase(struct thread *thread, int fd) {
     const bool closed_loop = options.ping_every == 0 && thread->phase == RUNNING;
     if (never ? thread->phase == STOPPING : closed_loop) ping(thread, fd, connection, nanoseconds());
   }
+  if (connection->role == ASK && thread->phase == RUNNING && !connection->waiting)
+    send_request(thread, fd, connection);
+  // The proxy keeps its connections to the backend: here the client closes.
+  if (connection->role == ASK && thread->phase >= CLOSING) return lose(thread, fd);
   if (connection->role != UP || connection->hello < options.hello_length) return;
   if (thread->phase == RUNNING) rewatch(thread, fd, EPOLLIN | EPOLLOUT);
   if (thread->phase < STOPPING || connection->shut) return;
@@ -169,15 +174,15 @@ static void ping(struct thread *thread, int fd, struct connection *connection, u
   if (send(fd, &byte, 1, MSG_NOSIGNAL) != 1) lose(thread, fd);
 }
 
-// The end of a tunnel, wanted or not.
-static void lose(struct thread *thread, int fd) {
+void lose(struct thread *thread, int fd) {
   struct connection *connection = &connections[fd];
   // The backend's thread may have seen the phase first.
   const int phase = atomic_load(&current_phase);
-  const bool wanted = phase >= CLOSING || (connection->role != PING && phase >= STOPPING);
+  const bool answers = connection->role == PING || connection->role == ASK;
+  const bool wanted = phase >= CLOSING || (!answers && phase >= STOPPING);
   if (!wanted) thread->dropped++;
+  if (answers && connection->ready && connection->waiting) thread->waiting--;
   if (connection->role == PING) {
-    if (connection->ready && connection->waiting) thread->waiting--;
     for (int i = 0; i < thread->ping_count; i++)
       if (thread->pings[i] == fd) thread->pings[i] = -1;
   }

@@ -53,20 +53,25 @@ export function renderCauseway(routes: Routes): string {
     const hosts = [...routeEntries(routes)].filter(([, to]) => to === kind).map(([host]) => host);
     for (let from = 0; from < hosts.length; from += HOSTS_PER_CLUSTER) {
       const name = `${kind}-${from / HOSTS_PER_CLUSTER}`;
-      lines.push(...cluster(name, routes.ports[kind], hosts.slice(from, from + HOSTS_PER_CLUSTER)));
+      const some = hosts.slice(from, from + HOSTS_PER_CLUSTER);
+      lines.push(...cluster(name, routes.ports[kind], some, kind === 'web'));
     }
   }
   return `${lines.join('\n')}\n`;
 }
 
-function cluster(name: string, port: number, hosts: readonly string[]): string[] {
+function cluster(name: string, port: number, hosts: readonly string[], isWeb: boolean): string[] {
   return [
     `  - name: ${name}`,
     '    limits: { connections: 1000000, perSource: 1000000, newPerSecond: 10000000 }',
-    '    api:',
-    `      backends: ["127.0.0.1:${port}"]`,
-    '      health: { check: none }',
+    ...(isWeb
+      ? ['    apps:', '      http:', ...pool(port, '        ')]
+      : ['    api:', ...pool(port, '      ')]),
     '      hosts:',
     ...hosts.map(host => `        - ${host}`),
   ];
+}
+
+function pool(port: number, indent: string): string[] {
+  return [`${indent}backends: ["127.0.0.1:${port}"]`, `${indent}health: { check: none }`];
 }

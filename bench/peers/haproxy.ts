@@ -1,5 +1,6 @@
 // HAProxy as Debian's unit starts it (master and worker, so that it can be reloaded), routing by SNI through a map: one
-// look-up in a tree, whatever the number of hosts. Health checks, logging and TCP keepalive are left off, which is in
+// look-up in a tree, whatever the number of hosts. Web has a port of its own in `mode http`, with the same headers added
+// that we add and connections to the backend that any client's request may use. Health checks, logging and TCP keepalive are left off, which is in
 // its favour. Splicing is off, as it is by default.
 
 import { rename, writeFile } from 'node:fs/promises';
@@ -39,9 +40,13 @@ export function haproxy(variant: HaproxyVariant): Peer {
       const dir = stack.use(await tempDir());
       const files = { map: dir.file('hosts.map'), socket: dir.file('runtime.sock') };
       const port = await freePort();
+      const webPort = await freePort();
       const file = dir.file('haproxy.cfg');
       await writeFile(files.map, renderHaproxyMap(setup.routes));
-      await writeFile(file, renderHaproxy({ ...setup, ...files, port, bufferBytes: variant.bufferBytes }));
+      await writeFile(
+        file,
+        renderHaproxy({ ...setup, ...files, port, webPort, bufferBytes: variant.bufferBytes }),
+      );
       const program = stack.use(
         await startProgram({
           command: findProgram('haproxy') ?? 'haproxy',
@@ -56,7 +61,7 @@ export function haproxy(variant: HaproxyVariant): Peer {
       const owned = stack.move();
       const added = [...setup.routes.added];
       return {
-        port: () => port,
+        port: to => (to === 'web' ? webPort : port),
         processes: () => processTree(program.pid),
         async addHost(host) {
           added.push(host);
@@ -81,13 +86,15 @@ interface HaproxyFile extends PeerSetup {
   readonly map: string;
   readonly socket: string;
   readonly port: number;
+  readonly webPort: number;
   readonly bufferBytes: number | undefined;
 }
 
 export function renderHaproxy(file: HaproxyFile): string {
-  const backends = backendKinds.map(
-    kind => `backend ${kind}\n  server one 127.0.0.1:${file.routes.ports[kind]}\n`,
-  );
+  const backends = backendKinds
+    .filter(kind => kind !== 'web')
+    .map(kind => `backend ${kind}\n  server one 127.0.0.1:${file.routes.ports[kind]}\n`);
+  if (file.routes.web === true) backends.push(renderWeb(file));
   return `global
   stats socket ${file.socket} mode 600 level admin expose-fd listeners
   nbthread ${file.workers}
@@ -106,6 +113,22 @@ frontend front
   use_backend %[req.ssl_sni,lower,map(${file.map})]
 
 ${backends.join('\n')}`;
+}
+
+function renderWeb({ map, webPort, routes }: HaproxyFile): string {
+  return `frontend web-front
+  mode http
+  bind 127.0.0.1:${webPort}
+  option forwardfor
+  http-request set-header X-Forwarded-Proto http
+  http-request set-header X-Forwarded-Host %[req.hdr(host)]
+  use_backend %[req.hdr(host),lower,map(${map})]
+
+backend web
+  mode http
+  http-reuse always
+  server one 127.0.0.1:${routes.ports.web}
+`;
 }
 
 export function renderHaproxyMap(routes: Routes): string {

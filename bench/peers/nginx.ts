@@ -1,4 +1,5 @@
-// nginx with its stream module, routing by SNI through a map, which it turns into a hash as it starts.
+// nginx with its stream module, routing by SNI through a map, which it turns into a hash as it starts. Web has a port of
+// its own, the same headers added that we add, and connections to the backend that are kept.
 
 import { access, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -9,23 +10,24 @@ import { run } from '../../testbed/run.ts';
 import { tempDir } from '../../testbed/temp-dir.ts';
 import { pin } from '../pinning.ts';
 import { processTree } from '../process-usage.ts';
-import { type Routes, routeEntries } from '../routes.ts';
+import { hostOf, type Routes, routeEntries } from '../routes.ts';
 import type { Peer, PeerSetup } from './peer.ts';
 
 export const nginx: Peer = {
   id: 'nginx',
-  label: 'nginx stream',
+  label: 'nginx',
   async start(setup) {
     const command = findProgram('nginx') ?? 'nginx';
     await using stack = new AsyncDisposableStack();
     const dir = stack.use(await tempDir());
     const map = dir.file('hosts.map');
     const port = await freePort();
+    const webPort = await freePort();
     const file = dir.file('nginx.conf');
     const asRoot = process.getuid?.() === 0;
     const module = await streamModule(command);
     await writeFile(map, renderNginxMap(setup.routes));
-    await writeFile(file, renderNginx({ ...setup, directory: dir.path, map, port, asRoot, module }));
+    await writeFile(file, renderNginx({ ...setup, directory: dir.path, map, port, webPort, asRoot, module }));
     const program = stack.use(
       await startProgram({
         command,
@@ -39,7 +41,7 @@ export const nginx: Peer = {
     const owned = stack.move();
     const added = [...setup.routes.added];
     return {
-      port: () => port,
+      port: to => (to === 'web' ? webPort : port),
       processes: () => processTree(program.pid),
       async addHost(host) {
         added.push(host);
@@ -58,6 +60,7 @@ interface NginxFile extends PeerSetup {
   readonly directory: string;
   readonly map: string;
   readonly port: number;
+  readonly webPort: number;
   readonly asRoot: boolean;
   /** Undefined where the stream module is built in. */
   readonly module: string | undefined;
@@ -84,6 +87,39 @@ stream {
     proxy_connect_timeout 3s;
     proxy_timeout 1h;
     proxy_pass $backend;
+  }
+}
+${file.routes.web === true ? renderWeb(file) : ''}`;
+}
+
+function renderWeb({ directory, webPort, routes, connections }: NginxFile): string {
+  return `http {
+  access_log off;
+  client_body_temp_path ${directory}/body;
+  proxy_temp_path ${directory}/proxy;
+  fastcgi_temp_path ${directory}/fastcgi;
+  uwsgi_temp_path ${directory}/uwsgi;
+  scgi_temp_path ${directory}/scgi;
+  keepalive_requests 1000000000;
+  upstream web {
+    server 127.0.0.1:${routes.ports.web};
+    keepalive ${connections};
+    keepalive_requests 1000000000;
+  }
+  server { listen 127.0.0.1:${webPort} backlog=4096 default_server; return 421; }
+  server {
+    listen 127.0.0.1:${webPort};
+    server_name ${hostOf('web')};
+    location / {
+      proxy_pass http://web;
+      proxy_http_version 1.1;
+      proxy_set_header Host $http_host;
+      proxy_set_header Connection "";
+      proxy_set_header X-Forwarded-For $remote_addr;
+      proxy_set_header X-Forwarded-Proto http;
+      proxy_set_header X-Forwarded-Host $http_host;
+      proxy_max_temp_file_size 0;
+    }
   }
 }
 `;

@@ -36,10 +36,13 @@ export async function start(run: Run, peer: Peer, setup: Partial<PeerSetup> = {}
 }
 
 /** All peers of a run, ended with the scope. */
-export async function startAll(run: Run): Promise<AsyncDisposable & { readonly all: readonly Contender[] }> {
+export async function startAll(
+  run: Run,
+  setup: Partial<PeerSetup> = {},
+): Promise<AsyncDisposable & { readonly all: readonly Contender[] }> {
   await using stack = new AsyncDisposableStack();
   const all: Contender[] = [];
-  for (const peer of run.peers) all.push(stack.use(await start(run, peer)));
+  for (const peer of run.peers) all.push(stack.use(await start(run, peer, setup)));
   const owned = stack.move();
   return { all, [Symbol.asyncDispose]: () => owned.disposeAsync() };
 }

@@ -82,13 +82,15 @@ function readKey(path: string, content: string): string {
 }
 
 function readCa(path: string, content: string): string {
+  if (isCertificate(content)) return content;
+  throw new AgentFileError(`--ca-file must hold certificates in PEM form: ${path} does not`);
+}
+
+function isCertificate(content: string): boolean {
   try {
-    new X509Certificate(content);
-    return content;
-  } catch (error) {
-    throw new AgentFileError(`--ca-file must hold certificates in PEM form: ${path} does not`, {
-      cause: error,
-    });
+    return new X509Certificate(content).raw.length > 0;
+  } catch {
+    return false;
   }
 }
 

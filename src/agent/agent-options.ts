@@ -22,7 +22,8 @@ export interface AgentOptions {
   readonly localDevice: string;
   readonly endpoints: boolean;
   readonly kubeconfig?: string;
-  readonly advertise?: string;
+  /** Written into the endpoints: one address, or one of each family. */
+  readonly advertise: readonly string[];
   readonly metricsOn?: Place;
 }
 
@@ -65,9 +66,10 @@ export function readAgentOptions(flags: AgentFlags): ReadAgentOptions {
   if (on === undefined) wrong('on', 'an address to listen on, IP:PORT or :PORT');
   const metricsOn = readPlace(text('metrics-on'), true);
   if (flags['metrics-on'] !== undefined && metricsOn === undefined) wrong('metrics-on', 'IP:PORT or :PORT');
-  for (const name of ['local-address', 'advertise'] as const) {
-    if (flags[name] !== undefined && isIP(text(name) ?? '') === 0) wrong(name, 'an IP address');
-  }
+  if (flags['local-address'] !== undefined && isIP(text('local-address') ?? '') === 0)
+    wrong('local-address', 'an IP address');
+  const advertised = [flags.advertise ?? []].flat().map(String);
+  if (advertised.some(address => isIP(address) === 0)) wrong('advertise', 'IP addresses');
   const gatewayAddresses = [flags['gateway-address'] ?? []].flat().map(String);
   if (gatewayAddresses.some(address => isIP(address) === 0)) wrong('gateway-address', 'IP addresses');
   const serverName = normalizeHost(text('server-name') ?? gateway?.host ?? '');
@@ -83,10 +85,9 @@ export function readAgentOptions(flags: AgentFlags): ReadAgentOptions {
   if (uplink === 'terminate' && (text('cert-file') === undefined || text('cert-key-file') === undefined)) {
     mistakes.push('--cert-file and --cert-key-file are needed: what the clients of terminate see');
   }
-  const advertise =
-    text('advertise') ??
-    (on?.host === '' || on?.host === '0.0.0.0' || on?.host === '::' ? undefined : on?.host);
-  if (flags.endpoints === true && advertise === undefined) {
+  const isUnspecified = on === undefined || ['', '0.0.0.0', '::', 'localhost'].includes(on.host);
+  const advertise = advertised.length > 0 || isUnspecified ? advertised : [on.host];
+  if (flags.endpoints === true && advertise.length === 0) {
     mistakes.push('--advertise is needed: --on has no address that could be written into the endpoints');
   }
   if (mistakes.length > 0 || gateway === undefined || on === undefined || uplink === undefined)
@@ -108,7 +109,7 @@ export function readAgentOptions(flags: AgentFlags): ReadAgentOptions {
       localDevice: text('local-device') ?? 'lo',
       endpoints: flags.endpoints === true,
       ...optional('kubeconfig', text('kubeconfig')),
-      ...optional('advertise', advertise),
+      advertise,
       ...optional('metricsOn', metricsOn),
     },
   };

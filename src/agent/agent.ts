@@ -16,8 +16,9 @@ import { secondsBuckets } from '../gateway/shared-memory.ts';
 import type { TlsConfig } from '../gateway/tls/tls-config.ts';
 import { type AgentFiles, readAgentFiles, watchAgentFiles } from './agent-files.ts';
 import { AgentMetrics } from './agent-metrics.ts';
-import type { AgentOptions } from './agent-options.ts';
+import type { AgentOptions, Place } from './agent-options.ts';
 import { explainRefusal, hintOf } from './explain-refusal.ts';
+import { TenantSide } from './tenant-side.ts';
 
 export interface AgentHost {
   readonly cores: number;
@@ -26,6 +27,8 @@ export interface AgentHost {
   readonly arch: string;
   readonly node: string;
   readonly version: string;
+  /** Of this agent among all of its cluster: node and pod. */
+  readonly identity: string;
 }
 
 /** As HyperShift's node proxy has them; a watch may be idle for long. */
@@ -53,6 +56,7 @@ export class Agent implements MetricsView, AsyncDisposable {
   #files: AgentFiles;
   #gateway: Gateway | undefined;
   #metrics: AgentMetrics | undefined;
+  readonly #tenant: TenantSide;
   #watch: Disposable | undefined;
   #engine: EngineName = 'net';
   #draining = false;
@@ -65,6 +69,7 @@ export class Agent implements MetricsView, AsyncDisposable {
     this.#host = host;
     this.#log = log;
     this.#files = files;
+    this.#tenant = new TenantSide(options, log);
   }
 
   /** Serves when it returns. Throws a ListenError or an AgentFileError when it cannot. */
@@ -94,7 +99,10 @@ export class Agent implements MetricsView, AsyncDisposable {
   }
 
   findings(): ReadonlyMap<string, number> {
-    return new Map();
+    const bySeverity = new Map<string, number>();
+    for (const { severity } of this.#tenant.findings)
+      bySeverity.set(severity, (bySeverity.get(severity) ?? 0) + 1);
+    return bySeverity;
   }
 
   notReady(): string | undefined {
@@ -122,13 +130,16 @@ export class Agent implements MetricsView, AsyncDisposable {
   async drain(): Promise<void> {
     if (this.#draining) return;
     this.#draining = true;
+    await this.#tenant.leaveEndpoints();
     this.#log.info({ connections: this.gateway.connections }, 'draining');
     await this.gateway.drain(DRAIN_MS);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#watch?.[Symbol.dispose]();
+    await this.#tenant.leaveEndpoints();
     await this.#gateway?.stop();
+    await this.#tenant[Symbol.asyncDispose]();
     await this.#metrics?.[Symbol.asyncDispose]();
   }
 
@@ -141,6 +152,7 @@ export class Agent implements MetricsView, AsyncDisposable {
     const why = await whyNoEpoll(this.#host.platform, this.#host.arch);
     if (why === undefined) this.#engine = 'epoll';
     else this.#log.warn({ why }, 'engine epoll cannot be used; net serves instead');
+    await this.#tenant.addAddress();
     if (metricsOn !== undefined) this.#metrics = await AgentMetrics.start(metricsOn, this);
     this.#gateway = await Gateway.start(
       {
@@ -167,6 +179,15 @@ export class Agent implements MetricsView, AsyncDisposable {
       changed: files => this.#use(files),
       bad: error => this.#log.error({ error: error.message }, 'file refused; what was read before stays'),
     });
+    await this.#tenant.joinEndpoints(this.#listener(), this.#host.identity);
+  }
+
+  /** Where its own clients find it. */
+  #listener(): Place {
+    const { host } = this.#options.on;
+    const port = Number(this.gateway.listeners[0].address.split(':').at(-1));
+    if (host === '::') return { host: '::1', port };
+    return { host: host === '' || host === '0.0.0.0' || host === 'localhost' ? '127.0.0.1' : host, port };
   }
 
   #use(files: AgentFiles): void {

@@ -1,11 +1,14 @@
 // `causeway agent`: the tenant side as a process. Flags and environment, signals, exit codes and the log; everything else
 // is the agent's.
 
-import { availableParallelism } from 'node:os';
+import { availableParallelism, hostname } from 'node:os';
 import { Agent } from '../agent/agent.ts';
+import { AdvertiseError } from '../agent/agent-endpoint.ts';
 import { AgentFileError } from '../agent/agent-files.ts';
 import { type AgentFlags, type AgentOptions, readAgentOptions } from '../agent/agent-options.ts';
+import { LocalAddressError } from '../agent/local-address.ts';
 import { ListenError } from '../gateway/listen-error.ts';
+import { KubeAccessError } from '../kube/kube-access.ts';
 import { type Command, parse, UsageError } from './command.ts';
 import { type Log, openLog } from './log.ts';
 import { openFileLimit } from './open-file-limit.ts';
@@ -44,8 +47,8 @@ An agent in the tenant takes them and marks them with the cluster's id.
   --local-address IP    added to --local-device (lo) while the agent runs; needs NET_ADMIN
                         unless it is there already
   --endpoints           keeps EndpointSlice and Endpoints default/kubernetes right, with
-                        --advertise IP (default: that of --on) and --kubeconfig F (default:
-                        the pod's service account)
+                        --advertise IP (default: that of --on; once for each family) and
+                        --kubeconfig F (default: the pod's service account)
   --metrics-on IP:PORT  /healthz, /readyz and /metrics
 
 Every flag is also an environment variable: --cluster-id is CAUSEWAY_AGENT_CLUSTER_ID; those
@@ -54,7 +57,7 @@ that may be repeated take a list with commas.
 SIGTERM and SIGINT drain: open connections may finish; the second one ends now. Files are
 read again when they change. The log goes to stdout as that of causeway run does.
 
-Exit codes: 0 after a drain; 1 a file cannot be used; 2 cannot listen; 64 wrong usage.`;
+Exit codes: 0 after a drain; 1 a file or an address cannot be used; 2 cannot listen; 64 wrong usage.`;
 
 export const agentCommand: Command = {
   name: 'agent',
@@ -78,7 +81,7 @@ const flags = {
   'local-device': { type: 'string' },
   endpoints: { type: 'boolean' },
   kubeconfig: { type: 'string' },
-  advertise: { type: 'string' },
+  advertise: { type: 'string', multiple: true },
   'metrics-on': { type: 'string' },
 } as const;
 
@@ -95,12 +98,20 @@ async function run(args: readonly string[]): Promise<number> {
     await serve(read.options, log);
     return 0;
   } catch (error) {
-    if (!(error instanceof AgentFileError || error instanceof ListenError)) throw error;
-    process.stderr.write(`${error.message}\n`);
-    return error instanceof AgentFileError ? BAD_FILE : CANNOT_LISTEN;
+    if (error instanceof ListenError) return refuse(error, CANNOT_LISTEN);
+    if (mistakes.some(kind => error instanceof kind)) return refuse(error as Error, BAD_FILE);
+    throw error;
   } finally {
     await log.close();
   }
+}
+
+/** What a person must change. */
+const mistakes = [AgentFileError, LocalAddressError, AdvertiseError, KubeAccessError] as const;
+
+function refuse({ message }: Error, code: number): number {
+  process.stderr.write(`${message}\n`);
+  return code;
 }
 
 /** CAUSEWAY_AGENT_CLUSTER_ID stands for --cluster-id; a flag stands above it. */
@@ -123,6 +134,8 @@ async function serve(options: AgentOptions, { logger }: Log): Promise<void> {
     arch: process.arch,
     node: process.version,
     version: version(),
+    // Downward API: what tells this agent from the others of its cluster.
+    identity: `${process.env.NODE_NAME ?? hostname()}/${process.env.POD_NAME ?? hostname()}`,
   };
   await using agent = await Agent.start(options, host, logger);
   const ended = untilEnded(agent);

@@ -8,7 +8,7 @@ import * as https from 'node:https';
 import { isIP } from 'node:net';
 import type { Duplex } from 'node:stream';
 import * as tls from 'node:tls';
-import type { KeyPair } from './cluster-certificates.ts';
+import type { KeyPair } from './authority.ts';
 import type { Place } from './place.ts';
 import { readTextFrames, webSocketAccept } from './ticking-web-socket.ts';
 

@@ -24,7 +24,7 @@ import {
   RETURNED,
   TIMED,
 } from './rows.ts';
-import { BACKEND_ACTIVE, FIRST_SLOT, TOTAL_HANDED_OVER } from './shared-memory.ts';
+import { BACKEND_ACTIVE, FIRST_SLOT, HTTP_SLOT, TOTAL_HANDED_OVER } from './shared-memory.ts';
 import type { TableRoute } from './table.ts';
 import { beginTunnel } from './tunnel.ts';
 import { buildUplinkConnect, buildUplinkHeader, readConnectAnswer } from './uplink.ts';
@@ -44,7 +44,7 @@ export function dial(path: DataPath, client: number, route: TableRoute): void {
   rows.state[client] = DIALING;
   rows.dialAt[client] = io.now();
   path.wheel.clear(client);
-  if ((rows.flags[client] & HUNG) !== 0) return end(path, client, 'client-gone');
+  if ((rows.flags[client] & HUNG) !== 0 && !hearsOn(path, client)) return end(path, client, 'client-gone');
   if (route.backends.length === 0) return refuse(path, client, 'no-backend');
   if (isHandedOver(route) && !handOver(path, client)) return refuse(path, client, 'over-limit');
   choose(path, client, route, firstBackend(path, client, route));
@@ -94,7 +94,10 @@ export function dialTimer(path: DataPath, handle: number): void {
 /** The client speaks ahead, or leaves. */
 export function clientWhileDialing(path: DataPath, client: number): void {
   const { rows, io } = path;
-  if ((rows.flags[client] & HUNG) !== 0) return end(path, client, 'client-gone');
+  if ((rows.flags[client] & HUNG) !== 0) {
+    if (!hearsOn(path, client)) end(path, client, 'client-gone');
+    return;
+  }
   rows.flags[client] |= MORE;
   while (rows.keptTo[client] - rows.understood[client] < MAX_AHEAD) {
     let held = rows.kept[client] ?? path.holds.take();
@@ -116,6 +119,13 @@ export function clientWhileDialing(path: DataPath, client: number): void {
   }
   // Only a client that sent too much ahead has more to read.
   if (rows.keptTo[client] - rows.understood[client] < MAX_AHEAD) rows.flags[client] &= ~MORE;
+}
+
+/** FIN behind an HTTP request is no departure: the answer is still wanted. What is there is read in the tunnel. */
+function hearsOn({ rows }: DataPath, client: number): boolean {
+  if (rows.slot[client] !== HTTP_SLOT) return false;
+  rows.flags[client] |= MORE;
+  return true;
 }
 
 /** It counts for that backend from here on, so that a burst does not pile onto the one with the fewest. */

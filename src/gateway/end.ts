@@ -51,12 +51,12 @@ export function cutAll(path: DataPath, reason: 'drained' | 'shutdown'): void {
   }
 }
 
-/** An HTTP thread died: its connections end as those of a worker that died. */
+/** An HTTP thread died: its connections end as those of a worker that died, answers in the middle seen to be so. */
 export function cutHttp(path: DataPath, thread: number): void {
   const { rows } = path;
   for (let handle = 0; handle < rows.capacity; handle++) {
     if (rows.slot[handle] === HTTP_SLOT && rows.backend[handle] === thread && isClient(rows, handle))
-      end(path, handle, 'shutdown');
+      endWithReset(path, handle, 'shutdown');
   }
 }
 

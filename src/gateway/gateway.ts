@@ -483,11 +483,10 @@ export class Gateway implements AsyncDisposable {
     this.#pages.grow(this.#author.pages);
     await this.#startHttp(config);
     this.#sendTls();
-    await Promise.all(
-      [...this.#tls.threads, ...this.#http.threads, ...this.#threads].map(thread =>
-        thread.apply(this.#table(thread, change.removed, change.put)),
-      ),
-    );
+    // The parts first: a worker hands over at once what comes in by a new listener.
+    for (const threads of [[...this.#tls.threads, ...this.#http.threads], this.#threads]) {
+      await Promise.all(threads.map(thread => thread.apply(this.#table(thread, change.removed, change.put))));
+    }
     const changed = change.put.map(cluster => cluster.name);
     this.#health.change(this.#author.backends(changed), change.freed.backends);
     this.#backendCount = countBackends(config.clusters);

@@ -17,7 +17,7 @@ import {
   TUNNEL,
   UNWRITABLE,
 } from './rows.ts';
-import { BYTES_IN_AT, BYTES_OUT_AT } from './shared-memory.ts';
+import { BYTES_IN_AT, BYTES_OUT_AT, HTTP_SLOT } from './shared-memory.ts';
 
 /** Reads of one direction before others get their turn. */
 const READS_PER_TURN = 2;
@@ -214,17 +214,17 @@ function ended(path: DataPath, source: number): boolean {
 }
 
 /**
- * The part that it was handed to has closed, and what it said is with the client: over, and ended here. Without a
- * verdict (an upgraded HTTP connection, a tunnel) FIN is no more than FIN.
+ * The part that it was handed to has closed, and what it said is with the client: over, and ended here. In a tunnel, and
+ * on an upgraded HTTP connection, where that is announced, FIN is no more than FIN. In the middle of a request it means
+ * that the HTTP thread is gone.
  */
 function isEndOfPart(path: DataPath, client: number): boolean {
-  if (!hasVerdict(path, client)) return false;
-  endOfPart(path, client);
+  const { rows, shared } = path;
+  if ((rows.flags[client] & HANDED_OVER) === 0) return false;
+  if (shared.verdicts.reason(client) >= 0) endOfPart(path, client);
+  else if (rows.slot[client] !== HTTP_SLOT || shared.verdicts.isEnding(client)) return false;
+  else endWithReset(path, client, 'shutdown');
   return true;
-}
-
-function hasVerdict(path: DataPath, client: number): boolean {
-  return (path.rows.flags[client] & HANDED_OVER) !== 0 && path.shared.verdicts.reason(client) >= 0;
 }
 
 /** The client reset its HTTP/2 stream: the HTTP part has said so, and then closed. */
@@ -238,7 +238,8 @@ function isThrough(path: DataPath, handle: number): boolean {
   const peer = rows.peer[handle];
   if ((rows.flags[handle] & rows.flags[peer] & ENDED) === 0) return false;
   if (rows.kept[handle] !== undefined || rows.kept[peer] !== undefined) return false;
-  end(path, clientOf(path, handle), 'done');
+  const client = clientOf(path, handle);
+  if (!isEndOfPart(path, client)) end(path, client, 'done');
   return true;
 }
 
@@ -270,7 +271,11 @@ function lost(path: DataPath, target: number): boolean {
 function passReset(path: DataPath, source: number): boolean {
   const client = clientOf(path, source);
   // A unix socket that is closed before all was read from it looks like a reset.
-  if (client !== source && hasVerdict(path, client)) return ended(path, source);
+  if (client !== source && (path.rows.flags[client] & HANDED_OVER) !== 0) {
+    const isNew = (path.rows.flags[source] & ENDED) === 0;
+    const hasVerdict = path.shared.verdicts.reason(client) >= 0;
+    if (hasVerdict || (isNew && path.rows.slot[client] === HTTP_SLOT)) return ended(path, source);
+  }
   endWithReset(path, client, client === source ? 'client-reset' : 'backend-reset');
   return false;
 }

@@ -4,7 +4,7 @@
 
 import type { Uplink } from '../cluster/cluster.ts';
 import { sign } from '../identity/sign.ts';
-import { parseResponseHead } from '../wire/http-head.ts';
+import { parseResponseHead } from '../wire/http-response.ts';
 import { isIpv4 } from '../wire/ip-address.ts';
 import { buildProxyV2, type Endpoint } from '../wire/proxy-protocol.ts';
 import { SIGNATURE_TLV } from '../wire/signature.ts';

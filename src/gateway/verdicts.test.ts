@@ -1,30 +1,104 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { reasonIndex } from './account.ts';
-import { Verdicts } from './verdicts.ts';
+import * as fc from 'fast-check';
+import { closeReasons } from './close-reason.ts';
+import { type Verdict, Verdicts } from './verdicts.ts';
 
 const HANDLE = 3;
+const said: Verdict = { slot: 7, backendSlot: 9, dialMs: 1.5, reason: 2, isBroken: true, isEnding: true };
 
-function said(reason: keyof typeof reasonIndex) {
-  return { slot: 7, backendSlot: 9, dialMs: 1.25, reason: reasonIndex[reason], isBroken: false };
+function given(): Verdicts {
+  return new Verdicts(Verdicts.memory(8));
 }
 
-test('Verdicts: what is said of a connection does not land on the next with the same handle', () => {
-  const verdicts = new Verdicts(Verdicts.memory(8));
+function read(verdicts: Verdicts, handle = HANDLE): Verdict {
+  return {
+    slot: verdicts.slot(handle),
+    backendSlot: verdicts.backendSlot(handle),
+    dialMs: verdicts.dialMs(handle),
+    reason: verdicts.reason(handle),
+    isBroken: verdicts.isBroken(handle),
+    isEnding: verdicts.isEnding(handle),
+  };
+}
+
+function assertNothing(verdicts: Verdicts, handle = HANDLE): void {
+  const { dialMs, ...rest } = read(verdicts, handle);
+  assert.ok(dialMs < 0);
+  assert.deepEqual(rest, { slot: 0, backendSlot: 0, reason: -1, isBroken: false, isEnding: false });
+}
+
+test('Verdicts are what was said last, of that handle alone', () => {
+  const verdicts = given();
   verdicts.begin(HANDLE);
-  const first = verdicts.generation(HANDLE);
-  verdicts.say(HANDLE, first, said('bad-request'));
-  assert.equal(verdicts.reason(HANDLE), reasonIndex['bad-request']);
-  assert.equal(verdicts.slot(HANDLE), 7);
+  assertNothing(verdicts);
+  verdicts.say(HANDLE, verdicts.generation(HANDLE), said);
+  assert.deepEqual(read(verdicts), said);
+  for (const other of [HANDLE - 1, HANDLE + 1]) assertNothing(verdicts, other);
+});
+
+test('Verdicts keep every value that there is', () => {
+  const verdicts = given();
+  fc.assert(
+    fc.property(
+      fc.record({
+        slot: fc.integer({ min: 0, max: 2 ** 31 - 1 }),
+        backendSlot: fc.integer({ min: 0, max: 2 ** 31 - 1 }),
+        dialMs: fc.integer({ min: 0, max: 100_000 }).map(tenths => tenths / 10),
+        reason: fc.integer({ min: -1, max: closeReasons.length - 1 }),
+        isBroken: fc.boolean(),
+        isEnding: fc.boolean(),
+      }),
+      verdict => {
+        verdicts.begin(HANDLE);
+        verdicts.say(HANDLE, verdicts.generation(HANDLE), verdict);
+        assert.deepEqual(read(verdicts), { ...verdict });
+      },
+    ),
+  );
+});
+
+test('Verdicts ignore a late word about a connection that has ended', () => {
+  const verdicts = given();
+  verdicts.begin(HANDLE);
+  const old = verdicts.generation(HANDLE);
+  verdicts.say(HANDLE, old, said);
   verdicts.end(HANDLE);
+  assert.ok(!verdicts.isCurrent(HANDLE, old));
+  assertNothing(verdicts);
   verdicts.begin(HANDLE);
-  assert.equal(verdicts.reason(HANDLE), -1);
-  verdicts.say(HANDLE, first, said('bad-request'));
-  assert.equal(verdicts.reason(HANDLE), -1);
+  verdicts.say(HANDLE, old, said);
+  assertNothing(verdicts);
+  verdicts.say(HANDLE, verdicts.generation(HANDLE), { ...said, slot: 8 });
+  assert.equal(verdicts.slot(HANDLE), 8);
+});
+
+test('Verdicts ignore a word that was already on its way when the handle changed hands', () => {
+  const memory = Verdicts.memory(8);
+  const verdicts = new Verdicts(memory);
+  verdicts.begin(HANDLE);
+  verdicts.say(HANDLE, verdicts.generation(HANDLE), said);
+  const words = new Int32Array(memory).slice();
+  verdicts.begin(HANDLE);
+  // The writer has looked at the generation, and writes now.
+  const size = words.length / 8;
+  new Int32Array(memory).set(words.subarray(HANDLE * size + 1, (HANDLE + 1) * size), HANDLE * size + 1);
+  assertNothing(verdicts);
+});
+
+test('Verdicts go on where a worker that starts anew finds them', () => {
+  const memory = Verdicts.memory(8);
+  const before = new Verdicts(memory);
+  before.begin(HANDLE);
+  const old = before.generation(HANDLE);
+  const after = new Verdicts(memory);
+  after.begin(HANDLE);
+  after.say(HANDLE, old, said);
+  assertNothing(after);
 });
 
 test('Verdicts.standing() tells open, ended and broken off, also when the handle is in use again', () => {
-  const verdicts = new Verdicts(Verdicts.memory(8));
+  const verdicts = given();
   verdicts.begin(HANDLE);
   const whole = verdicts.generation(HANDLE);
   assert.equal(verdicts.standing(HANDLE, whole), 'open');
@@ -44,7 +118,7 @@ test('Verdicts.standing() tells open, ended and broken off, also when the handle
 });
 
 test('Verdicts.standing() takes one that is long gone for broken off', () => {
-  const verdicts = new Verdicts(Verdicts.memory(8));
+  const verdicts = given();
   verdicts.begin(HANDLE);
   const old = verdicts.generation(HANDLE);
   verdicts.end(HANDLE);

@@ -6,15 +6,23 @@
 // each side says here that it broke off before it closes.
 
 const GENERATION = 0;
-/** How the last one ended: its generation shifted by one bit, which is set when it was broken off. */
-const LAST = 1;
-const SLOT = 2;
-const BACKEND = 3;
-/** Index of the close reason plus one; 0 while a request is in progress. With BROKEN, the client gets a reset. */
-const REASON = 4;
+const SLOT = 1;
+const BACKEND = 2;
+/**
+ * Index of the close reason plus one; 0 while a request is in progress. With BROKEN, the client gets a reset; with
+ * ENDING, FIN that comes now is the backend's. Above them the generation it is about: a word that was on its way when
+ * the handle changed hands counts for nothing.
+ */
+const REASON = 3;
+const REASON_MASK = 0xff;
 const BROKEN = 0x100;
+const ENDING = 0x200;
+const GENERATION_SHIFT = 10;
+const GENERATION_MASK = 0x1fffff;
 /** Tenths of a millisecond plus one; 0 when no backend was dialled. */
-const DIAL = 5;
+const DIAL = 4;
+/** How the one before ended: its generation shifted by one bit, which is set when it was broken off. */
+const LAST = 5;
 const WORDS = 6;
 
 export interface Verdict {
@@ -26,6 +34,8 @@ export interface Verdict {
   readonly reason: number;
   /** An answer was cut off, which the client must be able to see. */
   readonly isBroken: boolean;
+  /** The backend of an upgraded connection has said FIN. Unannounced, FIN means that the HTTP thread has died. */
+  readonly isEnding: boolean;
 }
 
 export class Verdicts {
@@ -44,7 +54,7 @@ export class Verdicts {
   begin(handle: number): void {
     const at = handle * WORDS;
     Atomics.add(this.#words, at + GENERATION, 1);
-    this.#words.fill(0, at + SLOT, at + WORDS);
+    this.#words.fill(0, at + SLOT, at + LAST);
   }
 
   /** The front has let go of it: nothing that is said about it counts any more. */
@@ -56,7 +66,8 @@ export class Verdicts {
 
   /** The front is about to break it off. */
   breakOff(handle: number): void {
-    Atomics.or(this.#words, handle * WORDS + REASON, BROKEN);
+    const about = (this.generation(handle) & GENERATION_MASK) << GENERATION_SHIFT;
+    Atomics.store(this.#words, handle * WORDS + REASON, (this.#said(handle) ?? about) | BROKEN);
   }
 
   /** How a stream stands with the front. One that is long gone counts as broken off: nobody must take it for whole. */
@@ -80,27 +91,40 @@ export class Verdicts {
     this.#words[at + SLOT] = said.slot;
     this.#words[at + BACKEND] = said.backendSlot;
     this.#words[at + DIAL] = said.dialMs < 0 ? 0 : Math.round(said.dialMs * 10) + 1;
-    Atomics.store(this.#words, at + REASON, (said.reason + 1) | (said.isBroken ? BROKEN : 0));
+    const about = (generation & GENERATION_MASK) << GENERATION_SHIFT;
+    const flags = (said.isBroken ? BROKEN : 0) | (said.isEnding ? ENDING : 0);
+    Atomics.store(this.#words, at + REASON, about | flags | (said.reason + 1));
   }
 
   slot(handle: number): number {
-    return this.#words[handle * WORDS + SLOT];
+    return this.#said(handle) === undefined ? 0 : this.#words[handle * WORDS + SLOT];
   }
 
   backendSlot(handle: number): number {
-    return this.#words[handle * WORDS + BACKEND];
+    return this.#said(handle) === undefined ? 0 : this.#words[handle * WORDS + BACKEND];
   }
 
   dialMs(handle: number): number {
-    return (this.#words[handle * WORDS + DIAL] - 1) / 10;
+    return this.#said(handle) === undefined ? -1 : (this.#words[handle * WORDS + DIAL] - 1) / 10;
   }
 
   /** -1 while a request is in progress. */
   reason(handle: number): number {
-    return (Atomics.load(this.#words, handle * WORDS + REASON) & ~BROKEN) - 1;
+    return ((this.#said(handle) ?? 0) & REASON_MASK) - 1;
   }
 
   isBroken(handle: number): boolean {
-    return (this.#words[handle * WORDS + REASON] & BROKEN) !== 0;
+    return ((this.#said(handle) ?? 0) & BROKEN) !== 0;
+  }
+
+  isEnding(handle: number): boolean {
+    return ((this.#said(handle) ?? 0) & ENDING) !== 0;
+  }
+
+  /** undefined when nothing was said about the connection that has the handle now. */
+  #said(handle: number): number | undefined {
+    const word = Atomics.load(this.#words, handle * WORDS + REASON);
+    const about = (word >>> GENERATION_SHIFT) & GENERATION_MASK;
+    return about === (this.generation(handle) & GENERATION_MASK) ? word : undefined;
   }
 }

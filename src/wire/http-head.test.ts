@@ -2,7 +2,14 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
 import { ascii } from './hello.samples.ts';
-import { connectName, type HttpHead, MAX_HTTP_HEAD, parseHttpHead } from './http-head.ts';
+import {
+  connectName,
+  type HttpHead,
+  hostOf,
+  MAX_HTTP_HEAD,
+  parseHttpHead,
+  requestHost,
+} from './http-head.ts';
 import type { Parsed } from './parsed.ts';
 
 function parse(text: string): Parsed<HttpHead> {
@@ -168,4 +175,69 @@ test("connectName() takes Gardener's header alone where it is present", () => {
     assert.equal(ask(destination), undefined, destination);
   }
   assert.equal(ask('outbound|443||x', 'outbound|443||x'), undefined);
+});
+
+test('requestHost() takes the host of Host, in lower case, without port and final dot', () => {
+  for (const [host, expected] of [
+    ['a.test', 'a.test'],
+    ['A.Test.', 'a.test'],
+    ['a.test:80', 'a.test'],
+    ['a.test:65535', 'a.test'],
+    ['192.0.2.1:80', '192.0.2.1'],
+    ['[2001:DB8::1]:80', '2001:db8::1'],
+    ['x_y.test', 'x_y.test'],
+  ]) {
+    assert.equal(requestHost(host, '/'), expected, host);
+    assert.equal(requestHost(host, '*'), expected, host);
+    assert.equal(requestHost(host, `http://${host}/a`), expected, host);
+    assert.equal(requestHost(host, `HTTP://${host.toUpperCase()}`), expected, host);
+  }
+});
+
+test('requestHost() takes nothing else for a host', () => {
+  for (const host of [
+    '',
+    '.',
+    'a b',
+    'a,b',
+    'a\tb',
+    'a/b',
+    'user@a.test',
+    'a.test:',
+    'a.test:0',
+    'a.test:65536',
+    'a.test:8x',
+    'a.test:80:80',
+    '[::1',
+    '::1',
+    '[a.test]',
+    '\xe4.test',
+    `${'a'.repeat(254)}`,
+  ])
+    assert.equal(requestHost(host, '/'), undefined, host);
+});
+
+test('requestHost() refuses a target that names another, or none that is a path', () => {
+  for (const target of [
+    'http://b.test/',
+    'http://a.test:80/',
+    'http://user@a.test/',
+    'http://a.test.evil/',
+    'https://a.test/',
+    'ftp://a.test/',
+    'a.test',
+    'a.test:80',
+    '',
+    'x',
+  ])
+    assert.equal(requestHost('a.test', target), undefined, target);
+});
+
+test('hostOf() wants one Host', () => {
+  const of = (...lines: readonly string[]) =>
+    hostOf(head(`${['GET / HTTP/1.1', ...lines].join('\r\n')}\r\n\r\n`));
+  assert.equal(of('Host: a.test'), 'a.test');
+  assert.equal(of('X: y', 'hOST:\t a.test '), 'a.test');
+  assert.equal(of('X: y'), undefined);
+  assert.equal(of('Host: a.test', 'host: a.test'), undefined);
 });

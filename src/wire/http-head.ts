@@ -30,10 +30,6 @@ const DELETE = 0x7f;
 
 /** The request line ends with a space, `HTTP/1.` and one digit. */
 const VERSION = Buffer.from(' HTTP/1.', 'latin1');
-/** `HTTP/1.1 200` and what follows it. */
-const STATUS_LINE = /^HTTP\/1\.[01] ([1-5]\d\d)(?: |\r|$)/;
-const STATUS_LINE_LENGTH = 13;
-
 const ZERO = 0x30;
 const ONE = 0x31;
 
@@ -64,27 +60,6 @@ export function parseHttpHead(bytes: Uint8Array, from: number, to: number): Pars
     if (end === line && line > from) return found(readHead(bytes, from, end));
     const fault = line === from ? requestLineFault(bytes, line, end) : fieldFault(bytes, line, end);
     if (fault !== undefined) return reject(fault);
-    line = end + 2;
-  }
-}
-
-/** The head of an answer: its status, and where it ends. */
-export function parseResponseHead(
-  bytes: Uint8Array,
-  from: number,
-  to: number,
-): Parsed<{ readonly status: number; readonly end: number }> {
-  const limit = Math.min(to, from + MAX_HTTP_HEAD);
-  let line = from;
-  while (true) {
-    const end = endOfLine(bytes, line, limit);
-    if (typeof end === 'string') return reject(end);
-    if (end === limit) return limit - from < MAX_HTTP_HEAD ? incomplete : reject('head-too-long');
-    if (line > from && end === line) {
-      const status = STATUS_LINE.exec(latin1(bytes, from, Math.min(end, from + STATUS_LINE_LENGTH)));
-      return status === null ? reject('status-line') : found({ status: Number(status[1]), end: end + 2 });
-    }
-    if (line > from && fieldFault(bytes, line, end) !== undefined) return reject('field-name');
     line = end + 2;
   }
 }
@@ -124,7 +99,7 @@ export function requestHost(host: string, target: string): string | undefined {
 }
 
 /** The index of the line's CRLF, `to` when it is not whole yet, or what is wrong. */
-function endOfLine(bytes: Uint8Array, from: number, to: number): number | string {
+export function endOfLine(bytes: Uint8Array, from: number, to: number): number | string {
   for (let at = from; at < to; at++) {
     const byte = bytes[at];
     if (byte >= SPACE && byte !== DELETE) continue;
@@ -155,7 +130,7 @@ function requestLineFault(bytes: Uint8Array, from: number, to: number): Fault {
 }
 
 /** RFC 9112 5: a token and a colon directly behind it. A line that begins with space continues the last: refused. */
-function fieldFault(bytes: Uint8Array, from: number, to: number): Fault {
+export function fieldFault(bytes: Uint8Array, from: number, to: number): Fault {
   if (bytes[from] === SPACE || bytes[from] === TAB) return 'folded-line';
   const name = endOfToken(bytes, from, to);
   return name === from || name === to || bytes[name] !== COLON ? 'field-name' : undefined;
@@ -180,7 +155,7 @@ function readField(line: string): readonly [name: string, value: string] {
 }
 
 /** RFC 9110 5.5: spaces and tabs only; trim() would also take U+00A0. */
-function trimSpace(line: string, from: number): string {
+export function trimSpace(line: string, from: number): string {
   let start = from;
   let end = line.length;
   while (start < end && isSpace(line.charCodeAt(start))) start++;

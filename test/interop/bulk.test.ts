@@ -86,7 +86,7 @@ async function reload(
   return written;
 }
 
-/** Each differs from the one before: a cluster comes or goes, another route of the same cluster has another backend. */
+/** The far end takes a health check for a transfer. Each file differs from the one before: a cluster comes or goes, another route of the same cluster has another backend. */
 function fileOf(port: number, number: number): string {
   const guest = `
   - { name: guest-${number}, id: guest-${number}, api: { hosts: [guest.test], backends: ["127.0.0.1:9"] } }`;
@@ -95,7 +95,7 @@ admin: { on: "127.0.0.1:0" }
 listen: ["127.0.0.1:0"]
 clusters:${number % 2 === 0 ? '' : guest}
   - name: bulk
-    api: { hosts: [${HOST}], backends: ["127.0.0.1:${port}"] }
+    api: { hosts: [${HOST}], backends: ["127.0.0.1:${port}"], health: { check: none } }
     konnectivity: { hosts: [konnectivity.bulk.test], backends: ["127.0.0.1:${10_000 + number}"] }
 `;
 }

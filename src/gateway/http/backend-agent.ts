@@ -1,6 +1,5 @@
-// Connections to HTTP backends, kept open for further requests. They are pooled by backend slot: a slot belongs to one
-// route of one cluster, so that clusters never share a connection. node:http's Agent keeps the pool; how a backend is
-// reached is ours.
+// How an HTTP backend is reached: its addresses in turn, each with its share of the time. As node:http's Agent, for
+// requests that have a connection of their own; those that share kept ones are in kept-connections.ts.
 
 import { Agent, type ClientRequestArgs } from 'node:http';
 import { connect, type Socket } from 'node:net';
@@ -19,11 +18,6 @@ export interface BackendRequest extends ClientRequestArgs {
 
 type Callback = (error: Error | null, socket?: Socket) => void;
 
-/** Shorter than the 5 s after which common servers close: a request must not meet a close on its way. */
-const IDLE_MS = 4000;
-/** Idle connections kept for one backend. */
-const MAX_IDLE = 64;
-
 /** The backend was not reached. */
 export class DialError extends Error {
   readonly code = 'ERR_DIAL';
@@ -36,30 +30,16 @@ export class DialError extends Error {
 }
 
 export class BackendAgent extends Agent {
-  /** Without `keepAlive`, each request has a connection of its own. */
-  constructor(keepAlive: boolean) {
-    super({ keepAlive, maxFreeSockets: MAX_IDLE, timeout: IDLE_MS, scheduling: 'lifo' });
-  }
-
-  override getName(options?: object): string {
-    return String((options as BackendRequest).backend.slot);
-  }
-
   override createConnection(
     options: ClientRequestArgs,
     callback?: (error: Error | null, socket: Duplex) => void,
   ): undefined {
     dialAddresses(options as BackendRequest, callback as Callback);
   }
-
-  /** Of a backend that is gone. Those that serve a request end with it. */
-  closeIdle(backendSlot: number): void {
-    for (const socket of this.freeSockets[String(backendSlot)] ?? []) socket.destroy();
-  }
 }
 
 /** The addresses of a name are alternatives that share one attempt; the one that worked is tried first. */
-function dialAddresses(request: BackendRequest, callback: Callback): void {
+export function dialAddresses(request: BackendRequest, callback: Callback): void {
   const { backend, connectMs, header } = request;
   const { addresses } = backend;
   let tried = 0;
@@ -88,7 +68,6 @@ function dialOne(
   const socket = connect({
     host: formatIp(address, 0),
     port,
-    allowHalfOpen: true,
     noDelay: true,
     ...(keepaliveMs !== undefined && { keepAlive: true, keepAliveInitialDelay: keepaliveMs }),
   });
@@ -103,6 +82,8 @@ function dialOne(
   socket.once('connect', () => {
     clearTimeout(timer);
     socket.off('error', failed);
+    // Between two requests there is a moment in which nobody else listens, and an error would end the thread.
+    socket.on('error', () => {});
     done(undefined, socket);
   });
 }

@@ -5,7 +5,9 @@ import type { ClientRequest, IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { HandOver } from '../hand-over.ts';
 import type { TableRoute } from '../table.ts';
+import type { Verdict } from '../verdicts.ts';
 import type { JudgedRequest } from './judge-request.ts';
+import type { KeptConnection } from './kept-connections.ts';
 
 /** A connection that the front has handed over. It serves one request after the other. */
 export interface HttpConnection {
@@ -13,12 +15,19 @@ export interface HttpConnection {
   readonly told: HandOver;
   /** The true client: 16 bytes, and a port. */
   readonly address: Uint8Array;
+  readonly addressText: string;
   readonly port: number;
   readonly destination: Uint8Array;
   readonly destinationPort: number;
   /** The one in progress, and those that a client sent ahead. */
   current: Exchange | undefined;
   readonly waiting: Incoming[];
+  /** What the front was told last. */
+  last: Verdict | undefined;
+  /** The last request is there: none behind it is served. */
+  isLast: boolean;
+  /** Refused or cut: what the client still sends is not looked at. */
+  isClosing: boolean;
   /** Bytes that were counted for a route already. */
   countedIn: number;
   countedOut: number;
@@ -44,7 +53,9 @@ export interface Exchange extends Incoming {
   attempt: number;
   dialAt: number;
   dialMs: number;
+  /** Whom it was passed on to: by node:http, or over a kept connection. */
   upstream: ClientRequest | undefined;
+  kept: KeptConnection | undefined;
   /** The backend's side of an upgraded connection. */
   spliced: Socket | undefined;
   /** 0 until it is answered. */

@@ -11,7 +11,11 @@ const hopByHop: ReadonlySet<string> = new Set([
   'upgrade',
 ]);
 
+/** What a name written with `_` would be to a program that does not tell it from `-`: never passed by that name. */
+const written: ReadonlySet<string> = new Set([...hopByHop, 'host', 'content-length', 'expect', 'trailer']);
+
 export interface Forwarding {
+  readonly isHttp10: boolean;
   /** The true client's address. */
   readonly client: string;
   /** The Host header. */
@@ -39,6 +43,9 @@ export function requestHeaders(raw: readonly string[], told: Forwarding): string
     if (name === 'x-forwarded-for' && told.fromBalancer) forwarded.push(value);
     else if (name === 'te' && /\btrailers\b/i.test(value)) headers.push('TE', 'trailers');
     else if (hopByHop.has(name) || dropped?.has(name) === true || isForwarded(name, told)) continue;
+    else if (isDisguised(name) || (name === 'trailer' && !told.isChunked)) continue;
+    // RFC 9110 10.1.1: HTTP/1.0 knows no expectations, and could not be told to continue.
+    else if (name === 'expect' && told.isHttp10) continue;
     else {
       proto ||= name === 'x-forwarded-proto';
       host ||= name === 'x-forwarded-host';
@@ -55,16 +62,31 @@ export function requestHeaders(raw: readonly string[], told: Forwarding): string
   return headers;
 }
 
-/** `upgrade` keeps what an answer 101 needs. */
-export function responseHeaders(raw: readonly string[], upgrade: boolean): string[] {
+/** `upgrade` keeps what an answer 101 needs; without chunks there are no trailers to announce. */
+export function responseHeaders(
+  raw: readonly string[],
+  { upgrade, isChunked }: { readonly upgrade: boolean; readonly isChunked: boolean },
+): string[] {
   const dropped = namedByConnection(raw);
   const headers: string[] = [];
   for (let at = 0; at < raw.length; at += 2) {
     const name = raw[at].toLowerCase();
     if (name === 'upgrade' && upgrade) headers.push(raw[at], raw[at + 1], 'Connection', 'Upgrade');
+    else if (name === 'trailer' && !isChunked) continue;
     else if (!hopByHop.has(name) && dropped?.has(name) !== true) headers.push(raw[at], raw[at + 1]);
   }
   return headers;
+}
+
+/** RFC 9110 6.5.1: what frames, routes, or tells who asks has no place behind the body, where it would come unjudged. */
+export function trailers(raw: readonly string[]): [name: string, value: string][] {
+  const passed: [string, string][] = [];
+  for (let at = 0; at < raw.length; at += 2) {
+    const name = raw[at].toLowerCase().replaceAll('_', '-');
+    if (written.has(name) || endToEnd.has(name) || name.startsWith('x-forwarded-')) continue;
+    passed.push([raw[at], raw[at + 1]]);
+  }
+  return passed;
 }
 
 /** RFC 9110 7.6.1: what `Connection` names is for the neighbour, but for what tells the message's meaning. */
@@ -98,4 +120,11 @@ const endToEnd: ReadonlySet<string> = new Set([
 
 function isForwarded(name: string, told: Forwarding): boolean {
   return !told.fromBalancer && (name === 'forwarded' || name.startsWith('x-forwarded-'));
+}
+
+/** `X_Forwarded_For` is the same as `X-Forwarded-For` to every program behind CGI's rules, and so are others. */
+function isDisguised(name: string): boolean {
+  if (!name.includes('_')) return false;
+  const plain = name.replaceAll('_', '-');
+  return written.has(plain) || plain.startsWith('x-forwarded-');
 }

@@ -4,15 +4,16 @@
 
 import { type ClientRequest, type IncomingMessage, request as sendRequest } from 'node:http';
 import type { Socket } from 'node:net';
-import { formatIp } from '../../wire/ip-address.ts';
 import { buildProxyV1, buildProxyV2 } from '../../wire/proxy-protocol.ts';
 import { firstBackend, orderBackends } from '../balance.ts';
 import { BACKEND_ACTIVE } from '../shared-memory.ts';
 import type { TableRoute } from '../table.ts';
+import { askBackend, requestText } from './ask-backend.ts';
 import { type BackendRequest, DialError } from './backend-agent.ts';
 import type { Exchange } from './exchange.ts';
-import { requestHeaders, responseHeaders } from './forward-headers.ts';
+import { requestHeaders, responseHeaders, trailers } from './forward-headers.ts';
 import { type HttpPart, now } from './http-part.ts';
+import { headText, inform } from './inform.ts';
 
 /** Between one round over all backends and the next. */
 const NEXT_ROUND_MS = 1000;
@@ -43,18 +44,32 @@ function attempt(part: HttpPart, exchange: Exchange, route: TableRoute, mayReuse
   shared.backends.add(backend.slot, BACKEND_ACTIVE, 1);
   const method = request.method ?? 'GET';
   // A header of our own in front makes the connection that client's.
-  const isPooled = mayReuse && idempotent.has(method) && route.proxyProtocol === 'none' && !hasBody(request);
+  const isKept =
+    mayReuse &&
+    idempotent.has(method) &&
+    route.proxyProtocol === 'none' &&
+    exchange.upgradeHead === undefined &&
+    !hasBody(request);
+  const headers = headersFor(exchange, isKept);
   const options: BackendRequest = {
-    agent: isPooled ? part.pooled : part.single,
+    agent: part.single,
     method,
     path: judged.target,
     setHost: false,
-    headers: headersFor(exchange, isPooled),
+    headers,
     backend,
     connectMs: Math.min(settings.connectMs, exchange.dialAt + ALL_ATTEMPTS * settings.connectMs - now()),
     keepaliveMs: settings.keepaliveMs,
     header: proxyHeader(exchange, route),
   };
+  if (isKept) {
+    const text = requestText(method, judged.target, headers);
+    if (text === undefined) return part.refuse(exchange, 'bad-request');
+    return askBackend(part, exchange, options, text, {
+      connected: wasKept => reached(part, exchange, wasKept),
+      failed: (cause, wasKept) => failed(part, exchange, route, cause, wasKept),
+    });
+  }
   let upstream: ClientRequest;
   try {
     upstream = sendRequest(options);
@@ -63,13 +78,15 @@ function attempt(part: HttpPart, exchange: Exchange, route: TableRoute, mayReuse
     return part.refuse(exchange, 'bad-request');
   }
   exchange.upstream = upstream;
+  // As for requests: all headers, within the size of a head.
+  upstream.maxHeadersCount = 0;
   upstream.once('socket', () => connected(part, exchange, upstream));
   upstream.once('response', answer => respond(part, exchange, answer));
   upstream.once('upgrade', (answer, socket, head) => splice(part, exchange, answer, socket as Socket, head));
-  upstream.on('continue', () => {
-    if (!exchange.isOver) exchange.response.writeContinue();
+  upstream.on('information', answer => inform(exchange, answer));
+  upstream.on('error', error => {
+    if (exchange.upstream === upstream) failed(part, exchange, route, error, false);
   });
-  upstream.on('error', error => failed(part, exchange, route, upstream, error));
 }
 
 function headersFor(exchange: Exchange, keepAlive: boolean): string[] {
@@ -77,7 +94,8 @@ function headersFor(exchange: Exchange, keepAlive: boolean): string[] {
   const isChunked = request.headers['transfer-encoding'] !== undefined;
   const isEmpty = !isChunked && request.headers['content-length'] === undefined;
   return requestHeaders(request.rawHeaders, {
-    client: formatIp(connection.address, 0),
+    isHttp10: request.httpVersion === '1.0',
+    client: connection.addressText,
     host: judged?.hostHeader ?? '',
     fromBalancer: connection.told.fromBalancer,
     upgrade: upgradeHead === undefined ? undefined : request.headers.upgrade,
@@ -100,9 +118,7 @@ function proxyHeader({ connection }: Exchange, route: TableRoute): Uint8Array | 
 function connected(part: HttpPart, exchange: Exchange, upstream: ClientRequest): void {
   if (exchange.isOver) return;
   const { request, upgradeHead } = exchange;
-  exchange.dialMs = upstream.reusedSocket ? 0 : now() - exchange.dialAt;
-  part.shared.counters.observeSeconds(exchange.route?.slot ?? 0, exchange.dialMs / 1000);
-  part.reached(exchange);
+  reached(part, exchange, false);
   if (upgradeHead !== undefined || !hasBody(request)) {
     upstream.end();
     return;
@@ -110,23 +126,23 @@ function connected(part: HttpPart, exchange: Exchange, upstream: ClientRequest):
   upstream.flushHeaders();
   request.pipe(upstream, { end: false });
   request.once('end', () => {
-    if (request.rawTrailers.length > 0) upstream.addTrailers(pairs(request.rawTrailers));
+    upstream.addTrailers(trailers(request.rawTrailers));
     upstream.end();
   });
 }
 
-function failed(
-  part: HttpPart,
-  exchange: Exchange,
-  route: TableRoute,
-  upstream: ClientRequest,
-  error: Error,
-): void {
-  if (exchange.isOver || exchange.upstream !== upstream) return;
+function reached(part: HttpPart, exchange: Exchange, wasKept: boolean): void {
+  exchange.dialMs = wasKept ? 0 : now() - exchange.dialAt;
+  part.shared.counters.observeSeconds(exchange.route?.slot ?? 0, exchange.dialMs / 1000);
+  part.reached(exchange);
+}
+
+function failed(part: HttpPart, exchange: Exchange, route: TableRoute, error: Error, wasKept: boolean): void {
+  if (exchange.isOver) return;
   if (error instanceof DialError) return dialAgain(part, exchange, route, error);
   if (exchange.response.headersSent) return part.cut(exchange, 'backend-reset');
   // It closed the kept connection just when we took it: RFC 9110 9.2.2, once more on a new one.
-  if (upstream.reusedSocket) return attempt(part, exchange, route, false);
+  if (wasKept) return attempt(part, exchange, route, false);
   part.refuse(exchange, 'backend-reset');
 }
 
@@ -142,7 +158,9 @@ function dialAgain(part: HttpPart, exchange: Exchange, route: TableRoute, { time
   if (exchange.attempt % exchange.order.length !== 0) return attempt(part, exchange, route);
   setTimeout(
     () => {
-      if (!exchange.isOver) attempt(part, exchange, route);
+      if (exchange.isOver) return;
+      if (now() < lastMoment) attempt(part, exchange, route);
+      else part.refuse(exchange, timedOut ? 'connect-timeout' : 'connect-failed');
     },
     Math.min(NEXT_ROUND_MS, lastMoment - now()),
   );
@@ -156,21 +174,29 @@ function respond(part: HttpPart, exchange: Exchange, answer: IncomingMessage): v
   }
   answer.on('error', () => part.cut(exchange, 'backend-reset'));
   if (!request.complete || part.isDraining) response.shouldKeepAlive = false;
+  const isChunked =
+    answer.headers['transfer-encoding'] !== undefined &&
+    request.httpVersion === '1.1' &&
+    request.method !== 'HEAD';
   try {
     response.writeHead(
       answer.statusCode ?? 502,
       answer.statusMessage,
-      responseHeaders(answer.rawHeaders, false),
+      responseHeaders(answer.rawHeaders, { upgrade: false, isChunked }),
     );
   } catch {
     return part.refuse(exchange, 'backend-reset');
   }
   exchange.status = answer.statusCode ?? 502;
   answer.pipe(response, { end: false });
+  // node:http keeps the head for the first byte of the body, which may come much later: a stream of events is one.
+  setImmediate(() => {
+    if (!exchange.isOver && !answer.readableDidRead && !answer.readableEnded) response.flushHeaders();
+  });
   answer.once('end', () => {
     // The connection is the agent's again, unless the request was answered before it was whole.
     if (exchange.upstream?.writableFinished === true) exchange.upstream = undefined;
-    if (answer.rawTrailers.length > 0) response.addTrailers(pairs(answer.rawTrailers));
+    response.addTrailers(trailers(answer.rawTrailers));
     response.end();
   });
 }
@@ -192,16 +218,22 @@ function splice(
   }
   exchange.spliced = backend;
   exchange.status = 101;
+  // Only from here on: a kept connection on which the backend has said FIN must not be taken again.
+  backend.allowHalfOpen = true;
   backend.setTimeout(0);
   response.detachSocket(client);
-  const headers = responseHeaders(answer.rawHeaders, true);
+  const headers = responseHeaders(answer.rawHeaders, { upgrade: true, isChunked: false });
   client.write(headText(answer, headers), 'latin1');
   if (head.length > 0) client.write(head);
   if (upgradeHead.length > 0) backend.write(upgradeHead);
   backend.on('error', () => part.cut(exchange, 'backend-reset'));
   client.on('error', () => backend.destroy());
   client.pipe(backend);
-  backend.pipe(client);
+  backend.pipe(client, { end: false });
+  backend.once('end', () => {
+    part.backendEnds(exchange);
+    client.end();
+  });
   let open = 2;
   const closed = () => {
     open--;
@@ -211,16 +243,6 @@ function splice(
   backend.once('close', closed);
 }
 
-function headText(answer: IncomingMessage, headers: readonly string[]): string {
-  let text = `HTTP/1.1 ${answer.statusCode} ${answer.statusMessage}\r\n`;
-  for (let at = 0; at < headers.length; at += 2) text += `${headers[at]}: ${headers[at + 1]}\r\n`;
-  return `${text}\r\n`;
-}
-
 function hasBody({ headers }: IncomingMessage): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
-}
-
-function pairs(flat: readonly string[]): [string, string][] {
-  return Array.from({ length: flat.length / 2 }, (_, at) => [flat[2 * at], flat[2 * at + 1]]);
 }

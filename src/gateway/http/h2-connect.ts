@@ -217,6 +217,7 @@ export class H2Connect {
       dialMs: -1,
       reason: reasonIndex[reason],
       isBroken: false,
+      isEnding: false,
     });
     return reason;
   }

@@ -9,8 +9,7 @@ import {
   ServerResponse,
 } from 'node:http';
 import { createServer, type Server as NetServer, type Socket } from 'node:net';
-import { setImmediate as soon } from 'node:timers/promises';
-import { mapIp } from '../../wire/ip-address.ts';
+import { formatIp, mapIp } from '../../wire/ip-address.ts';
 import { MAX_PROXY_HEADER, parseProxyHeader } from '../../wire/proxy-protocol.ts';
 import { leavePlace, reasonIndex } from '../account.ts';
 import { isAllowed, type Places, takePlace } from '../admit.ts';
@@ -23,12 +22,13 @@ import { routeHttp } from '../route.ts';
 import { CLIENT, HTTP, REQUEST, type Rows } from '../rows.ts';
 import { BYTES_IN_AT, BYTES_OUT_AT, type RequestCounters } from '../shared-memory.ts';
 import type { Table } from '../table.ts';
-import type { Verdicts } from '../verdicts.ts';
+import type { Verdict, Verdicts } from '../verdicts.ts';
 import { BackendAgent } from './backend-agent.ts';
 import type { Exchange, HttpConnection, Incoming } from './exchange.ts';
 import { forward } from './forward.ts';
 import { H2Connect } from './h2-connect.ts';
 import { judgeRequest } from './judge-request.ts';
+import { KeptConnections } from './kept-connections.ts';
 import type { RequestLog } from './request-log.ts';
 
 /** The limit of the front's own parser. */
@@ -41,6 +41,9 @@ const KEEP_ALIVE_MS = 75_000;
 const MAX_AHEAD = 100;
 /** The client left before it was answered: nginx's number for it. */
 const CLIENT_LEFT = 499;
+
+/** Of this thread's clock; to ask for it costs as much as the time itself. */
+const ORIGIN = performance.timeOrigin;
 
 const httpWord = new Map<CloseReason, { readonly word: Buffer; readonly status: number }>();
 
@@ -66,8 +69,8 @@ export class HttpPart {
   readonly listeners: TableListener[] = [];
   settings: Settings;
   /** Connections for requests that may be sent again, and for those that have one of their own. */
-  readonly pooled = new BackendAgent(true);
-  readonly single = new BackendAgent(false);
+  readonly kept = new KeptConnections();
+  readonly single = new BackendAgent();
   readonly onDialFailed: (backendSlot: number) => void;
   /** Connections that speak HTTP/2: CONNECT alone, which goes back to the front. */
   readonly h2: H2Connect;
@@ -115,13 +118,23 @@ export class HttpPart {
     this.#http.keepAliveTimeout = Math.min(KEEP_ALIVE_MS, settings.idleMs ?? KEEP_ALIVE_MS);
   }
 
-  /** After a table change: requests whose cluster or route is gone, or whose client is no longer allowed, end. */
+  /**
+   * After a table change: connections end whose request, the one in progress or else the last, was of a cluster or route
+   * that is gone, or whose client is no longer allowed there.
+   */
   revoke(): void {
-    for (const { current } of this.#connections.values()) {
-      if (current === undefined || current.row < 0) continue;
-      const route = this.table.route(this.rows.slot[current.row]);
-      const at = this.rows.addressAt(current.row, CLIENT);
-      if (route === undefined || !isAllowed(route, this.rows.addresses, at)) this.cut(current, 'revoked');
+    for (const connection of this.#connections.values()) {
+      const { current, last, address, socket } = connection;
+      if (last === undefined || last.slot === 0 || connection.isClosing) continue;
+      const route = this.table.route(last.slot);
+      if (route !== undefined && isAllowed(route, address, 0)) continue;
+      if (current !== undefined) {
+        this.cut(current, 'revoked');
+        continue;
+      }
+      connection.isClosing = true;
+      this.#tell(connection, { ...last, reason: reasonIndex.revoked, isBroken: true });
+      socket.destroy();
     }
   }
 
@@ -130,22 +143,25 @@ export class HttpPart {
     this.#draining = true;
     this.h2.drain();
     for (const { current } of this.#connections.values()) {
-      if (current !== undefined && current.upgradeHead === undefined)
-        current.response.shouldKeepAlive = false;
+      if (current !== undefined) current.response.shouldKeepAlive = false;
     }
     this.#http.closeIdleConnections();
   }
 
   /** Closes everything, so that the thread can end. */
-  async stop(): Promise<void> {
+  stop(): void {
     clearInterval(this.#look);
     this.#front.close();
     this.h2.stop();
-    for (const socket of this.#connections.keys()) socket.destroy();
-    this.pooled.destroy();
+    this.#http.close();
+    for (const { current, socket } of this.#connections.values()) {
+      // Not when the socket has closed: by then the thread is gone, and with it the line.
+      if (current !== undefined) this.finish(current);
+      socket.destroy();
+    }
+    this.kept.destroy();
     this.single.destroy();
-    await soon();
-    this.#log.flush();
+    this.#log.end();
   }
 
   #createServer(): Server {
@@ -155,22 +171,22 @@ export class HttpPart {
       requireHostHeader: false,
       requestTimeout: 0,
       connectionsCheckingInterval: LOOK_MS,
-      shouldUpgradeCallback: request => wantsUpgrade(request),
+      // Behind a request that is still in progress, the wish is not heard: that answer has the socket.
+      shouldUpgradeCallback: request => !this.#isBusy(request.socket) && wantsUpgrade(request),
     });
+    // Every header is judged: the head's size is what bounds them. By default those above 2000 vanish.
+    server.maxHeadersCount = 0;
+    // It never listens by itself, and looks for late heads and idle connections only once it does.
+    server.emit('listening');
     // A client may say FIN behind its request and still hear the answer. Not in the documentation.
     (server as Server & { httpAllowHalfOpen: boolean }).httpAllowHalfOpen = true;
     server.on('request', (request, response) => this.#arrived(request, response, undefined));
     // The backend says whether to continue.
     server.on('checkContinue', (request, response) => this.#arrived(request, response, undefined));
     server.on('checkExpectation', (request, response) => this.#arrived(request, response, undefined));
-    server.on('upgrade', (request, socket, head) => {
-      const response = new ServerResponse(request);
-      response.assignSocket(socket as Socket);
-      response.shouldKeepAlive = false;
-      this.#arrived(request, response, head);
-    });
+    server.on('upgrade', (request, _, head) => this.#arrived(request, upgradeResponse(request), head));
     // CONNECT is the front's, and only as the first thing that a client says.
-    server.on('connect', (_, socket) => this.#refuseSocket(socket as Socket, 'bad-request'));
+    server.on('connect', request => this.#refuseSocket(request.socket, 'bad-request'));
     server.on('clientError', (error: NodeJS.ErrnoException, socket) =>
       this.#clientError(error, socket as Socket),
     );
@@ -181,6 +197,9 @@ export class HttpPart {
   #accept(socket: Socket): void {
     let held: Buffer = Buffer.alloc(0);
     socket.on('error', () => {});
+    // The client was gone before there was anything to hand over.
+    const onEnd = () => socket.destroy();
+    socket.once('end', onEnd);
     const onData = (chunk: Buffer) => {
       held = held.length === 0 ? chunk : Buffer.concat([held, chunk]);
       const header = parseProxyHeader(held, 0, held.length);
@@ -191,18 +210,27 @@ export class HttpPart {
         return;
       }
       const { source, destination = source, end } = header.value;
+      const address = mapIp(source.address);
       socket.off('data', onData);
+      socket.off('end', onEnd);
       socket.pause();
       if (told.isH2) return this.h2.serve({ socket, told, source, destination }, held.subarray(end));
+      // node:http closes behind the last answer. With bytes unread that is a reset, which may overtake the answer: so it
+      // is FIN alone, on which the front closes.
+      socket.destroySoon = () => socket.end();
       this.#connections.set(socket, {
         socket,
         told,
-        address: mapIp(source.address),
+        address,
+        addressText: formatIp(address, 0),
         port: source.port,
         destination: destination.address,
         destinationPort: destination.port,
         current: undefined,
+        last: undefined,
         waiting: [],
+        isLast: false,
+        isClosing: false,
         countedIn: end,
         countedOut: 0,
       });
@@ -216,18 +244,30 @@ export class HttpPart {
 
   #arrived(request: IncomingMessage, response: ServerResponse, upgradeHead: Buffer | undefined): void {
     const connection = this.#connections.get(request.socket);
-    if (connection === undefined) return;
+    // What stands behind a refusal, or behind the last request that the client announced, is nobody's.
+    if (connection === undefined || connection.isLast || isOver(connection)) return;
     const incoming = { request, response, upgradeHead };
-    if (connection.current === undefined) this.#serve(connection, incoming);
-    else if (connection.waiting.push(incoming) > MAX_AHEAD) {
-      this.#say(connection, connection.current, 'over-limit');
-      request.socket.destroy();
+    // node:http loses the bytes behind a wish to switch that is not heard: such a request is the last.
+    if (/\bupgrade\b/i.test(request.headers.connection ?? '')) {
+      response.shouldKeepAlive = false;
+      connection.isLast = true;
     }
+    const { current, waiting } = connection;
+    if (current === undefined && waiting.length === 0) this.#serve(connection, incoming);
+    else if (waiting.push(incoming) > MAX_AHEAD) this.#refuseSocket(request.socket, 'over-limit');
+  }
+
+  #isBusy(socket: Socket): boolean {
+    const connection = this.#connections.get(socket);
+    return connection === undefined || connection.current !== undefined || connection.waiting.length > 0;
   }
 
   #serve(connection: HttpConnection, incoming: Incoming): void {
+    const { request, response, upgradeHead } = incoming;
     const exchange: Exchange = {
-      ...incoming,
+      request,
+      response,
+      upgradeHead,
       connection,
       startedAt: now(),
       row: -1,
@@ -238,15 +278,17 @@ export class HttpPart {
       dialAt: 0,
       dialMs: -1,
       upstream: undefined,
+      kept: undefined,
       spliced: undefined,
       status: 0,
       isOver: false,
     };
     connection.current = exchange;
-    exchange.response.sendDate = false;
-    if (this.#draining) exchange.response.shouldKeepAlive = false;
-    exchange.response.prependListener('finish', () => this.#answered(exchange));
-    exchange.response.once('close', () => this.#left(exchange));
+    response.sendDate = false;
+    if (this.#draining) response.shouldKeepAlive = false;
+    response.prependListener('finish', () => this.#answered(exchange));
+    response.once('close', () => this.#left(exchange));
+    response.on('error', () => this.cut(exchange, 'client-reset'));
     const refusal = this.#begin(exchange);
     if (refusal !== undefined) this.refuse(exchange, refusal);
     else if (exchange.route?.redirect === true) redirect(exchange);
@@ -257,10 +299,12 @@ export class HttpPart {
   #begin(exchange: Exchange): CloseReason | undefined {
     const { connection, request } = exchange;
     const judged = judgeRequest(request);
-    this.#say(connection, undefined, undefined);
     if (judged === undefined) return 'bad-request';
     exchange.judged = judged;
-    const route = routeHttp(this.table, this.listeners[connection.told.listener], judged.host);
+    const listener = this.listeners[connection.told.listener];
+    // A listener that was closed before this thread started.
+    if (listener === undefined) return 'unknown-host';
+    const route = routeHttp(this.table, listener, judged.host);
     if (typeof route === 'string') return route;
     const row = this.#takeRow();
     if (row === undefined) return 'over-limit';
@@ -282,6 +326,7 @@ export class HttpPart {
     const started = response.headersSent;
     if (!started) exchange.status = status;
     this.#say(connection, exchange, reason, started);
+    connection.isClosing = true;
     this.finish(exchange, true);
     const { socket } = connection;
     if (started || socket.destroyed) {
@@ -289,7 +334,7 @@ export class HttpPart {
       return;
     }
     const end = request.method === 'HEAD' ? word.indexOf('\r\n\r\n') + 4 : word.length;
-    socket.end(word.subarray(0, end), () => socket.destroy());
+    socket.end(word.subarray(0, end));
     this.#countBytes(connection, exchange);
   }
 
@@ -297,6 +342,7 @@ export class HttpPart {
   cut(exchange: Exchange, reason: CloseReason): void {
     if (exchange.isOver) return;
     this.#say(exchange.connection, exchange, reason, true);
+    exchange.connection.isClosing = true;
     this.finish(exchange, true);
     exchange.connection.socket.destroy();
   }
@@ -310,6 +356,7 @@ export class HttpPart {
     const backend = row < 0 ? undefined : this.#backendOf(exchange);
     this.#countBytes(connection, exchange);
     exchange.upstream?.destroy();
+    exchange.kept?.destroy();
     exchange.spliced?.destroy();
     if (exchange.status === 0) exchange.status = CLIENT_LEFT;
     this.shared.requests.add(slot, exchange.status);
@@ -338,6 +385,8 @@ export class HttpPart {
     if (exchange.isOver) return;
     this.#say(exchange.connection, exchange, 'done');
     this.finish(exchange);
+    // A wish to switch that was answered otherwise: node:http has let go of the socket.
+    if (exchange.upgradeHead !== undefined) exchange.connection.socket.destroySoon();
   }
 
   /** The answer is out, or the client is gone. */
@@ -346,20 +395,27 @@ export class HttpPart {
     this.finish(exchange);
     // An answer that came before the request was whole: what is left of it is nobody's.
     if (!request.complete || this.#draining) {
+      connection.isClosing = true;
       connection.socket.destroySoon();
-      return;
     }
+    if (isOver(connection)) return;
     const next = connection.waiting.shift();
-    if (next !== undefined && !connection.socket.destroyed) this.#serve(connection, next);
+    if (next !== undefined) this.#serve(connection, next);
   }
 
   #closed(socket: Socket): void {
     const connection = this.#connections.get(socket);
     this.#connections.delete(socket);
-    if (connection?.current !== undefined) this.finish(connection.current);
+    if (connection === undefined) return;
+    if (connection.current !== undefined) this.finish(connection.current);
+    this.#countBytes(connection, undefined);
   }
 
   #clientError(error: NodeJS.ErrnoException, socket: Socket): void {
+    const { isLast = false, current, waiting } = this.#connections.get(socket) ?? {};
+    const isBehind = isLast && (waiting?.at(-1) ?? current)?.request.complete === true;
+    // Bytes behind the last request: it is answered, and they are nobody's.
+    if (error.code === 'HPE_CLOSED_CONNECTION' || isBehind) return;
     const isGone = error.code === 'ECONNRESET' || error.code === 'EPIPE' || !socket.writable;
     if (isGone) socket.destroy();
     else
@@ -373,11 +429,13 @@ export class HttpPart {
       socket.destroy();
       return;
     }
+    if (connection.isClosing) return;
     if (connection.current !== undefined) return this.refuse(connection.current, reason);
+    connection.isClosing = true;
     const { status, word } = wordFor(reason);
     this.#say(connection, undefined, reason);
     this.shared.requests.add(0, status);
-    socket.end(word, () => socket.destroy());
+    socket.end(word);
     this.#countBytes(connection, undefined);
   }
 
@@ -388,14 +446,25 @@ export class HttpPart {
     reason: CloseReason | undefined,
     isBroken = false,
   ): void {
-    const { worker, handle, generation } = connection.told;
-    this.#verdicts[worker]?.say(handle, generation, {
+    this.#tell(connection, {
       slot: exchange?.route?.slot ?? 0,
       backendSlot: exchange === undefined || exchange.row < 0 ? 0 : this.rows.backendSlot[exchange.row],
       dialMs: exchange?.dialMs ?? -1,
       reason: reason === undefined ? -1 : reasonIndex[reason],
       isBroken,
+      isEnding: false,
     });
+  }
+
+  #tell(connection: HttpConnection, verdict: Verdict): void {
+    const { worker, handle, generation } = connection.told;
+    connection.last = verdict;
+    this.#verdicts[worker]?.say(handle, generation, verdict);
+  }
+
+  /** FIN of an upgraded connection's backend is about to be passed on. */
+  backendEnds({ connection }: Exchange): void {
+    if (connection.last !== undefined) this.#tell(connection, { ...connection.last, isEnding: true });
   }
 
   /** A backend is reached: the front's record shows it from now on. */
@@ -411,8 +480,10 @@ export class HttpPart {
     const slot = exchange?.route?.slot ?? 0;
     const { bytesRead, bytesWritten } = connection.socket;
     this.shared.counters.add(slot, BYTES_IN_AT, bytesRead - connection.countedIn);
-    this.shared.counters.add(slot, BYTES_OUT_AT, bytesWritten - connection.countedOut);
     connection.countedIn = bytesRead;
+    // What was given to a socket and never left it is taken back when it closes: counters only grow.
+    if (bytesWritten <= connection.countedOut) return;
+    this.shared.counters.add(slot, BYTES_OUT_AT, bytesWritten - connection.countedOut);
     connection.countedOut = bytesWritten;
   }
 
@@ -424,6 +495,7 @@ export class HttpPart {
       else if (connection.current !== undefined) this.#countBytes(connection, connection.current);
     }
     this.h2.lookAround();
+    this.kept.lookAround();
     this.#log.flush();
   }
 
@@ -436,11 +508,31 @@ export class HttpPart {
   }
 }
 
-/** RFC 9110 7.8. Not to h2c: that would carry requests past us. A request with a body is answered as it is. */
-function wantsUpgrade({ headers }: IncomingMessage): boolean {
+/** No further request is taken from it: it was refused, or what it said last is being written. */
+function isOver({ isClosing, socket }: HttpConnection): boolean {
+  return isClosing || !socket.writable;
+}
+
+/** node:http makes none for a wish to switch, and does not look after it. */
+function upgradeResponse(request: IncomingMessage): ServerResponse {
+  const { socket } = request;
+  const response = new ServerResponse(request);
+  response.assignSocket(socket);
+  response.shouldKeepAlive = false;
+  // An answer that does not switch streams as every other.
+  socket.on('drain', () => response.emit('drain'));
+  return response;
+}
+
+/**
+ * RFC 9110 7.8: HTTP/1.0 has no such thing. Not to h2c: that would carry requests past us. A request with a body is
+ * answered as it is.
+ */
+function wantsUpgrade({ headers, httpVersion }: IncomingMessage): boolean {
   const upgrade = headers.upgrade?.toLowerCase() ?? '';
   return (
     upgrade !== '' &&
+    httpVersion === '1.1' &&
     !/\bh2c?\b|\btls\b|\bhttp\b/.test(upgrade) &&
     headers['transfer-encoding'] === undefined &&
     Number(headers['content-length'] ?? 0) === 0
@@ -469,5 +561,5 @@ function wordFor(reason: CloseReason): { readonly word: Buffer; readonly status:
 
 /** The clock that all threads share. */
 export function now(): number {
-  return performance.timeOrigin + performance.now();
+  return ORIGIN + performance.now();
 }

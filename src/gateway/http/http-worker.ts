@@ -63,7 +63,10 @@ class HttpWorker {
         this.#apply(message);
         break;
       case 'addresses':
-        for (const [slot, addresses] of message.backends) this.#part.table.setAddresses(slot, addresses);
+        for (const [slot, addresses] of message.backends) {
+          this.#part.table.setAddresses(slot, addresses);
+          this.#part.kept.closeIdle(slot);
+        }
         break;
       case 'requests-taken':
         this.#log.taken();
@@ -75,7 +78,8 @@ class HttpWorker {
         this.#part.drain();
         break;
       case 'stop':
-        void this.#part.stop().then(() => this.#control.close());
+        this.#part.stop();
+        this.#control.close();
         break;
       default:
     }

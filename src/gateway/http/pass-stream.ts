@@ -4,7 +4,7 @@
 
 import { constants, type ServerHttp2Stream } from 'node:http2';
 import { connect, type Socket } from 'node:net';
-import { parseResponseHead } from '../../wire/http-head.ts';
+import { parseResponseHead } from '../../wire/http-response.ts';
 import { reasonIndex } from '../account.ts';
 import { buildHandOver, type FrontRow, readRowHeader } from '../hand-over.ts';
 import type { H2Connect, H2Connection } from './h2-connect.ts';
@@ -19,6 +19,7 @@ const wasReset = {
   dialMs: -1,
   reason: reasonIndex['client-reset'],
   isBroken: false,
+  isEnding: false,
 };
 const unavailable = { status: 503, body: Buffer.from('over-limit: the gateway is full, or about to end\n') };
 

@@ -43,9 +43,14 @@ export class RequestLog {
   }
 
   flush(): void {
+    if (!this.#isUnderWay) this.end();
+  }
+
+  /** Sends what is held, also behind a batch that is under way: there will be no other moment. */
+  end(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    if (this.#isUnderWay || this.#held.length === 0) return;
+    if (this.#held.length === 0) return;
     this.#isUnderWay = true;
     this.#send(this.#held, this.#dropped);
     this.#held = [];

@@ -102,6 +102,7 @@ export class TlsPart {
       dialMs,
       reason: reason === undefined ? -1 : reasonIndex[reason],
       isBroken: false,
+      isEnding: false,
     });
   }
 

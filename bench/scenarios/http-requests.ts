@@ -1,0 +1,76 @@
+// (i) What an HTTP request costs over connections that stay, small answers and large ones.
+
+import { AT_ONCE, interleave, load, startAll, USUAL_HOSTS, warmUp } from './contend.ts';
+import { ratio, type Scenario } from './scenario.ts';
+
+/** A request takes a way through some hundred functions, which are compiled only when they have been called often. */
+const WARM_UPS = 4;
+const SMALL = { requests: AT_ONCE, body: 1024 };
+/** Few at a time: the memory that stands between proxy and backend is not what is looked at. */
+const LARGE = { requests: 8, body: 16 * 2 ** 20 };
+
+export const httpRequests: Scenario = {
+  id: 'i',
+  title: 'HTTP requests',
+  how:
+    `${AT_ONCE} connections that stay, on each a GET of 128 bytes by the same Host, the next as soon as the answer of ` +
+    '1 KiB is there and compared. All proxies keep connections to the backend and say who the client is in ' +
+    'X-Forwarded-*. Causeway serves HTTP on the same port as everything else, through its layer-4 front; HAProxy in ' +
+    '`mode http` and nginx on a port of their own. Then 8 connections with answers of 16 MiB. `node:http` is the ' +
+    'least that a proxy over that module can do: no routes, no limits, no counters, no front.',
+  peers: ['causeway', 'haproxy', 'nginx', 'node-http', 'direct'],
+  measures: [
+    {
+      key: 'per-cpu',
+      label: 'requests per CPU second',
+      unit: '',
+      better: 'higher',
+      picture: 'HTTP requests per CPU second',
+    },
+    { key: 'cpu', label: 'CPU per request', unit: 'µs', better: 'lower' },
+    { key: 'rate', label: 'requests', unit: '/s', better: 'higher' },
+    { key: 'p50', label: 'until the whole answer, p50', unit: 'µs', better: 'lower' },
+    { key: 'p99', label: 'until the whole answer, p99', unit: 'µs', better: 'lower' },
+    { key: 'large-cpu', label: 'CPU per GB, large answers', unit: 'ms', better: 'lower' },
+    { key: 'large-rate', label: 'large answers', unit: 'GB/s', better: 'higher' },
+  ],
+  goals: [
+    {
+      // At least half of its requests per CPU second.
+      text: 'CPU per HTTP request, against HAProxy in mode http',
+      unit: '×',
+      limit: 2,
+      value: of => ratio(of, 'cpu', 'causeway', 'haproxy'),
+    },
+  ],
+  async run(run) {
+    const { ports } = run.bed;
+    await using contenders = await startAll(run, {
+      routes: { hosts: USUAL_HOSTS, added: [], web: true, ports },
+    });
+    for (let time = 0; time < WARM_UPS; time++) await warmUp(run, contenders.all, SMALL);
+    await interleave(run, contenders.all, async contender => {
+      const { column } = contender;
+      const { result, cpu } = await load(run, contender, SMALL);
+      if (result.requests === 0) return;
+      if (column !== 'direct') {
+        run.record(column, 'per-cpu', result.requests / cpu);
+        run.record(column, 'cpu', (cpu / result.requests) * 1e6);
+      }
+      run.record(column, 'rate', result.requests / result.seconds);
+      run.record(column, 'p50', result.requestUs.p50);
+      run.record(column, 'p99', result.requestUs.p99);
+    });
+
+    run.say('large answers');
+    await warmUp(run, contenders.all, LARGE);
+    await interleave(run, contenders.all, async contender => {
+      const { column } = contender;
+      const { result, cpu } = await load(run, contender, LARGE);
+      const gigabytes = result.received / 1e9;
+      if (gigabytes === 0) return;
+      if (column !== 'direct') run.record(column, 'large-cpu', (cpu / gigabytes) * 1e3);
+      run.record(column, 'large-rate', gigabytes / result.seconds);
+    });
+  },
+};

@@ -1,0 +1,155 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import * as net from 'node:net';
+import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { sampleCluster, sampleRoute } from '../../cluster/clusters.samples.ts';
+import { closeReasons } from '../close-reason.ts';
+import { Gateway, type NamedRecord, type NamedRequest } from '../gateway.ts';
+import type { EngineName } from '../io/open-reactor.ts';
+import { NameResolver } from '../name-resolver.ts';
+import { ACTIVE_AT } from '../shared-memory.ts';
+
+const PLACES = 8;
+const PATIENCE_MS = 10_000;
+
+async function given(engine: EngineName) {
+  /** `/hold` is never answered. */
+  const backend = createServer((request, response) => {
+    if (request.url !== '/hold') response.end('served');
+  });
+  await once(backend.listen(0, '127.0.0.1'), 'listening');
+  const { port } = backend.address() as net.AddressInfo;
+  const records: NamedRecord[] = [];
+  const requests: NamedRequest[] = [];
+  const deaths: string[] = [];
+  const config = {
+    listeners: [{ on: '127.0.0.1:0', host: '127.0.0.1', port: 0, balancers: [], agents: [], idTlv: [] }],
+    clusters: [
+      sampleCluster('a', {
+        limits: { connections: PLACES, perSource: PLACES },
+        routes: [sampleRoute({ kind: 'apps-http', hosts: ['a.lab'], backends: [`127.0.0.1:${port}`] })],
+      }),
+    ],
+    settings: {
+      helloMs: 5000,
+      connectMs: 3000,
+      idleMs: undefined,
+      halfClosedMs: undefined,
+      keepaliveMs: 30_000,
+      retries: 3,
+      connections: 1000,
+      pending: 1000,
+      perSource: undefined,
+      log: 'all' as const,
+    },
+  };
+  const gateway = await Gateway.start(
+    {
+      engine,
+      arch: process.arch,
+      workers: 2,
+      share: true,
+      capacity: 4096,
+      resolver: new NameResolver(
+        () => {},
+        async () => [],
+      ),
+      onRecord: record => records.push(record),
+      onDropped: () => {},
+      onHealth: () => {},
+      onRequest: request => requests.push(request),
+      onWorkerDeath: thread => deaths.push(thread),
+    },
+    config,
+  );
+  const stop = async () => {
+    await gateway.stop();
+    backend.closeAllConnections();
+    backend.close();
+  };
+  return { gateway, config, records, requests, deaths, [Symbol.asyncDispose]: stop };
+}
+
+function connect(gateway: Gateway): net.Socket {
+  const port = Number(gateway.listeners[0].address.split(':').at(-1));
+  return net.connect(port, '127.0.0.1').on('error', () => {});
+}
+
+function ask(socket: net.Socket, path: string): void {
+  socket.write(`GET ${path} HTTP/1.1\r\nHost: a.lab\r\n\r\n`);
+}
+
+/** The status of the answer on a connection of its own. */
+async function visit(gateway: Gateway): Promise<number> {
+  const socket = connect(gateway);
+  ask(socket, '/');
+  const [chunk] = await once(socket, 'data');
+  socket.destroy();
+  return Number(String(chunk).slice(9, 12));
+}
+
+function active(gateway: Gateway): number {
+  let sum = 0;
+  for (const { get } of gateway.routes()) sum += get(ACTIVE_AT);
+  return sum;
+}
+
+async function until(holds: () => boolean): Promise<void> {
+  const deadline = performance.now() + PATIENCE_MS;
+  while (!holds()) {
+    assert.ok(performance.now() < deadline, `waited in vain for ${holds}`);
+    await sleep(5);
+  }
+}
+
+for (const engine of ['epoll', 'net'] as const) {
+  test(`HttpThreads (${engine}): one that dies ends its connections as shutdown, frees their places, and starts again`, async () => {
+    await using it = await given(engine);
+    const { gateway, records, deaths } = it;
+    const held = Array.from({ length: PLACES }, () => connect(gateway));
+    let closed = 0;
+    for (const socket of held) {
+      socket.once('close', () => closed++);
+      ask(socket, '/hold');
+    }
+    await until(() => active(gateway) === PLACES);
+    assert.equal(await visit(gateway), 503);
+
+    gateway.killWorker(0, 'http');
+    await until(() => deaths.length === 1);
+    assert.deepEqual(deaths, ['http-0']);
+    // Its places are free as soon as its death is known.
+    const lost = PLACES - active(gateway);
+    assert.ok(lost > 0 && lost < PLACES, `${lost} of ${PLACES}: the other thread’s go on`);
+    await until(() => closed === lost && gateway.connections === PLACES - lost);
+    const ended = () => records.filter(({ reason }) => closeReasons[reason] === 'shutdown');
+    await until(() => ended().length === lost);
+    for (const { route } of ended()) assert.equal(route?.cluster, 'a');
+
+    // Exactly those.
+    const again = Array.from({ length: lost }, () => connect(gateway));
+    for (const socket of again) ask(socket, '/hold');
+    await until(() => active(gateway) === PLACES);
+    assert.equal(await visit(gateway), 503);
+
+    // A change still reaches everybody, the new thread included, which serves.
+    await gateway.apply(it.config);
+    for (const socket of [...held, ...again]) socket.resetAndDestroy();
+    await until(() => active(gateway) === 0);
+    for (let round = 0; round < 8; round++) assert.equal(await visit(gateway), 200);
+    assert.deepEqual(deaths, ['http-0']);
+  });
+}
+
+test('HttpThreads: all of them dying at once is survived', async () => {
+  await using it = await given('epoll');
+  const { gateway, deaths } = it;
+  assert.equal(await visit(gateway), 200);
+  gateway.killWorker(0, 'http');
+  gateway.killWorker(1, 'http');
+  await until(() => deaths.length === 2);
+  // The front goes on trying until one is there again.
+  for (let round = 0; round < 8; round++) assert.equal(await visit(gateway), 200);
+});

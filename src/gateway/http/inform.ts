@@ -1,0 +1,26 @@
+// Heads that are written as they are rather than by node:http: those of 1xx answers.
+
+import type { Exchange } from './exchange.ts';
+import { responseHeaders } from './forward-headers.ts';
+
+export interface AnswerHead {
+  readonly statusCode?: number | undefined;
+  readonly statusMessage?: string | undefined;
+  readonly rawHeaders: readonly string[];
+}
+
+/** RFC 9110 15.2: 1xx answers pass, but to HTTP/1.0, which has none. A client that does not read goes without. */
+export function inform({ isOver, connection, request }: Exchange, answer: AnswerHead): void {
+  const { socket } = connection;
+  if (isOver || request.httpVersion === '1.0' || socket.writableNeedDrain) return;
+  socket.write(
+    headText(answer, responseHeaders(answer.rawHeaders, { upgrade: false, isChunked: false })),
+    'latin1',
+  );
+}
+
+export function headText({ statusCode, statusMessage }: AnswerHead, headers: readonly string[]): string {
+  let text = `HTTP/1.1 ${statusCode} ${statusMessage}\r\n`;
+  for (let at = 0; at < headers.length; at += 2) text += `${headers[at]}: ${headers[at + 1]}\r\n`;
+  return `${text}\r\n`;
+}

@@ -1,0 +1,80 @@
+import assert from 'node:assert/strict';
+import { afterEach, beforeEach, mock, test } from 'node:test';
+import { RequestLog, type RequestRecord } from './request-log.ts';
+
+const MAX_HELD = 8192;
+
+beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }));
+
+afterEach(() => mock.timers.reset());
+
+function given() {
+  const batches: { readonly hosts: readonly (string | undefined)[]; readonly dropped: number }[] = [];
+  const log = new RequestLog((records, dropped) =>
+    batches.push({ hosts: records.map(({ host }) => host), dropped }),
+  );
+  return { log, batches };
+}
+
+function record(host: string): RequestRecord {
+  return {
+    address: new Uint8Array(16),
+    port: 1,
+    host,
+    slot: 0,
+    backend: undefined,
+    method: 'GET',
+    status: 200,
+    ms: 1,
+  };
+}
+
+test('RequestLog sends lines together, a moment after the first', () => {
+  const { log, batches } = given();
+  log.write(record('a'));
+  log.write(record('b'));
+  assert.deepEqual(batches, []);
+  mock.timers.tick(20);
+  assert.deepEqual(batches, [{ hosts: ['a', 'b'], dropped: 0 }]);
+  mock.timers.tick(1000);
+  assert.equal(batches.length, 1);
+});
+
+test('RequestLog has one batch under way, and sends the next when that is taken', () => {
+  const { log, batches } = given();
+  log.write(record('a'));
+  log.flush();
+  log.write(record('b'));
+  log.flush();
+  mock.timers.tick(1000);
+  assert.equal(batches.length, 1);
+  log.taken();
+  assert.deepEqual(batches[1], { hosts: ['b'], dropped: 0 });
+  log.taken();
+  log.write(record('c'));
+  mock.timers.tick(20);
+  assert.equal(batches.length, 3);
+});
+
+test('RequestLog counts what it cannot hold, and says so once', () => {
+  const { log, batches } = given();
+  log.write(record('first'));
+  log.flush();
+  for (let i = 0; i < MAX_HELD + 5; i++) log.write(record(`${i}`));
+  log.taken();
+  assert.deepEqual([batches[1].hosts.length, batches[1].dropped], [MAX_HELD, 5]);
+  log.write(record('last'));
+  log.taken();
+  assert.deepEqual(batches[2], { hosts: ['last'], dropped: 0 });
+});
+
+test('RequestLog.end() sends the last lines, whatever is under way', () => {
+  const { log, batches } = given();
+  log.write(record('a'));
+  log.flush();
+  log.write(record('b'));
+  log.end();
+  assert.deepEqual(batches[1], { hosts: ['b'], dropped: 0 });
+  log.end();
+  assert.equal(batches.length, 2);
+});

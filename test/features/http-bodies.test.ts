@@ -1,0 +1,380 @@
+// What is in requests and answers: bodies stream both ways at the pace of the slower side, whole or visibly broken;
+// trailers, 1xx answers and the answers that have no body pass as they are.
+
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
+import { request as send } from 'node:http';
+import { Readable } from 'node:stream';
+import { after, afterEach, before, describe, test } from 'node:test';
+import { type Causeway, startCauseway } from '../../testbed/start-causeway.ts';
+import { Backend, connectClient, lineOf, type Peer, until } from './given.ts';
+import {
+  assertAlive,
+  echoOf,
+  HttpBackend,
+  HttpClient,
+  request,
+  requestLines,
+  untilIdle,
+} from './http-given.ts';
+
+const HOST = 'lab.test';
+const MIB = 1024 * 1024;
+const LARGE_MIB = 256;
+/** What a stream of any length may add: buffers on the way, and garbage not yet collected. */
+const GROWTH_MIB = 220;
+
+let gateway: Causeway;
+let backend: HttpBackend;
+/** Says what a test tells it to. */
+let raw: Backend;
+const stack = new AsyncDisposableStack();
+
+before(async () => {
+  const block = Buffer.alloc(MIB, 'causeway');
+  backend = stack.use(
+    await HttpBackend.start('backend', {
+      on: {
+        '/no-content': (_, response) => response.writeHead(204).end(),
+        '/not-modified': (_, response) =>
+          response.writeHead(304, { ETag: '"x"', 'Content-Length': '77' }).end(),
+        '/trailers': (_, response) => {
+          response.writeHead(200, { Trailer: 'X-Sum' });
+          response.write('one');
+          response.addTrailers({ 'X-Sum': '3', 'Keep-Alive': '9' });
+          response.end('two');
+        },
+        '/hints': (_, response) => {
+          response.writeEarlyHints({ link: '</a.css>; rel=preload' });
+          response.end('hinted');
+        },
+        '/large': (_, response) => Readable.from(Array(LARGE_MIB).fill(block)).pipe(response),
+        '/count': async (asked, response) => {
+          const hash = createHash('sha256');
+          let length = 0;
+          for await (const chunk of asked) {
+            length += chunk.length;
+            hash.update(chunk);
+          }
+          response.end(`${length} ${hash.digest('hex')}`);
+        },
+        '/early': (_, response) => response.writeHead(413, { Connection: 'close' }).end('too large'),
+        continue: (asked, response) => {
+          if (asked.url === '/refuse') response.writeHead(417).end('no');
+          else {
+            response.writeContinue();
+            backend.server.emit('request', asked, response);
+          }
+        },
+      },
+    }),
+  );
+  raw = stack.use(await Backend.start({ silent: true }));
+  gateway = stack.use(
+    await startCauseway({
+      config: `
+listen: ["127.0.0.1:0"]
+workers: 2
+clusters:
+  - { name: lab, apps: { hosts: [${HOST}], http: ["${backend.text}"] } }
+  - { name: raw, apps: { hosts: [raw.test], http: ["${raw.text}"] } }
+`,
+    }),
+  );
+});
+
+after(() => stack.disposeAsync());
+
+afterEach(() => assertAlive(gateway));
+
+const client = () => HttpClient.connect(gateway.port);
+
+/** A request to the backend that does only what a test tells it to, and its connection: none is to be kept. */
+async function ask(visitor: HttpClient, ...parts: readonly string[]): Promise<Peer> {
+  const index = raw.connections.length;
+  visitor.send(parts.length === 0 ? request('GET / HTTP/1.1', 'Host: raw.test') : parts.join(''));
+  const served = await raw.accepted(index);
+  await served.hears('\r\n\r\n');
+  return served;
+}
+
+describe('an answer without a body', () => {
+  test('to HEAD keeps its length', async () => {
+    using visitor = await client();
+    const { headers } = await visitor.get(HOST, '/');
+    visitor.send(request('HEAD / HTTP/1.1', `Host: ${HOST}`));
+    const answer = await visitor.answer('HEAD');
+    assert.equal(answer.status, 200);
+    assert.equal(answer.headers['content-type'], headers['content-type']);
+    assert.equal((await visitor.get(HOST)).status, 200);
+  });
+
+  test('to HEAD, of one that would have trailers', async () => {
+    using visitor = await client();
+    const served = await ask(visitor, request('HEAD / HTTP/1.1', 'Host: raw.test'));
+    served.send(
+      'HTTP/1.1 200 OK\r\nConnection: close\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n',
+    );
+    assert.equal((await visitor.answer('HEAD')).status, 200);
+    assert.equal((await visitor.get(HOST)).status, 200);
+  });
+
+  test('204 and 304', async () => {
+    using visitor = await client();
+    assert.equal((await visitor.get(HOST, '/no-content')).status, 204);
+    const { status, headers } = await visitor.get(HOST, '/not-modified');
+    assert.deepEqual([status, headers.etag, headers['content-length']], [304, '"x"', '77']);
+    assert.equal((await visitor.get(HOST)).status, 200);
+  });
+});
+
+describe('chunks and trailers', () => {
+  test('pass both ways', async () => {
+    using visitor = await client();
+    visitor.send(
+      request('POST / HTTP/1.1', `Host: ${HOST}`, 'Transfer-Encoding: chunked', 'Trailer: X-Sum'),
+      '3\r\nabc\r\n2;ext=1\r\nde\r\n0\r\nX-Sum: 5\r\nX-Forwarded-For: 203.0.113.1\r\nHost: x\r\n\r\n',
+    );
+    const echo = echoOf(await visitor.answer());
+    assert.deepEqual([echo.body, echo.trailers], ['abcde', { 'x-sum': '5' }]);
+    const { body, trailers, headers } = await visitor.get(HOST, '/trailers');
+    assert.deepEqual([body.toString(), trailers, headers.trailer], ['onetwo', 'X-Sum: 3', 'X-Sum']);
+  });
+
+  test('to HTTP/1.0 an answer has an end instead', async () => {
+    using visitor = await client();
+    visitor.send(request('GET /trailers HTTP/1.0', `Host: ${HOST}`));
+    const { body, headers } = await visitor.lastAnswer();
+    assert.deepEqual(
+      [body.toString(), headers['transfer-encoding'], headers.trailer],
+      ['onetwo', undefined, undefined],
+    );
+  });
+
+  test('a body where there is none by custom passes as well', async () => {
+    using visitor = await client();
+    visitor.send(request('GET / HTTP/1.1', `Host: ${HOST}`, 'Content-Length: 4'), 'body');
+    assert.equal(echoOf(await visitor.answer()).body, 'body');
+    visitor.send(
+      request('DELETE / HTTP/1.1', `Host: ${HOST}`, 'Transfer-Encoding: chunked'),
+      '1\r\nx\r\n0\r\n\r\n',
+    );
+    assert.equal(echoOf(await visitor.answer()).body, 'x');
+    visitor.send(request('POST / HTTP/1.1', `Host: ${HOST}`));
+    assert.equal(echoOf(await visitor.answer()).headers['content-length'], '0');
+  });
+
+  test('an answer that ends with the connection is whole only then', async () => {
+    using visitor = await client();
+    const served = await ask(visitor);
+    served.send('HTTP/1.1 200 OK\r\n\r\nto the end');
+    await visitor.peer.hears('to the end');
+    assert.equal(visitor.peer.end(), undefined);
+    served.finish();
+    assert.equal((await visitor.answer()).body.toString(), 'to the end');
+  });
+});
+
+describe('1xx answers', () => {
+  test('100-continue: asked, told, and then sent', async () => {
+    using visitor = await client();
+    visitor.send(request('POST / HTTP/1.1', `Host: ${HOST}`, 'Content-Length: 4', 'Expect: 100-continue'));
+    assert.equal((await visitor.answer()).status, 100);
+    visitor.send('body');
+    assert.equal(echoOf(await visitor.answer()).body, 'body');
+    await requestLines(gateway, visitor, 1);
+  });
+
+  test('100-continue refused: the answer is the last, and the body is not waited for', async () => {
+    using visitor = await client();
+    visitor.send(
+      request('POST /refuse HTTP/1.1', `Host: ${HOST}`, 'Content-Length: 4', 'Expect: 100-continue'),
+    );
+    assert.equal((await visitor.lastAnswer()).status, 417);
+    assert.equal((await lineOf(gateway, visitor)).reason, 'done');
+  });
+
+  test('103 passes, and not to HTTP/1.0', async () => {
+    using visitor = await client();
+    visitor.ask(HOST, '/hints');
+    const hints = await visitor.answer();
+    assert.deepEqual([hints.status, hints.headers.link], [103, '</a.css>; rel=preload']);
+    assert.equal((await visitor.answer()).body.toString(), 'hinted');
+    visitor.send(request('GET /hints HTTP/1.0', `Host: ${HOST}`));
+    assert.equal((await visitor.lastAnswer()).body.toString(), 'hinted');
+  });
+});
+
+describe('an end in between', () => {
+  test('FIN behind the request: the answer still comes', async () => {
+    for (const when of ['at once', 'later']) {
+      using visitor = await client();
+      const index = raw.connections.length;
+      visitor.send(request('GET / HTTP/1.1', 'Host: raw.test'));
+      if (when === 'at once') visitor.peer.finish();
+      const served = await raw.accepted(index);
+      await served.hears('\r\n\r\n');
+      if (when === 'later') visitor.peer.finish();
+      served.send('HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\n');
+      await visitor.peer.hears('\r\n\r\n');
+      served.send('ok');
+      assert.equal((await visitor.lastAnswer()).body.toString(), 'ok', when);
+      assert.equal((await lineOf(gateway, visitor)).reason, 'done');
+    }
+  });
+
+  test('an answer before the request is whole: it is the last', async () => {
+    using visitor = await client();
+    visitor.send(request('POST /early HTTP/1.1', `Host: ${HOST}`, 'Content-Length: 100000'), 'x'.repeat(999));
+    const answer = await visitor.lastAnswer();
+    assert.deepEqual([answer.status, answer.body.toString()], [413, 'too large']);
+    assert.equal((await lineOf(gateway, visitor)).reason, 'done');
+  });
+
+  test('a client that leaves in the middle of its body ends the request at the backend', async () => {
+    for (const leave of ['reset', 'FIN'] as const) {
+      const visitor = await client();
+      const served = await ask(
+        visitor,
+        request('POST / HTTP/1.1', 'Host: raw.test', 'Content-Length: 9'),
+        'abc',
+      );
+      await served.hears('abc');
+      if (leave === 'reset') visitor.peer.reset();
+      else visitor.peer.finish();
+      await served.untilEnd();
+      const { reason } = await lineOf(gateway, visitor);
+      assert.equal(reason, leave === 'reset' ? 'client-reset' : 'bad-request');
+      visitor[Symbol.dispose]();
+    }
+    await untilIdle(gateway);
+  });
+
+  test('a client that leaves in the middle of its answer ends the request at the backend', async () => {
+    const visitor = await client();
+    const served = await ask(visitor);
+    served.send('HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc');
+    await visitor.peer.hears('abc');
+    visitor.peer.reset();
+    await served.untilEnd();
+    assert.equal((await lineOf(gateway, visitor)).reason, 'client-reset');
+    const [line] = await requestLines(gateway, visitor, 1);
+    assert.equal(line.status, 200);
+    await untilIdle(gateway);
+  });
+
+  test('a client that leaves before there is an answer ends the request at the backend', async () => {
+    const visitor = await client();
+    const served = await ask(visitor);
+    visitor.peer.reset();
+    await served.untilEnd();
+    assert.equal((await lineOf(gateway, visitor)).reason, 'client-reset');
+    const [line] = await requestLines(gateway, visitor, 1);
+    assert.equal(line.status, 499);
+    await untilIdle(gateway);
+  });
+
+  for (const [framing, head] of [
+    ['a length', 'Content-Length: 100\r\n'],
+    ['chunks', 'Transfer-Encoding: chunked\r\n'],
+  ] as const) {
+    for (const version of ['1.1', '1.0']) {
+      for (const how of ['FIN', 'reset'] as const) {
+        test(`a backend that leaves in the middle of an answer with ${framing}: HTTP/${version}, ${how}`, async () => {
+          using visitor = await client();
+          const served = await ask(visitor, request(`GET / HTTP/${version}`, 'Host: raw.test'));
+          served.send(`HTTP/1.1 200 OK\r\n${head}\r\n`, framing === 'chunks' ? '3\r\nabc\r\n' : 'abc');
+          await visitor.peer.hears('abc');
+          if (how === 'FIN') served.finish();
+          else served.reset();
+          assert.equal(await visitor.ended(), 'RST');
+          assert.equal((await lineOf(gateway, visitor)).reason, 'backend-reset');
+        });
+      }
+    }
+  }
+
+  test('a backend that leaves in the middle of an answer, to a client that has said FIN', async () => {
+    using visitor = await client();
+    const served = await ask(visitor, request('GET / HTTP/1.0', 'Host: raw.test'));
+    visitor.peer.finish();
+    served.send('HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc');
+    await visitor.peer.hears('abc');
+    served.reset();
+    assert.equal(await visitor.ended(), 'RST');
+    assert.equal((await lineOf(gateway, visitor)).reason, 'backend-reset');
+  });
+
+  test('an answer that cannot be read is a 502', async () => {
+    for (const nonsense of [
+      'nonsense\r\n\r\n',
+      'HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n',
+      'HTTP/1.1 200 OK\nContent-Length: 1\n\nx',
+      `HTTP/1.1 200 OK\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`,
+      'HTTP/1.1 099 Odd\r\n\r\n',
+      'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n',
+    ]) {
+      using visitor = await client();
+      (await ask(visitor)).send(nonsense);
+      assert.equal((await visitor.lastAnswer()).status, 502, nonsense);
+      assert.equal((await lineOf(gateway, visitor)).reason, 'backend-reset');
+    }
+  });
+});
+
+describe(`${LARGE_MIB} MiB`, () => {
+  test('stream to the client, and from it, in bounded memory', async () => {
+    const before = await residentMib();
+    const upload = send({ port: gateway.port, method: 'PUT', path: '/count', headers: { host: HOST } });
+    const download = send({ port: gateway.port, path: '/large', headers: { host: HOST } }).end();
+    const expected = createHash('sha256');
+    const answered = once(upload, 'response');
+    const [[large]] = await Promise.all([
+      once(download, 'response'),
+      (async () => {
+        for (let sent = 0; sent < LARGE_MIB; sent++) {
+          const block = Buffer.alloc(MIB, sent);
+          expected.update(block);
+          if (!upload.write(block)) await once(upload, 'drain');
+        }
+        upload.end();
+      })(),
+    ]);
+    let received = 0;
+    let most = 0;
+    for await (const chunk of large) {
+      received += chunk.length;
+      if (received % (32 * MIB) < chunk.length) most = Math.max(most, await residentMib());
+    }
+    const [counted] = await answered;
+    const said = (await counted.toArray()).join('');
+    assert.equal(said, `${LARGE_MIB * MIB} ${expected.digest('hex')}`);
+    assert.equal(received, LARGE_MIB * MIB);
+    assert.ok(most < before + GROWTH_MIB, `memory went from ${before} to ${most} MiB`);
+  });
+
+  test('for a client that does not read stay with the backend, and others are served', async () => {
+    const before = await residentMib();
+    const readers = await Promise.all(Array.from({ length: 8 }, () => connectClient(gateway.port)));
+    for (const reader of readers) {
+      reader.socket.pause();
+      reader.send(request('GET /large HTTP/1.1', `Host: ${HOST}`));
+    }
+    await until('all to be asked for', () => backend.asked.filter(line => line === 'GET /large').length >= 9);
+    for (let round = 0; round < 20; round++) {
+      using visitor = await client();
+      assert.equal((await visitor.echo(HOST)).backend, 'backend');
+    }
+    const now = await residentMib();
+    assert.ok(now < before + GROWTH_MIB, `memory went from ${before} to ${now} MiB`);
+    for (const reader of readers) reader.reset();
+    await untilIdle(gateway);
+  });
+});
+
+async function residentMib(): Promise<number> {
+  const status = await readFile(`/proc/${gateway.program.pid}/status`, 'utf8');
+  return Math.round(Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1]) / 1024);
+}

@@ -1,0 +1,232 @@
+// What ends HTTP connections besides their requests: an edit that takes the right to them away, a drain, and time.
+
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { type Causeway, startCauseway } from '../../testbed/start-causeway.ts';
+import { Backend, isClosed, lineOf, type Peer, until } from './given.ts';
+import { assertAlive, HttpBackend, HttpClient, request, requestLines, untilIdle } from './http-given.ts';
+
+const NEVER = '1h';
+
+let raw: Backend;
+let echo: HttpBackend;
+const stack = new AsyncDisposableStack();
+
+before(async () => {
+  raw = stack.use(await Backend.start({ silent: true }));
+  echo = stack.use(await HttpBackend.start('echo'));
+});
+
+after(() => stack.disposeAsync());
+
+interface Held {
+  readonly visitor: HttpClient;
+  readonly served: Peer;
+}
+
+/** A request that the backend has and does not answer by itself. */
+async function hold(gateway: Causeway, host: string, ...lines: readonly string[]): Promise<Held> {
+  const visitor = await HttpClient.connect(gateway.port);
+  visitor.ask(host, `/${visitor.address}`, ...lines);
+  const served = await until(`${visitor.address} to be served`, () =>
+    raw.connections.find(peer => peer.received().includes(visitor.address)),
+  );
+  return { visitor, served };
+}
+
+async function switched(gateway: Causeway, host: string): Promise<Held> {
+  const held = await hold(gateway, host, 'Connection: Upgrade', 'Upgrade: x');
+  held.served.send(request('HTTP/1.1 101 Switching', 'Connection: Upgrade', 'Upgrade: x'));
+  assert.equal((await held.visitor.answer()).status, 101);
+  return held;
+}
+
+/** In the middle of an answer. */
+async function answering(gateway: Causeway, host: string): Promise<Held> {
+  const held = await hold(gateway, host);
+  held.served.send('HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nabc');
+  await held.visitor.peer.hears('abc');
+  return held;
+}
+
+/** Answered, and open for more. */
+async function idle(gateway: Causeway, host: string): Promise<HttpClient> {
+  const { visitor, served } = await hold(gateway, host);
+  served.send('HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok');
+  assert.equal((await visitor.answer()).status, 200);
+  return visitor;
+}
+
+describe('revoked', { concurrency: true }, () => {
+  const gone = '';
+  const tightened = `  - { name: lab, allow: [192.0.2.0/24], apps: { hosts: [lab.test], http: [BACKEND] } }`;
+  const narrowed = `  - { name: lab, apps: { hosts: [lab.test], http: { backends: [BACKEND], allow: [192.0.2.0/24] } } }`;
+  const moved = `  - { name: lab, apps: { hosts: [lab.test], https: [BACKEND] } }`;
+  for (const [what, then, status] of [
+    ['a cluster that is gone', gone, 421],
+    ['a route that is gone', moved, 421],
+    ["a cluster's list that admits others only", tightened, 403],
+    ["a route's list that admits others only", narrowed, 403],
+  ] as const) {
+    test(`${what}: whatever a connection to it is doing, and no other`, async () => {
+      const config = (lab: string) => `
+listen: ["127.0.0.1:0"]
+clusters:
+  - { name: other, apps: { hosts: [other.test], http: ["${raw.text}"] } }
+${lab.replace('BACKEND', `"${raw.text}"`)}
+`;
+      await using gateway = await startCauseway({
+        config: config('  - { name: lab, apps: { hosts: [lab.test], http: [BACKEND] } }'),
+      });
+      const others = [
+        await hold(gateway, 'other.test'),
+        await answering(gateway, 'other.test'),
+        await switched(gateway, 'other.test'),
+      ];
+      using spared = await idle(gateway, 'other.test');
+      const ended = [
+        (await hold(gateway, 'lab.test')).visitor,
+        (await answering(gateway, 'lab.test')).visitor,
+        (await switched(gateway, 'lab.test')).visitor,
+        await idle(gateway, 'lab.test'),
+      ];
+      await gateway.write(config(then));
+      for (const visitor of ended) {
+        assert.equal(await visitor.ended(), 'RST');
+        const line = await lineOf(gateway, visitor);
+        assert.deepEqual([line.reason, line.cluster, line.route], ['revoked', 'lab', 'apps-http']);
+        visitor[Symbol.dispose]();
+      }
+      await gateway.line(({ msg }) => msg === 'applied');
+      // It is as if it had never been there.
+      assert.equal((await spared.get('lab.test')).status, status);
+      others[0].served.send('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok');
+      assert.equal((await others[0].visitor.answer()).body.toString(), 'ok');
+      others[1].served.send('def');
+      assert.equal((await others[1].visitor.answer()).body.toString(), 'abcdef');
+      others[2].visitor.send('ping');
+      await others[2].served.hears('ping');
+      for (const { visitor } of others) visitor.peer.reset();
+      await untilIdle(gateway);
+      assertAlive(gateway);
+    });
+  }
+});
+
+describe('a drain', { concurrency: true }, () => {
+  const start = (drain: string) =>
+    startCauseway({
+      config: `
+listen: ["127.0.0.1:0"]
+timeouts: { drain: ${drain} }
+clusters: [{ name: lab, apps: { hosts: [lab.test], http: ["${raw.text}"] } }]
+`,
+    });
+
+  test('closes what is idle at once, and lets answers finish, which say that they are the last', async () => {
+    await using gateway = await start(NEVER);
+    using quiet = await idle(gateway, 'lab.test');
+    const waiting = await hold(gateway, 'lab.test');
+    const busy = await answering(gateway, 'lab.test');
+    const upgraded = await switched(gateway, 'lab.test');
+    gateway.program.signal('SIGTERM');
+    assert.equal(await quiet.ended(), 'FIN');
+    assert.equal((await lineOf(gateway, quiet)).reason, 'done');
+    await until('nobody to listen', () => isClosed(gateway.port));
+    assert.equal(gateway.program.exit(), undefined);
+    waiting.served.send('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok');
+    assert.equal((await waiting.visitor.lastAnswer()).headers.connection, 'close');
+    busy.served.send('def');
+    assert.equal((await busy.visitor.lastAnswer()).body.toString(), 'abcdef');
+    upgraded.visitor.send('still open');
+    await upgraded.served.hears('still open');
+    upgraded.visitor.peer.finish();
+    upgraded.served.finish();
+    for (const { visitor } of [waiting, busy, upgraded])
+      assert.equal((await lineOf(gateway, visitor)).reason, 'done');
+    assert.deepEqual(await gateway.program.ended, { code: 0, signal: null });
+    // Their lines were written before the end.
+    await requestLines(gateway, upgraded.visitor, 1);
+  });
+
+  test('cuts what is open when its time is over', async () => {
+    await using gateway = await start('1s');
+    const held = [
+      await hold(gateway, 'lab.test'),
+      await answering(gateway, 'lab.test'),
+      await switched(gateway, 'lab.test'),
+    ];
+    gateway.program.signal('SIGTERM');
+    for (const { visitor, served } of held) {
+      await Promise.all([visitor.ended(), served.untilEnd()]);
+      assert.equal((await lineOf(gateway, visitor)).reason, 'drained');
+      await requestLines(gateway, visitor, 1);
+    }
+    assert.deepEqual(await gateway.program.ended, { code: 0, signal: null });
+  });
+});
+
+describe('time', { concurrency: true }, () => {
+  test('idle: a connection without a byte ends, in whatever state', async () => {
+    await using gateway = await startCauseway({
+      config: `
+listen: ["127.0.0.1:0"]
+timeouts: { idle: 1s }
+clusters: [{ name: lab, apps: { hosts: [lab.test], http: ["${raw.text}"] } }]
+`,
+    });
+    const visitors = [
+      await idle(gateway, 'lab.test'),
+      (await hold(gateway, 'lab.test')).visitor,
+      (await switched(gateway, 'lab.test')).visitor,
+    ];
+    for (const visitor of visitors) {
+      assert.equal(await visitor.ended(), 'FIN');
+      const { reason, cluster } = await lineOf(gateway, visitor);
+      assert.deepEqual([reason, cluster], ['idle-timeout', 'lab']);
+      visitor[Symbol.dispose]();
+    }
+    await untilIdle(gateway);
+  });
+
+  test('hello: each head has its own, a body has none', async () => {
+    await using gateway = await startCauseway({
+      config: `
+listen: ["127.0.0.1:0"]
+timeouts: { hello: 1s }
+clusters: [{ name: lab, apps: { hosts: [lab.test], http: ["${echo.text}"] } }]
+`,
+    });
+    const visit = () => HttpClient.connect(gateway.port);
+    const slowBody = async () => {
+      using visitor = await visit();
+      visitor.send(request('POST / HTTP/1.1', 'Host: lab.test', 'Content-Length: 30'));
+      await visitor.peer.drip(Buffer.alloc(29, 'x'));
+      await until('two seconds', until2s());
+      visitor.send('x');
+      assert.equal((await visitor.answer()).status, 200);
+    };
+    const slowHead = async (first: boolean) => {
+      using visitor = await visit();
+      if (!first) assert.equal((await visitor.get('lab.test')).status, 200);
+      visitor.send('GET / HTTP/1.1\r\nHost: lab');
+      const answer = await visitor.lastAnswer();
+      assert.equal(answer.status, 408);
+      assert.equal((await lineOf(gateway, visitor)).reason, 'hello-timeout');
+    };
+    const patient = async () => {
+      using visitor = await visit();
+      for (let i = 0; i < 2; i++) {
+        assert.equal((await visitor.get('lab.test')).status, 200);
+        await until('two seconds', until2s());
+      }
+      assert.equal((await visitor.get('lab.test')).status, 200);
+    };
+    await Promise.all([slowBody(), slowHead(true), slowHead(false), patient()]);
+  });
+});
+
+function until2s(): () => boolean {
+  const begun = performance.now();
+  return () => performance.now() - begun > 2000;
+}

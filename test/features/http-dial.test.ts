@@ -1,0 +1,294 @@
+// Backends of HTTP routes: which one a request goes to, in which order others are tried, and how connections to them
+// are kept: for requests that may be sent again, never for two clusters, never at the price of sending a POST twice.
+
+import assert from 'node:assert/strict';
+import { after, afterEach, before, describe, test } from 'node:test';
+import { parseProxyHeader } from '../../src/wire/proxy-protocol.ts';
+import { freePort } from '../../testbed/free-port.ts';
+import { type Causeway, startCauseway } from '../../testbed/start-causeway.ts';
+import { Backend, lineOf, proxyV2, startBlackHole, until } from './given.ts';
+import { assertAlive, echoOf, HttpBackend, HttpClient, request, requestLines } from './http-given.ts';
+
+const BALANCER = '127.0.0.10';
+
+let gateway: Causeway;
+let shared: HttpBackend;
+let raw: Backend;
+let turns: HttpBackend[];
+let latePort: number;
+const stack = new AsyncDisposableStack();
+
+before(async () => {
+  shared = stack.use(await HttpBackend.start('shared'));
+  raw = stack.use(await Backend.start({ silent: true }));
+  turns = await Promise.all(['a', 'b', 'c'].map(async name => stack.use(await HttpBackend.start(name))));
+  const { port: blackHole } = stack.use(await startBlackHole());
+  const refusing = await freePort();
+  latePort = await freePort();
+  const three = turns.map(({ text }) => `"${text}"`).join(', ');
+  gateway = stack.use(
+    await startCauseway({
+      config: `
+listen: [{ on: "127.0.0.1:0", balancers: [${BALANCER}/32] }]
+workers: 1
+timeouts: { connect: 500ms }
+clusters:
+  - { name: one, apps: { hosts: [one.test], http: ["${shared.text}"] } }
+  - { name: two, apps: { hosts: [two.test], http: ["${shared.text}"] } }
+  - { name: raw, apps: { hosts: [raw.test], http: ["${raw.text}"] } }
+  - { name: turn, apps: { hosts: [turn.test], http: { backends: [${three}], balance: round-robin } } }
+  - { name: host, apps: { hosts: ["*.host.test"], http: [${three}] } }
+  - { name: spare, apps: { hosts: [spare.test], http: { backends: ["127.0.0.1:${refusing}", "127.0.0.1:${blackHole}", "${shared.text}"], balance: round-robin } } }
+  - { name: late, apps: { hosts: [late.test], http: ["127.0.0.1:${latePort}"] } }
+  - { name: named, apps: { hosts: [named.test], http: ["localhost:${shared.port}"] } }
+  - { name: nowhere, apps: { hosts: [nowhere.test], http: ["no-such-name.invalid:80"] } }
+  - { name: v1, apps: { hosts: [v1.test], http: { backends: ["${raw.text}"], proxyProtocol: v1 } } }
+  - { name: v2, apps: { hosts: [v2.test], http: { backends: ["${raw.text}"], proxyProtocol: v2 } } }
+`,
+    }),
+  );
+});
+
+after(() => stack.disposeAsync());
+
+afterEach(() => assertAlive(gateway));
+
+const client = () => HttpClient.connect(gateway.port);
+
+async function post(visitor: HttpClient, host: string, body = 'body') {
+  visitor.send(request('POST / HTTP/1.1', `Host: ${host}`, `Content-Length: ${body.length}`), body);
+  return visitor.answer();
+}
+
+describe('a connection to a backend', () => {
+  test('is kept for further requests, of other clients too', async () => {
+    using visitor = await client();
+    using other = await client();
+    const { connection } = await visitor.echo('one.test');
+    assert.equal((await visitor.echo('one.test')).connection, connection);
+    assert.equal((await other.echo('one.test')).connection, connection);
+  });
+
+  test('never serves two clusters, though both have the same backend', async () => {
+    using visitor = await client();
+    const seen = new Map<number, string>();
+    for (let round = 0; round < 6; round++) {
+      for (const host of ['one.test', 'two.test']) {
+        const { connection } = await visitor.echo(host);
+        assert.equal(seen.get(connection) ?? host, host);
+        seen.set(connection, host);
+      }
+    }
+  });
+
+  test('is no other than its own for what may not be sent again', async () => {
+    using visitor = await client();
+    await visitor.echo('one.test');
+    const connections = new Set<number>();
+    for (let i = 0; i < 3; i++) {
+      const { connection, headers } = echoOf(await post(visitor, 'one.test'));
+      assert.equal(headers.connection, 'close');
+      connections.add(connection);
+    }
+    connections.add((await visitor.echo('one.test')).connection);
+    assert.equal(connections.size, 4);
+  });
+
+  test('that the backend closes when it is taken: a GET is sent once more, on a new one', async () => {
+    using visitor = await client();
+    const index = raw.connections.length;
+    visitor.ask('raw.test', '/first');
+    const kept = await raw.accepted(index);
+    await kept.hears('\r\n\r\n');
+    kept.send('HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n1');
+    assert.equal((await visitor.answer()).body.toString(), '1');
+    visitor.ask('raw.test', '/second');
+    await kept.hears('/second');
+    kept.reset();
+    const next = await raw.accepted(index + 1);
+    await next.hears('GET /second');
+    next.send('HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 1\r\n\r\n2');
+    assert.equal((await visitor.answer()).body.toString(), '2');
+
+    // Once more, and not twice.
+    visitor.ask('raw.test', '/third');
+    const third = await raw.accepted(index + 2);
+    await third.hears('/third');
+    third.reset();
+    assert.equal((await visitor.lastAnswer()).status, 502);
+    assert.equal(raw.connections.length, index + 3);
+  });
+
+  test('that was closed meanwhile is not taken', async () => {
+    using visitor = await client();
+    const index = raw.connections.length;
+    visitor.ask('raw.test', '/first');
+    const kept = await raw.accepted(index);
+    await kept.hears('\r\n\r\n');
+    kept.send('HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n1');
+    await visitor.answer();
+    kept.finish();
+    await kept.untilEnd();
+    visitor.ask('raw.test', '/second');
+    const next = await raw.accepted(index + 1);
+    await next.hears('GET /second');
+    assert.ok(!kept.received().includes('/second'));
+    next.send('HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 1\r\n\r\n2');
+    assert.equal((await visitor.answer()).body.toString(), '2');
+  });
+
+  test('whose answer came with FIN is not kept', async () => {
+    for (let round = 0; round < 10; round++) {
+      using visitor = await client();
+      const index = raw.connections.length;
+      visitor.ask('raw.test', '/first');
+      const kept = await raw.accepted(index);
+      await kept.hears('\r\n\r\n');
+      kept.send('HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n1');
+      kept.finish();
+      await visitor.answer();
+      visitor.ask('raw.test', '/second');
+      const next = await raw.accepted(index + 1);
+      await next.hears('GET /second');
+      next.send('HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 1\r\n\r\n2');
+      assert.equal((await visitor.answer()).body.toString(), '2');
+    }
+  });
+
+  test('on which a backend says more than it was asked is not kept: nobody else hears that', async () => {
+    for (const when of ['at once', 'later']) {
+      using visitor = await client();
+      const index = raw.connections.length;
+      visitor.ask('raw.test', '/first');
+      const kept = await raw.accepted(index);
+      await kept.hears('\r\n\r\n');
+      const poison = 'HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison';
+      kept.send(`HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n1${when === 'at once' ? poison : ''}`);
+      assert.equal((await visitor.answer()).body.toString(), '1');
+      if (when === 'later') kept.send(poison);
+      await kept.untilEnd();
+      visitor.ask('raw.test', '/second');
+      const next = await raw.accepted(index + 1);
+      await next.hears('GET /second');
+      next.send('HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 1\r\n\r\n2');
+      assert.equal((await visitor.answer()).body.toString(), '2');
+      assert.equal(visitor.rest().length, 0);
+    }
+  });
+
+  test('that the backend closes in the middle of a POST: it is a 502, and was sent once', async () => {
+    for (const seen of ['before', 'after']) {
+      using visitor = await client();
+      const index = raw.connections.length;
+      visitor.send(request('POST / HTTP/1.1', 'Host: raw.test', 'Content-Length: 4'), 'body');
+      const served = await raw.accepted(index);
+      if (seen === 'after') await served.hears('body');
+      served.reset();
+      assert.equal((await visitor.lastAnswer()).status, 502);
+      assert.equal((await lineOf(gateway, visitor)).reason, 'backend-reset');
+      assert.equal(raw.connections.length, index + 1);
+    }
+  });
+});
+
+describe('balance', () => {
+  test('round-robin takes each in turn', async () => {
+    using visitor = await client();
+    const served: string[] = [];
+    for (let i = 0; i < 6; i++) served.push((await visitor.echo('turn.test')).backend);
+    assert.deepEqual(served.slice(0, 3).toSorted(), ['a', 'b', 'c']);
+    assert.deepEqual(served.slice(3), served.slice(0, 3));
+  });
+
+  test('host: a host stays with its backend, hosts spread over all', async () => {
+    using visitor = await client();
+    const used = new Set<string>();
+    for (let i = 0; i < 20; i++) {
+      const { backend } = await visitor.echo(`h${i}.host.test`);
+      assert.equal((await visitor.echo(`h${i}.host.test`)).backend, backend);
+      used.add(backend);
+    }
+    assert.equal(used.size, 3);
+  });
+});
+
+describe('a backend that cannot be reached', () => {
+  test('is another one’s turn, of a POST too, and the log tells who served', async () => {
+    for (let i = 0; i < 3; i++) {
+      using visitor = await client();
+      assert.equal(echoOf(await post(visitor, 'spare.test')).body, 'body');
+      const [line] = await requestLines(gateway, visitor, 1);
+      assert.deepEqual([line.backend, line.status], [shared.text, 200]);
+    }
+  });
+
+  test('is tried again a second later', async () => {
+    using visitor = await client();
+    const begun = performance.now();
+    const answer = post(visitor, 'late.test');
+    await until('the first attempt', () => performance.now() - begun > 300);
+    await using _ = await HttpBackend.start('late', { port: latePort });
+    assert.equal(echoOf(await answer).backend, 'late');
+    assert.ok(performance.now() - begun >= 1000);
+  });
+
+  test('by its name: the others of its addresses are tried', async () => {
+    using visitor = await client();
+    const { backend } = await visitor.echo('named.test');
+    assert.equal(backend, 'shared');
+    const [line] = await requestLines(gateway, visitor, 1);
+    assert.equal(line.backend, `localhost:${shared.port}`);
+  });
+
+  test('as its name has no address, is a 502', async () => {
+    using visitor = await client();
+    visitor.ask('nowhere.test');
+    assert.equal((await visitor.lastAnswer()).status, 502);
+    assert.equal((await lineOf(gateway, visitor)).reason, 'connect-failed');
+  });
+});
+
+describe('proxyProtocol', () => {
+  for (const version of ['v1', 'v2']) {
+    test(`${version}: the true client in front of each request, on a connection of its own`, async () => {
+      using visitor = await HttpClient.connect(gateway.port, { from: BALANCER });
+      visitor.send(proxyV2({ source: '192.0.2.7' }));
+      for (let round = 0; round < 2; round++) {
+        const index = raw.connections.length;
+        visitor.ask(`${version}.test`);
+        const served = await raw.accepted(index);
+        const heard = await served.hears('GET / HTTP/1.1\r\n');
+        const header = parseProxyHeader(heard, 0, heard.length);
+        assert.ok(header.kind === 'found');
+        assert.deepEqual([...(header.value.source?.address ?? [])], [192, 0, 2, 7]);
+        assert.equal(heard.indexOf('GET /'), header.value.end);
+        served.send('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok');
+        assert.equal((await visitor.answer()).body.toString(), 'ok');
+        await served.untilEnd();
+      }
+    });
+  }
+});
+
+describe('an edit', () => {
+  test('that changes backends: requests go to the new ones, and a request in progress is not touched', async () => {
+    const old = stack.use(await Backend.start({ silent: true }));
+    const config = (backend: string) => `
+listen: ["127.0.0.1:0"]
+clusters: [{ name: lab, apps: { hosts: [lab.test], http: ["${backend}"] } }]
+`;
+    await using edited = await startCauseway({ config: config(old.text) });
+    using busy = await HttpClient.connect(edited.port);
+    busy.ask('lab.test');
+    const served = await old.accepted();
+    await served.hears('\r\n\r\n');
+    await edited.write(config(shared.text));
+    await edited.line(({ msg }) => msg === 'applied');
+    using visitor = await HttpClient.connect(edited.port);
+    assert.equal((await visitor.echo('lab.test')).backend, 'shared');
+    served.send('HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nold');
+    assert.equal((await busy.answer()).body.toString(), 'old');
+    assert.equal((await busy.echo('lab.test')).backend, 'shared');
+    assert.equal(old.connections.length, 1);
+  });
+});

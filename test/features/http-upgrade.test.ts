@@ -1,0 +1,229 @@
+// Switching protocols: a WebSocket, or anything else that two sides agree on, passes unread from the 101 on, FIN in
+// each direction by itself; what would carry requests past the gateway is not passed on.
+
+import assert from 'node:assert/strict';
+import { after, afterEach, before, describe, test } from 'node:test';
+import { type Causeway, startCauseway } from '../../testbed/start-causeway.ts';
+import { Backend, lineOf, type Peer } from './given.ts';
+import {
+  assertAlive,
+  echoOf,
+  HttpBackend,
+  HttpClient,
+  request,
+  requestLines,
+  untilIdle,
+} from './http-given.ts';
+
+const SWITCHED = request('HTTP/1.1 101 Switching Protocols', 'Upgrade: echo', 'Connection: Upgrade');
+const LARGE = 3_000_000;
+
+let gateway: Causeway;
+let backend: HttpBackend;
+let raw: Backend;
+const stack = new AsyncDisposableStack();
+
+before(async () => {
+  backend = stack.use(
+    await HttpBackend.start('backend', {
+      upgrade: (asked, socket, head): unknown => {
+        if (asked.url === '/refused')
+          return socket.end('HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno');
+        if (asked.url === '/large')
+          return socket.end(`HTTP/1.1 200 OK\r\nContent-Length: ${LARGE}\r\n\r\n${'x'.repeat(LARGE)}`);
+        const { upgrade, connection, 'sec-websocket-key': key } = asked.headers;
+        socket.write(
+          request(
+            'HTTP/1.1 101 Switching Protocols',
+            `Upgrade: ${upgrade}`,
+            'Connection: Upgrade',
+            `X-Asked: ${connection} ${key}`,
+          ),
+        );
+        socket.write(head);
+        return socket.pipe(socket);
+      },
+    }),
+  );
+  raw = stack.use(await Backend.start({ silent: true }));
+  gateway = stack.use(
+    await startCauseway({
+      config: `
+listen: ["127.0.0.1:0"]
+workers: 2
+clusters:
+  - { name: lab, limits: { connections: 50 }, apps: { hosts: [lab.test], http: ["${backend.text}"] } }
+  - { name: raw, apps: { hosts: [raw.test], http: ["${raw.text}"] } }
+`,
+    }),
+  );
+});
+
+after(() => stack.disposeAsync());
+
+afterEach(() => assertAlive(gateway));
+
+const client = () => HttpClient.connect(gateway.port);
+
+/** An upgraded connection to the backend that does only what a test tells it to. */
+async function switched(): Promise<[client: HttpClient, served: Peer]> {
+  const index = raw.connections.length;
+  const visitor = await client();
+  visitor.ask('raw.test', '/', 'Connection: Upgrade', 'Upgrade: echo');
+  const served = await raw.accepted(index);
+  await served.hears('\r\n\r\n');
+  served.send(SWITCHED);
+  assert.equal((await visitor.answer()).status, 101);
+  return [visitor, served];
+}
+
+describe('a protocol is switched', () => {
+  for (const protocol of ['websocket', 'SPDY/3.1', 'echo']) {
+    test(protocol, async () => {
+      using visitor = await client();
+      // On a connection that has served something before, with bytes behind the request.
+      assert.equal((await visitor.get('lab.test')).status, 200);
+      visitor.ask(
+        'lab.test',
+        '/',
+        'Connection: keep-alive, Upgrade',
+        `Upgrade: ${protocol}`,
+        'Sec-WebSocket-Key: a2V5',
+      );
+      visitor.send('ahead');
+      const { status, headers } = await visitor.answer();
+      assert.deepEqual(
+        [status, headers.upgrade, headers.connection, headers['x-asked']],
+        [101, protocol, 'Upgrade', 'Upgrade a2V5'],
+      );
+      await visitor.peer.hears('ahead');
+      visitor.send(Buffer.alloc(LARGE, 'ab'));
+      await visitor.peer.hears(LARGE);
+      visitor.peer.finish();
+      assert.equal(await visitor.ended(), 'FIN');
+      assert.equal(visitor.rest().length, 'ahead'.length + LARGE);
+      const [, line] = await requestLines(gateway, visitor, 2);
+      assert.deepEqual([line.status, line.cluster, line.backend], [101, 'lab', backend.text]);
+      const { reason, cluster } = await lineOf(gateway, visitor);
+      assert.deepEqual([reason, cluster], ['done', 'lab']);
+      await untilIdle(gateway);
+    });
+  }
+
+  test('FIN passes in each direction by itself', async () => {
+    const [visitor, served] = await switched();
+    visitor.peer.finish();
+    assert.equal(await served.untilEnd(), 'FIN');
+    served.send('after');
+    await visitor.peer.hears('after');
+    served.finish();
+    assert.equal(await visitor.ended(), 'FIN');
+    assert.equal((await lineOf(gateway, visitor)).reason, 'done');
+
+    const [other, otherServed] = await switched();
+    otherServed.finish();
+    assert.equal(await other.ended(), 'FIN');
+    other.send('after');
+    await otherServed.hears('after');
+    other.peer.finish();
+    assert.equal(await otherServed.untilEnd(), 'FIN');
+    assert.equal((await lineOf(gateway, other)).reason, 'done');
+    await untilIdle(gateway);
+  });
+
+  test('a reset of either side reaches the other', async () => {
+    const [visitor, served] = await switched();
+    visitor.peer.reset();
+    await served.untilEnd();
+    assert.equal((await lineOf(gateway, visitor)).reason, 'client-reset');
+
+    const [other, otherServed] = await switched();
+    otherServed.reset();
+    assert.equal(await other.ended(), 'RST');
+    assert.equal((await lineOf(gateway, other)).reason, 'backend-reset');
+    await untilIdle(gateway);
+  });
+});
+
+describe('a wish to switch', () => {
+  test('that is refused ends with that answer', async () => {
+    using visitor = await client();
+    visitor.ask('lab.test', '/refused', 'Connection: Upgrade', 'Upgrade: websocket');
+    const answer = await visitor.lastAnswer();
+    assert.deepEqual([answer.status, answer.body.toString()], [403, 'no']);
+    assert.equal((await lineOf(gateway, visitor)).reason, 'done');
+  });
+
+  test('that is answered at length is answered whole', async () => {
+    using visitor = await client();
+    visitor.ask('lab.test', '/large', 'Connection: Upgrade', 'Upgrade: websocket');
+    const answer = await visitor.lastAnswer();
+    assert.deepEqual([answer.status, answer.body.length], [200, LARGE]);
+    await untilIdle(gateway);
+  });
+
+  test('to an unknown host is refused as every request', async () => {
+    using visitor = await client();
+    visitor.ask('unknown.test', '/', 'Connection: Upgrade', 'Upgrade: websocket');
+    assert.equal((await visitor.lastAnswer()).status, 421);
+  });
+
+  test('behind a request that is not answered yet is not heard: it is answered in its turn, as the last', async () => {
+    using visitor = await client();
+    const index = raw.connections.length;
+    // In one piece, so that all of it is there before the first answer.
+    visitor.send(
+      request('GET / HTTP/1.1', 'Host: raw.test'),
+      request('GET /behind HTTP/1.1', 'Host: lab.test', 'Connection: Upgrade', 'Upgrade: websocket'),
+      request('GET /never HTTP/1.1', 'Host: lab.test'),
+    );
+    const served = await raw.accepted(index);
+    await served.hears('\r\n\r\n');
+    served.send('HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\nfirst');
+    assert.equal((await visitor.answer()).body.toString(), 'first');
+    const behind = echoOf(await visitor.lastAnswer());
+    assert.deepEqual([behind.url, behind.headers.upgrade], ['/behind', undefined]);
+    assert.ok(!backend.asked.includes('GET /never'));
+  });
+
+  for (const [what, line, ...lines] of [
+    ['h2c', 'GET /a HTTP/1.1', 'Upgrade: h2c', 'HTTP2-Settings: AAMAAABk'],
+    ['h2c behind another', 'GET /a HTTP/1.1', 'Upgrade: websocket, h2c'],
+    ['TLS', 'GET /a HTTP/1.1', 'Upgrade: TLS/1.2'],
+    ['HTTP/2.0', 'GET /a HTTP/1.1', 'Upgrade: HTTP/2.0'],
+    ['anything in HTTP/1.0', 'GET /a HTTP/1.0', 'Upgrade: websocket'],
+  ]) {
+    test(`to ${what} is not passed on`, async () => {
+      using visitor = await client();
+      visitor.send(
+        request(line, 'Host: lab.test', 'Connection: Upgrade, HTTP2-Settings, keep-alive', ...lines),
+        request('GET /never HTTP/1.1', 'Host: lab.test'),
+      );
+      const { url, headers } = echoOf(await visitor.lastAnswer());
+      assert.deepEqual(
+        [url, headers.upgrade, headers['http2-settings'], headers.connection],
+        ['/a', undefined, undefined, 'keep-alive'],
+      );
+      assert.equal((await lineOf(gateway, visitor)).reason, 'done');
+      assert.ok(!backend.asked.includes('GET /never'));
+    });
+  }
+
+  test('with a body is answered as it is', async () => {
+    using visitor = await client();
+    visitor.send(
+      request(
+        'POST / HTTP/1.1',
+        'Host: lab.test',
+        'Connection: Upgrade',
+        'Upgrade: websocket',
+        'Content-Length: 4',
+      ),
+      'body',
+      request('GET /never HTTP/1.1', 'Host: lab.test'),
+    );
+    const { body, headers } = echoOf(await visitor.lastAnswer());
+    assert.deepEqual([body, headers.upgrade], ['body', undefined]);
+    assert.ok(!backend.asked.includes('GET /never'));
+  });
+});

@@ -1,0 +1,457 @@
+// Cleartext HTTP: each request is routed by its Host, whatever the one before it was, and has its line and its count;
+// what is refused hears a status with the reason, and that is the end of the connection.
+
+import assert from 'node:assert/strict';
+import { after, afterEach, before, describe, test } from 'node:test';
+import { freePort } from '../../testbed/free-port.ts';
+import { type Causeway, startCauseway } from '../../testbed/start-causeway.ts';
+import { type ClientOptions, lineOf, proxyV2, startBlackHole, until } from './given.ts';
+import {
+  assertAlive,
+  echoOf,
+  HttpBackend,
+  HttpClient,
+  request,
+  requestLines,
+  untilIdle,
+} from './http-given.ts';
+
+const BALANCER = '127.0.0.10';
+const STRANGER = '127.0.0.99';
+
+let gateway: Causeway;
+let one: HttpBackend;
+let two: HttpBackend;
+const stack = new AsyncDisposableStack();
+
+before(async () => {
+  one = stack.use(await HttpBackend.start('one'));
+  two = stack.use(await HttpBackend.start('two'));
+  const { port: blackHole } = stack.use(await startBlackHole());
+  const closing = stack.use(
+    await HttpBackend.start('closing', { on: { '/': ({ socket }) => socket.destroy() } }),
+  );
+  gateway = stack.use(
+    await startCauseway({
+      config: `
+listen:
+  - { on: "127.0.0.1:0", balancers: [${BALANCER}/32] }
+  - { on: "127.0.0.2:0", only: [api, apps-https] }
+workers: 2
+timeouts: { hello: 1s, connect: 300ms }
+retries: 0
+clusters:
+  - name: one
+    apps: { hosts: ["*.one.test", one.test], https: ["127.0.0.1:1"], http: ["${one.text}"] }
+  - name: two
+    apps: { hosts: [two.test, exact.one.test], http: ["${two.text}"] }
+  - name: closed-cluster
+    allow: [127.0.0.1/32, 192.0.2.0/24]
+    apps: { hosts: [allowed.test], http: ["${one.text}"] }
+  - name: closed-route
+    apps: { hosts: [route-allowed.test], http: { backends: ["${one.text}"], allow: [127.0.0.1/32] } }
+  - name: moved
+    apps: { hosts: [moved.test, "*.moved.test"], http: redirect }
+  - { name: none, apps: { hosts: [none.test], http: [] } }
+  - { name: dead, apps: { hosts: [dead.test], http: ["127.0.0.1:${await freePort()}"] } }
+  - { name: slow, apps: { hosts: [slow.test], http: ["127.0.0.1:${blackHole}"] } }
+  - { name: closing, apps: { hosts: [closing.test], http: ["${closing.text}"] } }
+`,
+    }),
+  );
+});
+
+after(() => stack.disposeAsync());
+
+afterEach(() => assertAlive(gateway));
+
+const client = (options?: ClientOptions) => HttpClient.connect(gateway.port, options);
+
+describe('a request is routed by its Host', () => {
+  test('each for itself, over two clusters on one connection', async () => {
+    using visitor = await client();
+    for (const [host, backend] of [
+      ['one.test', 'one'],
+      ['two.test', 'two'],
+      ['one.test', 'one'],
+      ['TWO.test.', 'two'],
+      ['two.test:8080', 'two'],
+    ]) {
+      assert.equal((await visitor.echo(host)).backend, backend, host);
+    }
+    visitor.peer.finish();
+    assert.equal(await visitor.ended(), 'FIN');
+    const lines = await requestLines(gateway, visitor, 5);
+    assert.deepEqual(
+      lines.map(({ host, cluster, route, backend, method, status }) => [
+        host,
+        cluster,
+        route,
+        backend,
+        method,
+        status,
+      ]),
+      [
+        ['one.test', 'one', 'apps-http', one.text, 'GET', 200],
+        ['two.test', 'two', 'apps-http', two.text, 'GET', 200],
+        ['one.test', 'one', 'apps-http', one.text, 'GET', 200],
+        ['two.test', 'two', 'apps-http', two.text, 'GET', 200],
+        ['two.test', 'two', 'apps-http', two.text, 'GET', 200],
+      ],
+    );
+    assert.deepEqual(Object.keys(lines[0]).slice(-9), [
+      'client',
+      'host',
+      'cluster',
+      'route',
+      'backend',
+      'method',
+      'status',
+      'ms',
+      'msg',
+    ]);
+    // One line for the connection, with the last request's route.
+    const line = await lineOf(gateway, visitor);
+    assert.deepEqual(
+      [line.protocol, line.host, line.cluster, line.route, line.backend, line.reason],
+      ['http', 'one.test', 'two', 'apps-http', two.text, 'done'],
+    );
+    assert.equal(line.out, visitor.peer.received().length);
+    assert.equal(typeof line.dialMs, 'number');
+  });
+
+  test('a wildcard stands for one label, and the exact name is before it', async () => {
+    using visitor = await client();
+    assert.equal((await visitor.echo('a.one.test')).backend, 'one');
+    assert.equal((await visitor.echo('exact.one.test')).backend, 'two');
+    assert.equal((await visitor.get('a.b.one.test')).status, 421);
+  });
+
+  test('the target may be absolute, if it names the same host: the backend gets the path alone', async () => {
+    using visitor = await client();
+    visitor.send(request('GET http://one.test/a?b=c HTTP/1.1', 'Host: one.test'));
+    assert.equal(echoOf(await visitor.answer()).url, '/a?b=c');
+    visitor.send(request('GET HTTP://one.test?b=c HTTP/1.1', 'Host: one.test'));
+    assert.equal(echoOf(await visitor.answer()).url, '/?b=c');
+    visitor.send(request('OPTIONS * HTTP/1.1', 'Host: one.test'));
+    assert.equal(echoOf(await visitor.answer()).url, '*');
+  });
+
+  test('a listener with `only` serves no other kind', async () => {
+    using visitor = await HttpClient.connect(gateway.ports[1], { to: '127.0.0.2' });
+    assert.equal((await visitor.get('one.test')).status, 421);
+  });
+});
+
+describe('HTTP/1.0', () => {
+  test('is answered and closed', async () => {
+    using visitor = await client();
+    visitor.send(request('GET / HTTP/1.0', 'Host: one.test'));
+    assert.equal(echoOf(await visitor.lastAnswer()).backend, 'one');
+    assert.equal((await lineOf(gateway, visitor)).reason, 'done');
+  });
+
+  test('stays open where it asks for that', async () => {
+    using visitor = await client();
+    for (const host of ['one.test', 'two.test']) {
+      visitor.send(request('GET / HTTP/1.0', `Host: ${host}`, 'Connection: keep-alive'));
+      assert.equal(`${echoOf(await visitor.answer()).backend}.test`, host);
+    }
+  });
+
+  test('is not told to continue', async () => {
+    using visitor = await client();
+    visitor.send(
+      request('POST / HTTP/1.0', 'Host: one.test', 'Content-Length: 2', 'Expect: 100-continue'),
+      'hi',
+    );
+    const echo = echoOf(await visitor.lastAnswer());
+    assert.deepEqual([echo.body, echo.headers.expect], ['hi', undefined]);
+  });
+});
+
+describe('who the client is', () => {
+  const forged = [
+    'X-Forwarded-For: 203.0.113.1',
+    'X-Forwarded-Proto: https',
+    'X-Forwarded-Host: forged.test',
+    'X-Forwarded-Prefix: /forged',
+    'X_Forwarded_For: 203.0.113.2',
+    'Forwarded: for=203.0.113.3',
+  ];
+
+  test('stands in X-Forwarded-*, and what a client says of itself is dropped', async () => {
+    using visitor = await client();
+    const { headers } = await visitor.echo('one.test:8080', '/', ...forged);
+    assert.deepEqual(Object.fromEntries(Object.entries(headers).filter(([name]) => /forwarded/.test(name))), {
+      'x-forwarded-for': '127.0.0.1',
+      'x-forwarded-proto': 'http',
+      'x-forwarded-host': 'one.test:8080',
+    });
+    assert.equal(headers.host, 'one.test:8080');
+  });
+
+  test('a balancer is believed', async () => {
+    using visitor = await client({ from: BALANCER });
+    const { headers } = await visitor.echo('one.test', '/', ...forged);
+    assert.equal(headers['x-forwarded-for'], `203.0.113.1, ${BALANCER}`);
+    assert.equal(headers['x-forwarded-proto'], 'https');
+    assert.equal(headers['x-forwarded-host'], 'forged.test');
+    assert.equal(headers.forwarded, 'for=203.0.113.3');
+  });
+
+  for (const [version, header] of [
+    ['v1', 'PROXY TCP4 192.0.2.7 192.0.2.1 40000 80\r\n'],
+    ['v2', proxyV2({ source: '192.0.2.7' })],
+  ] as const) {
+    test(`is told by a balancer's PROXY header (${version}), for X-Forwarded-For and for allow lists`, async () => {
+      using visitor = await client({ from: BALANCER });
+      visitor.send(header, request('GET / HTTP/1.1', 'Host: allowed.test', 'X-Forwarded-For: 203.0.113.9'));
+      const { headers } = echoOf(await visitor.answer());
+      assert.equal(headers['x-forwarded-for'], '203.0.113.9, 192.0.2.7');
+      await requestLines(gateway, { address: '192.0.2.7:40000' }, version === 'v1' ? 1 : 2);
+    });
+  }
+
+  test('a header that Connection names stays behind, but not one that the backend relies on', async () => {
+    using visitor = await client();
+    const { headers } = await visitor.echo(
+      'one.test',
+      '/',
+      'Connection: X-Hop, x-forwarded-for, host, keep-alive',
+      'X-Hop: 1',
+      'Keep-Alive: 5',
+      'Proxy-Connection: keep-alive',
+      'TE: trailers, deflate',
+      'X-Kept: 1',
+    );
+    assert.deepEqual(
+      ['x-hop', 'keep-alive', 'proxy-connection', 'te', 'x-kept', 'x-forwarded-for', 'host'].map(
+        name => headers[name],
+      ),
+      [undefined, undefined, undefined, 'trailers', '1', '127.0.0.1', 'one.test'],
+    );
+  });
+});
+
+describe('http: redirect', () => {
+  for (const [host, path, location] of [
+    ['moved.test', '/', 'https://moved.test/'],
+    ['moved.test:80', '/a/b?c=d&e', 'https://moved.test/a/b?c=d&e'],
+    ['Moved.test:8080', '//x', 'https://Moved.test:8080//x'],
+    ['a.moved.test', '/?', 'https://a.moved.test/?'],
+  ]) {
+    test(`${host}${path}`, async () => {
+      using visitor = await client();
+      const { status, headers } = await visitor.get(host, path);
+      assert.deepEqual([status, headers.location, headers['content-length']], [308, location, '0']);
+      // The connection goes on.
+      assert.equal((await visitor.echo('one.test')).backend, 'one');
+      const [line] = await requestLines(gateway, visitor, 2);
+      assert.deepEqual([line.cluster, line.backend, line.status], ['moved', null, 308]);
+    });
+  }
+
+  test('of a request with a body', async () => {
+    using visitor = await client();
+    visitor.send(request('POST /form HTTP/1.1', 'Host: moved.test', 'Content-Length: 5'), 'a=b&c');
+    assert.equal((await visitor.answer()).headers.location, 'https://moved.test/form');
+    visitor.send(request('POST /form HTTP/1.1', 'Host: moved.test', 'Content-Length: 5'), 'a=');
+    assert.equal((await visitor.lastAnswer()).status, 308);
+  });
+});
+
+interface Refusal {
+  readonly what: string;
+  readonly says?: string;
+  readonly host?: string;
+  readonly options?: ClientOptions;
+  readonly status: number;
+  readonly reason: string;
+  readonly cluster?: string;
+  readonly backend?: RegExp;
+}
+
+const refusals: readonly Refusal[] = [
+  { what: 'an unknown Host', host: 'unknown.test', status: 421, reason: 'unknown-host' },
+  { what: 'an address for a Host', host: '127.0.0.1', status: 421, reason: 'unknown-host' },
+  { what: 'an IPv6 address for a Host', host: '[::1]:80', status: 421, reason: 'unknown-host' },
+  {
+    what: "a client that the cluster's list leaves out",
+    host: 'allowed.test',
+    options: { from: STRANGER },
+    status: 403,
+    reason: 'not-allowed',
+    cluster: 'closed-cluster',
+  },
+  {
+    what: "a client that the route's list leaves out",
+    host: 'route-allowed.test',
+    options: { from: STRANGER },
+    status: 403,
+    reason: 'not-allowed',
+    cluster: 'closed-route',
+  },
+  { what: 'an empty pool', host: 'none.test', status: 503, reason: 'no-backend', cluster: 'none' },
+  {
+    what: 'a backend that refuses',
+    host: 'dead.test',
+    status: 502,
+    reason: 'connect-failed',
+    cluster: 'dead',
+    backend: /^127\.0\.0\.1:/,
+  },
+  {
+    what: 'a backend that does not answer',
+    host: 'slow.test',
+    status: 504,
+    reason: 'connect-timeout',
+    cluster: 'slow',
+    backend: /^127\.0\.0\.1:/,
+  },
+  {
+    what: 'a backend that closes before it answers',
+    host: 'closing.test',
+    status: 502,
+    reason: 'backend-reset',
+    cluster: 'closing',
+    backend: /^127\.0\.0\.1:/,
+  },
+  { what: 'no Host', says: request('GET / HTTP/1.1'), status: 400, reason: 'bad-request' },
+  {
+    what: 'two Hosts',
+    says: request('GET / HTTP/1.1', 'Host: one.test', 'Host: one.test'),
+    status: 400,
+    reason: 'bad-request',
+  },
+  {
+    what: 'a head that does not come to its end',
+    says: 'GET / HTTP/1.1\r\nHost: one.t',
+    status: 408,
+    reason: 'hello-timeout',
+  },
+];
+
+describe('a refusal is a status with its reason, and the end of the connection', () => {
+  for (const { what, says, host = '', options, status, reason, cluster = null, backend } of refusals) {
+    for (const when of ['at once', 'behind another request']) {
+      test(`${status} ${reason}: ${what}, ${when}`, async () => {
+        using visitor = await client(options);
+        if (when !== 'at once') await visitor.echo('two.test');
+        const counted = () =>
+          gateway.metric('causeway_connections_total', { reason, cluster: cluster ?? '' });
+        const before = await counted();
+        visitor.send(says ?? request('GET / HTTP/1.1', `Host: ${host}`));
+        const answer = await visitor.lastAnswer();
+        assert.deepEqual([answer.status, answer.headers.connection], [status, 'close']);
+        assert.match(answer.body.toString(), new RegExp(`^${reason}: .+\n$`));
+        const line = await lineOf(gateway, visitor);
+        assert.deepEqual([line.reason, line.cluster, line.protocol], [reason, cluster, 'http']);
+        assert.equal(line.route, cluster === null ? null : 'apps-http');
+        if (backend === undefined) assert.equal(line.backend, null);
+        else assert.match(String(line.backend), backend);
+        assert.equal(await counted(), before + 1);
+      });
+    }
+  }
+
+  test('of a HEAD has no body', async () => {
+    using visitor = await client();
+    visitor.send(request('HEAD / HTTP/1.1', 'Host: unknown.test'));
+    assert.equal((await visitor.lastAnswer('HEAD')).status, 421);
+  });
+
+  test('what stands behind it is not served', async () => {
+    using visitor = await client();
+    const before = two.asked.length;
+    visitor.ask('one.test');
+    visitor.ask('unknown.test');
+    visitor.ask('two.test');
+    assert.equal((await visitor.answer()).status, 200);
+    assert.equal((await visitor.lastAnswer()).status, 421);
+    await requestLines(gateway, visitor, 2);
+    assert.equal((await lineOf(gateway, visitor)).reason, 'unknown-host');
+    assert.equal(two.asked.length, before);
+  });
+
+  test('what stands behind Connection: close is not served', async () => {
+    using visitor = await client();
+    const before = two.asked.length;
+    visitor.ask('one.test', '/', 'Connection: close');
+    visitor.ask('two.test');
+    assert.equal(echoOf(await visitor.lastAnswer()).backend, 'one');
+    assert.equal((await lineOf(gateway, visitor)).reason, 'done');
+    assert.equal(two.asked.length, before);
+  });
+});
+
+describe('counts', () => {
+  test('requests by status, connections by reason, bytes as the client sent and heard them', async () => {
+    await untilIdle(gateway);
+    const of = (name: string, labels: Record<string, string>) => gateway.metric(`causeway_${name}`, labels);
+    const read = async () => [
+      await of('requests_total', { cluster: 'one', route: 'apps-http', code: '200' }),
+      await of('requests_total', { cluster: '', code: '421' }),
+      await of('bytes_total', { direction: 'in' }),
+      await of('bytes_total', { direction: 'out' }),
+      await of('connections_total', {}),
+      await of('dial_seconds_count', { cluster: 'one' }),
+    ];
+    const before = await read();
+    using visitor = await client();
+    const said = [
+      request('POST / HTTP/1.1', 'Host: one.test', 'Content-Length: 5'),
+      'hello',
+      request('GET / HTTP/1.1', 'Host: one.test'),
+      request('GET / HTTP/1.1', 'Host: unknown.test'),
+    ].join('');
+    visitor.send(said);
+    await visitor.answer('POST');
+    await visitor.answer();
+    await visitor.lastAnswer();
+    await lineOf(gateway, visitor);
+    const heard = visitor.peer.received().length;
+    const after = await until('all to be counted', async () => {
+      const now = await read();
+      return now[4] > before[4] ? now : undefined;
+    });
+    assert.deepEqual(
+      after.slice(0, 5).map((value, index) => value - before[index]),
+      [2, 1, said.length, heard, 1],
+    );
+    // A connection that was kept is not dialled.
+    assert.ok(after[5] - before[5] >= 1 && after[5] - before[5] <= 2);
+    await untilIdle(gateway);
+  });
+});
+
+describe('log.connections', () => {
+  for (const [level, expected] of [
+    ['refused', ['request 421', 'connection unknown-host']],
+    ['none', []],
+  ] as const) {
+    test(`${level}`, async () => {
+      await using quiet = await startCauseway({
+        config: `
+listen: ["127.0.0.1:0"]
+log: { connections: ${level} }
+clusters: [{ name: one, apps: { hosts: [one.test], http: ["${one.text}"] } }]
+`,
+      });
+      using visitor = await HttpClient.connect(quiet.port);
+      await visitor.echo('one.test');
+      await visitor.get('unknown.test');
+      await visitor.ended();
+      await until('both to be counted', async () => (await quiet.metric('causeway_requests_total')) === 2);
+      if (level === 'refused') await lineOf(quiet, visitor);
+      const lines = () =>
+        quiet
+          .lines()
+          .filter(({ msg }) => msg === 'request' || msg === 'connection')
+          .map(({ msg, status, reason }) => `${msg} ${msg === 'request' ? status : reason}`)
+          .toSorted();
+      await until('the lines', () => lines().length === expected.length);
+      assert.deepEqual(lines(), expected.toSorted());
+    });
+  }
+});
