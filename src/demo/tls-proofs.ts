@@ -10,6 +10,7 @@ import {
   visitHttp2,
   visitHttps,
   visitThroughConnect,
+  visitThroughHttp2Connect,
 } from './demo-client.ts';
 import { konnectivityText } from './konnectivity-server.ts';
 import { SERVED_BY } from './kubernetes/api-server.ts';
@@ -30,6 +31,7 @@ export function tlsProofs(demo: Demo): Proof[] {
     watchStream(demo, managed1),
     ...tenants.map(tenant => konnectivity(demo, tenant)),
     connect(demo, hub),
+    http2Connect(demo, hub),
     unknownServerName(demo, managed1),
   ];
 }
@@ -129,6 +131,18 @@ function connect(demo: Demo, { cluster, certificates: { ca } }: DemoTenant): Pro
       const { body } = await visitThroughConnect(`${cluster.name}:6443`, visit);
       expectVersion(body, cluster.name);
       return 'TLS inside it, untouched';
+    },
+  };
+}
+
+function http2Connect(demo: Demo, { cluster, certificates: { ca } }: DemoTenant): Proof {
+  return {
+    title: `CONNECT to ${cluster.name} over HTTP/2`,
+    async prove(signal) {
+      const visit = { to: demo.gateway, name: cluster.apiHost, ca, path: '/version', signal };
+      const { body } = await visitThroughHttp2Connect(`${cluster.name}:6443`, visit);
+      expectVersion(body, cluster.name);
+      return "one stream, as Kubermatic's agents open them";
     },
   };
 }

@@ -11,6 +11,7 @@ import {
   HANDED_OVER,
   IDENTIFYING,
   PENDING,
+  RETURNED,
   type Rows,
   SOURCE_COUNTED,
   TUNNEL,
@@ -76,7 +77,7 @@ export function conclude(
   account(rows, ledger, client, reason);
   // Only for the record: the HTTP part counts by itself what its requests have open.
   if (isOurs) rows.backendSlot[client] = verdicts.backendSlot(client);
-  if (isHandedOver) verdicts.end(client);
+  if ((rows.flags[client] & (HANDED_OVER | RETURNED)) !== 0) verdicts.end(client);
   // A probe that says nothing is counted and never logged.
   const isRefused = !served.has(reason);
   const isLogged = log === 'all' ? reason !== 'no-data' : log === 'refused' && isRefused;
@@ -89,7 +90,7 @@ function account(rows: Rows, counts: Counts, client: number, reason: CloseReason
   const flags = rows.flags[client];
   Atomics.sub(counts.totals, TOTAL_CONNECTIONS, 1);
   if ((flags & PENDING) !== 0) Atomics.sub(counts.totals, TOTAL_PENDING, 1);
-  if ((flags & HANDED_OVER) !== 0) Atomics.sub(counts.totals, TOTAL_HANDED_OVER, 1);
+  if ((flags & (HANDED_OVER | RETURNED)) !== 0) Atomics.sub(counts.totals, TOTAL_HANDED_OVER, 1);
   if ((flags & COUNTED) !== 0) counts.sources.remove(0, rows.addresses, rows.addressAt(client, CLIENT));
   leavePlace(rows, counts, client);
   // The HTTP part counts the bytes of its requests by itself.

@@ -8,7 +8,7 @@ import { recognize } from '../wire/recognize.ts';
 import { firstBackend, orderBackends } from './balance.ts';
 import type { DataPath } from './data-path.ts';
 import { end, refuse } from './end.ts';
-import { buildHandOver } from './hand-over.ts';
+import { buildHandOver, rowHeader } from './hand-over.ts';
 import { AGAIN, FAILED, READABLE, WRITABLE } from './io/reactor.ts';
 import {
   CLIENT,
@@ -23,6 +23,7 @@ import {
   MORE,
   NO_PROTOCOL,
   PEER,
+  RETURNED,
   TIMED,
   TLS,
 } from './rows.ts';
@@ -38,7 +39,8 @@ const ALL_ATTEMPTS = 3;
 /** What a client may send ahead while its backend is dialled; beyond that it waits in the kernel. */
 const MAX_AHEAD = 64 * 1024;
 
-const connectEstablished = Buffer.from('HTTP/1.1 200 Connection established\r\n\r\n', 'latin1');
+const ESTABLISHED = 'HTTP/1.1 200 Connection established\r\n';
+const connectEstablished = Buffer.from(`${ESTABLISHED}\r\n`, 'latin1');
 
 export function dial(path: DataPath, client: number, route: TableRoute): void {
   const { rows, io } = path;
@@ -264,7 +266,11 @@ function reached(
 
 /** What the client hears of the success. */
 function answerOf(path: DataPath, client: number): Uint8Array | undefined {
-  return path.rows.protocol[client] === CONNECT ? connectEstablished : undefined;
+  const { rows, worker, shared } = path;
+  if (rows.protocol[client] !== CONNECT) return undefined;
+  if ((rows.flags[client] & RETURNED) === 0) return connectEstablished;
+  const row = { worker, handle: client, generation: shared.verdicts.generation(client) };
+  return Buffer.from(`${ESTABLISHED}${rowHeader(row)}\r\n`, 'latin1');
 }
 
 function firstBytes(path: DataPath, client: number, route: TableRoute): Uint8Array | undefined {

@@ -6,7 +6,7 @@ import type { CloseReason } from './close-reason.ts';
 import type { DataPath } from './data-path.ts';
 import { linger } from './linger.ts';
 import { refusalWord } from './refusal.ts';
-import { HANDED_OVER } from './rows.ts';
+import { HANDED_OVER, RETURNED } from './rows.ts';
 import { BYTES_OUT_AT, HTTP_SLOT } from './shared-memory.ts';
 import { hangUpBackend } from './tunnel.ts';
 
@@ -63,6 +63,7 @@ export function cutPart(path: DataPath, part: 'http' | 'tls', thread: number): v
 
 function leave(path: DataPath, client: number, reason: CloseReason, reset: boolean): void {
   const backend = path.rows.peer[client];
+  if (reset && (path.rows.flags[client] & RETURNED) !== 0) path.shared.verdicts.breakOff(client);
   // Between the two connections of an agent's tunnel there is no reset but this.
   const inner = reset ? path.tunnelLinks.reset(path.shared.verdicts, client, reason) : undefined;
   finish(path, client, reason);

@@ -403,6 +403,8 @@ export class Gateway implements AsyncDisposable {
     this.#sayDropped();
     this.#options.resolver.stop();
     await Promise.all([...this.#threads.map(thread => thread.end()), this.#health[Symbol.asyncDispose]()]);
+    // A connection is counted out before its record is written: the last one may have come too late for the first look.
+    this.takeRecords();
     await this.#http[Symbol.asyncDispose]();
     await this.#tls[Symbol.asyncDispose]();
     if (this.#folder !== undefined) await rm(this.#folder, { recursive: true, force: true });
@@ -480,7 +482,7 @@ export class Gateway implements AsyncDisposable {
     for (const { index, listener } of open) this.#listenerNames[index] = listener.on;
     this.#generation++;
     this.#pages.grow(this.#author.pages);
-    await this.#startHttp(config.clusters);
+    await this.#startHttp(config);
     this.#sendTls();
     // The parts first: a worker hands over at once what comes in by a new listener.
     for (const threads of [[...this.#tls.threads, ...this.#http.threads], this.#threads]) {
@@ -553,10 +555,16 @@ export class Gateway implements AsyncDisposable {
     return thread.start({ ...this.#start, settings: this.#settings, verdicts });
   }
 
-  /** HTTP threads are there from the first route that needs them. They know what was served before. */
-  async #startHttp(clusters: readonly Cluster[]): Promise<void> {
-    const isNeeded = clusters.some(cluster => cluster.routes.some(route => route.kind === 'apps-http'));
-    if (!isNeeded || this.#http.threads.length > 0) return;
+  /**
+   * HTTP threads are there from the first route or listener that needs them: agents may speak HTTP/2. They know what
+   * was served before.
+   */
+  async #startHttp({ clusters, listeners }: GatewayConfig): Promise<void> {
+    if (this.#http.threads.length > 0) return;
+    const isNeeded =
+      listeners.some(({ agents }) => agents.length > 0) ||
+      clusters.some(cluster => cluster.routes.some(route => route.kind === 'apps-http'));
+    if (!isNeeded) return;
     await this.#openFronts();
     await this.#http.start(await this.#sockets(), { ...this.#start, settings: this.#settings });
     await Promise.all(

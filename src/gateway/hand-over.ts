@@ -12,7 +12,7 @@ export interface HandOver {
   readonly listener: number;
   /** The TCP peer is a balancer: what it says in X-Forwarded-* is believed. */
   readonly fromBalancer: boolean;
-  /** It speaks HTTP/2. */
+  /** It speaks HTTP/2. On its way back: it is one stream of such a connection. */
   readonly isH2: boolean;
   /** On its way back: it came through an agent's tunnel, whose id must be proven. */
   readonly isTunnelled: boolean;
@@ -34,6 +34,23 @@ export function buildHandOver(source: Endpoint, destination: Endpoint, told: Han
   value.writeInt32BE(told.listener, 12);
   value[16] = (told.fromBalancer ? BALANCER : 0) | (told.isH2 ? H2 : 0) | (told.isTunnelled ? TUNNELLED : 0);
   return buildProxyV2({ source, destination, tlvs: [{ type: TLV, value }] });
+}
+
+/** Where the front has a stream that came back. It stands in the front's answer to the CONNECT. */
+export type FrontRow = Pick<HandOver, 'worker' | 'handle' | 'generation'>;
+
+const ROW_HEADER = 'Causeway-Row';
+const ROW = new RegExp(`^${ROW_HEADER}: (\\d+) (\\d+) (-?\\d+)\\r$`, 'm');
+
+export function rowHeader({ worker, handle, generation }: FrontRow): string {
+  return `${ROW_HEADER}: ${worker} ${handle} ${generation}\r\n`;
+}
+
+/** From the head of an answer. */
+export function readRowHeader(head: string): FrontRow | undefined {
+  const [, worker, handle, generation] = ROW.exec(head) ?? [];
+  if (worker === undefined) return undefined;
+  return { worker: Number(worker), handle: Number(handle), generation: Number(generation) };
 }
 
 /** undefined when it is not one of ours. */

@@ -35,10 +35,11 @@ import {
   ORIGIN,
   OVER,
   PEER,
+  RETURNED,
   TLS,
   TUNNELLED,
 } from './rows.ts';
-import { FIRST_SLOT, HTTP_SLOT } from './shared-memory.ts';
+import { FIRST_SLOT, HTTP_SLOT, TOTAL_HANDED_OVER } from './shared-memory.ts';
 import type { TableRoute } from './table.ts';
 import { refusedId, verifyConnect, verifyHeader } from './verify-identity.ts';
 
@@ -216,6 +217,7 @@ function comeBack(
   if (header.kind === 'reject' || told === undefined) return refused(path, client, 'bad-proxy-header');
   rows.understood[client] = header.value.end;
   rows.listener[client] = told.listener;
+  if (told.isH2) takeStream(path, client);
   if (header.value.source !== undefined) putEndpoint(path, client, PEER, header.value.source);
   if (told.isTunnelled) {
     // The agent may have left meanwhile, and its handle may be another's by now.
@@ -225,6 +227,14 @@ function comeBack(
     path.tunnelLinks.add(told, client);
   }
   return takeBalancerHeader(path, client, header.value) ? undefined : false;
+}
+
+/** A stream takes three descriptors instead of two, and shares the room of all that parts of ours have to do with. */
+function takeStream({ rows, shared, settings }: DataPath, client: number): void {
+  rows.flags[client] |= RETURNED;
+  shared.verdicts.begin(client);
+  if (Atomics.add(shared.totals, TOTAL_HANDED_OVER, 1) >= settings.connections / 2)
+    rows.flags[client] |= OVER;
 }
 
 function takeBalancerHeader(path: DataPath, client: number, header: ProxyHeader): boolean {

@@ -68,6 +68,8 @@ export const HANDED_OVER = 262144;
 export const PROVEN = 524288;
 /** Came through an agent's tunnel: `agents` is not asked, and its id must be proven. */
 export const TUNNELLED = 1048576;
+/** A stream of an HTTP/2 connection that the HTTP part has: its end is told by verdicts, since a unix socket knows no RST. */
+export const RETURNED = 2097152;
 
 export const protocols = ['', 'tls', 'connect', 'http', 'h2'] as const;
 export const NO_PROTOCOL = 0;

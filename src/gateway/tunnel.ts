@@ -5,7 +5,18 @@
 import { type DataPath, SMALL_READ } from './data-path.ts';
 import { end, endOfPart, endWithReset } from './end.ts';
 import { AGAIN, FAILED, HUNG_UP, READABLE, WRITABLE } from './io/reactor.ts';
-import { ENDED, FAILING, HANDED_OVER, HUNG, LASTING, MORE, SHUT, TUNNEL, UNWRITABLE } from './rows.ts';
+import {
+  ENDED,
+  FAILING,
+  HANDED_OVER,
+  HUNG,
+  LASTING,
+  MORE,
+  RETURNED,
+  SHUT,
+  TUNNEL,
+  UNWRITABLE,
+} from './rows.ts';
 import { BYTES_IN_AT, BYTES_OUT_AT, HTTP_SLOT } from './shared-memory.ts';
 
 /** Reads of one direction before others get their turn. */
@@ -40,6 +51,8 @@ export function beginTunnel(
 
 export function tunnelEvent(path: DataPath, handle: number, events: number): void {
   const { rows } = path;
+  if ((events & HUNG_UP) !== 0 && isBrokenOff(path, handle))
+    return endWithReset(path, handle, 'client-reset');
   if ((events & FAILED) !== 0) rows.flags[handle] |= FAILING | MORE;
   if ((events & (READABLE | HUNG_UP)) !== 0) rows.flags[handle] |= MORE;
   if ((events & WRITABLE) !== 0) {
@@ -103,8 +116,10 @@ function pump(path: DataPath, source: number): boolean {
       rows.flags[source] &= ~MORE;
       return true;
     }
-    if (count === 0)
-      return (rows.flags[source] & UNWRITABLE) === 0 ? ended(path, source) : passReset(path, source);
+    if (count === 0) {
+      const isReset = (rows.flags[source] & UNWRITABLE) !== 0 || isBrokenOff(path, source);
+      return isReset ? passReset(path, source) : ended(path, source);
+    }
     if (count < 0) return passReset(path, source);
     moved(path, source, count);
     if (!send(path, target, count)) return false;
@@ -210,6 +225,11 @@ function isEndOfPart(path: DataPath, client: number): boolean {
   else if (rows.slot[client] !== HTTP_SLOT || shared.verdicts.isEnding(client)) return false;
   else endWithReset(path, client, 'shutdown');
   return true;
+}
+
+/** The client reset its HTTP/2 stream: the HTTP part has said so, and then closed. */
+function isBrokenOff(path: DataPath, handle: number): boolean {
+  return (path.rows.flags[handle] & RETURNED) !== 0 && path.shared.verdicts.reason(handle) >= 0;
 }
 
 /** Both sides sent FIN and everything is written: done, and ended here. */

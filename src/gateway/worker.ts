@@ -81,7 +81,9 @@ class Worker {
         this.#path.settings = message.settings;
         break;
       case 'drain':
-        for (const index of this.#handles.keys()) this.#close(index);
+        // What comes back from the parts is part of something that was accepted before.
+        for (const index of this.#handles.keys())
+          if (this.#path.listeners[index]?.isInternal !== true) this.#close(index);
         break;
       case 'http':
         this.#path.table.putHttpPart(message.sockets);

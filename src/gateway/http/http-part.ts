@@ -26,6 +26,7 @@ import type { Verdict, Verdicts } from '../verdicts.ts';
 import { BackendAgent } from './backend-agent.ts';
 import type { Exchange, HttpConnection, Incoming } from './exchange.ts';
 import { forward, hasBody } from './forward.ts';
+import { H2Connect } from './h2-connect.ts';
 import { judgeRequest } from './judge-request.ts';
 import { KeptConnections } from './kept-connections.ts';
 import type { RequestLog } from './request-log.ts';
@@ -71,6 +72,8 @@ export class HttpPart {
   readonly kept = new KeptConnections();
   readonly single = new BackendAgent();
   readonly onDialFailed: (backendSlot: number) => void;
+  /** Connections that speak HTTP/2: CONNECT alone, which goes back to the front. */
+  readonly h2: H2Connect;
   readonly #verdicts: readonly Verdicts[];
   readonly #log: RequestLog;
   readonly #connections = new Map<Socket, HttpConnection>();
@@ -88,6 +91,7 @@ export class HttpPart {
     this.settings = options.settings;
     this.onDialFailed = options.onDialFailed;
     this.#verdicts = options.verdicts;
+    this.h2 = new H2Connect(options.verdicts, options.settings);
     this.#log = options.log;
     this.#http = this.#createServer();
     this.#front = createServer({ allowHalfOpen: true }, socket => this.#accept(socket));
@@ -109,6 +113,7 @@ export class HttpPart {
 
   configure(settings: Settings): void {
     this.settings = settings;
+    this.h2.settings = settings;
     this.#http.headersTimeout = settings.helloMs;
     this.#http.keepAliveTimeout = Math.min(KEEP_ALIVE_MS, settings.idleMs ?? KEEP_ALIVE_MS);
   }
@@ -136,6 +141,7 @@ export class HttpPart {
   /** What is in progress may finish, with `Connection: close`; what is idle ends now. */
   drain(): void {
     this.#draining = true;
+    this.h2.drain();
     for (const { current } of this.#connections.values()) {
       if (current !== undefined) current.response.shouldKeepAlive = false;
     }
@@ -146,6 +152,7 @@ export class HttpPart {
   stop(): void {
     clearInterval(this.#look);
     this.#front.close();
+    this.h2.stop();
     this.#http.close();
     for (const { current, socket } of this.#connections.values()) {
       // Not when the socket has closed: by then the thread is gone, and with it the line.
@@ -207,6 +214,7 @@ export class HttpPart {
       socket.off('data', onData);
       socket.off('end', onEnd);
       socket.pause();
+      if (told.isH2) return this.h2.serve({ socket, told, source, destination }, held.subarray(end));
       // node:http closes behind the last answer. With bytes unread that is a reset, which may overtake the answer: so it
       // is FIN alone, on which the front closes.
       socket.destroySoon = () => socket.end();
@@ -487,6 +495,7 @@ export class HttpPart {
       if (this.#verdicts[worker]?.isCurrent(handle, generation) !== true) connection.socket.destroy();
       else if (connection.current !== undefined) this.#countBytes(connection, connection.current);
     }
+    this.h2.lookAround();
     this.kept.lookAround();
     this.#log.flush();
   }

@@ -71,6 +71,9 @@ class HttpWorker {
       case 'requests-taken':
         this.#log.taken();
         break;
+      case 'fronts':
+        this.#part.h2.fronts = message.fronts;
+        break;
       case 'drain':
         this.#part.drain();
         break;
