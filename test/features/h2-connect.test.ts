@@ -66,7 +66,7 @@ before(async () => {
 listen:
   - { on: "127.0.0.1:0", agents: [127.0.0.1/32, 192.0.2.0/24], balancers: [${BALANCER}/32] }
   - { on: "127.0.0.2:0", agents: [127.0.0.1/32], only: [konnectivity] }
-timeouts: { connect: 200ms, hello: 2s }
+timeouts: { connect: 200ms, hello: 2s, halfClosed: 3s }
 identity: { secretFile: ${secret} }
 clusters:
   - name: lab
@@ -518,6 +518,7 @@ describe('a flood ends the connection with ENHANCE_YOUR_CALM and over-limit', { 
   });
 });
 
+/** On net a stream that is reset behind its END_STREAM is only seen to be gone when `halfClosed` has passed. */
 describe('nothing is left behind', () => {
   /** No connections but those of other tests, which are none here. */
   const untilIdle = () =>
