@@ -206,7 +206,7 @@ export async function requestLines(
 /** That no HTTP thread, nor any other, has died. */
 export function assertAlive(gateway: Causeway): void {
   assert.deepEqual(
-    gateway.lines().filter(({ msg }) => msg === 'worker died'),
+    gateway.lines().filter(({ msg }) => msg === 'thread died'),
     [],
   );
 }

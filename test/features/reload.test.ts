@@ -58,7 +58,7 @@ afterEach(async () => {
   witnessed.send('pong');
   await witness.hears(heard[0] + 4);
   assert.deepEqual(
-    gateway.lines().filter(({ msg }) => msg === 'worker died'),
+    gateway.lines().filter(({ msg }) => msg === 'thread died'),
     [],
   );
 });

@@ -67,7 +67,7 @@ test(`${CONNECTIONS} hostile connections: an honest client is served, and nothin
   await using gateway = await startCauseway({
     config: `
 listen: [{ on: "127.0.0.1:0", balancers: [${BALANCER}/32], agents: [${AGENT}/32, 10.0.0.0/8] }]
-timeouts: { hello: 500ms, connect: 500ms, halfClosed: 1s }
+timeouts: { hello: 3s, connect: 3s, halfClosed: 3s }
 retries: 1
 log: { connections: none }
 clusters:
@@ -104,7 +104,7 @@ clusters:
   );
   assert.ok(mib < before.mib + GROWTH_MIB, `memory grew from ${before.mib} MiB to ${mib} MiB`);
   assert.deepEqual(
-    gateway.lines().filter(({ msg }) => msg === 'worker died'),
+    gateway.lines().filter(({ msg }) => msg === 'thread died'),
     [],
   );
 });

@@ -2,37 +2,29 @@
 // socket; here each request is judged, routed by its Host, admitted, and passed on to a backend. One HTTP thread has
 // one of these. What a connection comes to goes back to the front as a verdict (verdicts.ts).
 
-import {
-  createServer as createHttpServer,
-  type IncomingMessage,
-  type Server,
-  ServerResponse,
-} from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { createServer, type Server as NetServer, type Socket } from 'node:net';
-import { formatIp, mapIp } from '../../wire/ip-address.ts';
-import { MAX_PROXY_HEADER, parseProxyHeader } from '../../wire/proxy-protocol.ts';
 import { leavePlace, reasonIndex } from '../account.ts';
 import { isAllowed, type Places, takePlace } from '../admit.ts';
 import type { CloseReason } from '../close-reason.ts';
 import type { Settings } from '../data-path.ts';
-import { readHandOver } from '../hand-over.ts';
 import type { TableListener } from '../listener-table.ts';
-import { refusalWord } from '../refusal.ts';
 import { routeHttp } from '../route.ts';
-import { CLIENT, HTTP, REQUEST, type Rows } from '../rows.ts';
+import { CLIENT, REQUEST, type Rows } from '../rows.ts';
 import { BYTES_IN_AT, BYTES_OUT_AT, type RequestCounters } from '../shared-memory.ts';
 import type { Table } from '../table.ts';
 import type { Verdict, Verdicts } from '../verdicts.ts';
+import { acceptHandOver } from './accept-hand-over.ts';
 import { BackendAgent } from './backend-agent.ts';
 import type { Exchange, HttpConnection, Incoming } from './exchange.ts';
 import { forward, hasBody } from './forward.ts';
 import { H2Connect } from './h2-connect.ts';
 import { judgeRequest } from './judge-request.ts';
 import { KeptConnections } from './kept-connections.ts';
+import { readNoMore, sayLast, wordFor } from './last-word.ts';
 import type { RequestLog } from './request-log.ts';
+import { createRequestServer, isWish } from './request-server.ts';
 
-/** The limit of the front's own parser. */
-const MAX_HEAD = 16_384;
 /** How often node:http looks for heads that take too long, and we for clients that the front has let go of. */
 const LOOK_MS = 250;
 /** An idle connection is kept this long for a further request, or `timeouts.idle` where that is shorter. */
@@ -44,8 +36,6 @@ const CLIENT_LEFT = 499;
 
 /** Of this thread's clock; to ask for it costs as much as the time itself. */
 const ORIGIN = performance.timeOrigin;
-
-const httpWord = new Map<CloseReason, { readonly word: Buffer; readonly status: number }>();
 
 export interface HttpShared extends Places {
   readonly requests: RequestCounters;
@@ -93,7 +83,12 @@ export class HttpPart {
     this.#verdicts = options.verdicts;
     this.h2 = new H2Connect(options.verdicts, options.settings);
     this.#log = options.log;
-    this.#http = this.#createServer();
+    this.#http = createRequestServer(LOOK_MS, {
+      arrived: (request, response, upgradeHead) => this.#arrived(request, response, upgradeHead),
+      isBusy: socket => this.#isBusy(socket),
+      connect: socket => this.#refuseSocket(socket, 'bad-request'),
+      error: (error, socket) => this.#clientError(error, socket),
+    });
     this.#front = createServer({ allowHalfOpen: true }, socket => this.#accept(socket));
     this.#look = setInterval(() => this.#lookAround(), LOOK_MS);
     this.configure(options.settings);
@@ -164,82 +159,15 @@ export class HttpPart {
     this.#log.end();
   }
 
-  #createServer(): Server {
-    const server = createHttpServer({
-      maxHeaderSize: MAX_HEAD,
-      // A missing Host has its reason, as every refusal.
-      requireHostHeader: false,
-      requestTimeout: 0,
-      connectionsCheckingInterval: LOOK_MS,
-      // Behind a request that is still in progress, the wish is not heard: that answer has the socket.
-      shouldUpgradeCallback: request => !this.#isBusy(request.socket) && wantsUpgrade(request),
-    });
-    // Every header is judged: the head's size is what bounds them. By default those above 2000 vanish.
-    server.maxHeadersCount = 0;
-    // It never listens by itself, and looks for late heads and idle connections only once it does.
-    server.emit('listening');
-    // A client may say FIN behind its request and still hear the answer. Not in the documentation.
-    (server as Server & { httpAllowHalfOpen: boolean }).httpAllowHalfOpen = true;
-    server.on('request', (request, response) => this.#arrived(request, response, undefined));
-    // The backend says whether to continue.
-    server.on('checkContinue', (request, response) => this.#arrived(request, response, undefined));
-    server.on('checkExpectation', (request, response) => this.#arrived(request, response, undefined));
-    server.on('upgrade', (request, _, head) => this.#arrived(request, upgradeResponse(request), head));
-    // CONNECT is the front's, and only as the first thing that a client says.
-    server.on('connect', request => this.#refuseSocket(request.socket, 'bad-request'));
-    server.on('clientError', (error: NodeJS.ErrnoException, socket) =>
-      this.#clientError(error, socket as Socket),
-    );
-    return server;
-  }
-
-  /** The front's header comes first, then the client's bytes. */
   #accept(socket: Socket): void {
-    let held: Buffer = Buffer.alloc(0);
-    socket.on('error', () => {});
-    // The client was gone before there was anything to hand over.
-    const onEnd = () => socket.destroy();
-    socket.once('end', onEnd);
-    const onData = (chunk: Buffer) => {
-      held = held.length === 0 ? chunk : Buffer.concat([held, chunk]);
-      const header = parseProxyHeader(held, 0, held.length);
-      if (header.kind === 'incomplete' && held.length < MAX_PROXY_HEADER) return;
-      const told = header.kind === 'found' ? readHandOver(header.value) : undefined;
-      if (header.kind !== 'found' || told === undefined || header.value.source === undefined) {
-        socket.destroy();
-        return;
-      }
-      const { source, destination = source, end } = header.value;
-      const address = mapIp(source.address);
-      socket.off('data', onData);
-      socket.off('end', onEnd);
-      socket.pause();
-      if (told.isH2) return this.h2.serve({ socket, told, source, destination }, held.subarray(end));
-      // node:http closes behind the last answer. With bytes unread that is a reset, which may overtake the answer: so it
-      // is FIN alone, on which the front closes.
-      socket.destroySoon = () => socket.end();
-      this.#connections.set(socket, {
-        socket,
-        told,
-        address,
-        addressText: formatIp(address, 0),
-        port: source.port,
-        destination: destination.address,
-        destinationPort: destination.port,
-        current: undefined,
-        last: undefined,
-        waiting: [],
-        isLast: false,
-        isClosing: false,
-        countedIn: end,
-        countedOut: 0,
-      });
-      socket.once('close', () => this.#closed(socket));
-      socket.unshift(held.subarray(end));
-      this.#http.emit('connection', socket);
-      socket.resume();
-    };
-    socket.on('data', onData);
+    acceptHandOver(socket, {
+      http: connection => {
+        this.#connections.set(socket, connection);
+        socket.once('close', () => this.#closed(socket));
+        this.#http.emit('connection', socket);
+      },
+      h2: (connection, first) => this.h2.serve(connection, first),
+    });
   }
 
   #arrived(request: IncomingMessage, response: ServerResponse, upgradeHead: Buffer | undefined): void {
@@ -248,7 +176,7 @@ export class HttpPart {
     if (connection === undefined || connection.isLast || isOver(connection)) return;
     const incoming = { request, response, upgradeHead };
     // node:http loses the bytes behind a wish to switch that is not heard: such a request is the last.
-    if (/\bupgrade\b/i.test(request.headers.connection ?? '')) {
+    if (isWish(request)) {
       response.shouldKeepAlive = false;
       connection.isLast = true;
       if (upgradeHead === undefined && !hasBody(request)) readNoMore(request.socket);
@@ -509,50 +437,9 @@ export class HttpPart {
   }
 }
 
-/** FIN behind it. */
-function sayLast(socket: Socket, word: Uint8Array): void {
-  socket.end(word);
-  readNoMore(socket);
-}
-
-/**
- * What the client still sends is not even parsed: thousands of requests may stand behind the last one, and each would
- * cost as much as one that is served. node:http reads past the stream: its listeners alone stop it and start it again.
- */
-function readNoMore(socket: Socket): void {
-  socket.pause();
-  socket.emit('pause');
-  socket.removeAllListeners('resume');
-}
-
 /** No further request is taken from it: it was refused, or what it said last is being written. */
 function isOver({ isClosing, socket }: HttpConnection): boolean {
   return isClosing || !socket.writable;
-}
-
-/** node:http makes none for a wish to switch, and does not look after it. */
-function upgradeResponse(request: IncomingMessage): ServerResponse {
-  const { socket } = request;
-  const response = new ServerResponse(request);
-  response.assignSocket(socket);
-  response.shouldKeepAlive = false;
-  // An answer that does not switch streams as every other.
-  socket.on('drain', () => response.emit('drain'));
-  return response;
-}
-
-/**
- * RFC 9110 7.8: HTTP/1.0 has no such thing. Not to h2c: that would carry requests past us. A request with a body is
- * answered as it is.
- */
-function wantsUpgrade({ headers, httpVersion }: IncomingMessage): boolean {
-  const upgrade = headers.upgrade?.toLowerCase() ?? '';
-  return (
-    upgrade !== '' &&
-    httpVersion === '1.1' &&
-    !/\bh2c?\b|\btls\b|\bhttp\b/.test(upgrade) &&
-    !hasBody({ headers })
-  );
 }
 
 function redirect(exchange: Exchange): void {
@@ -562,17 +449,6 @@ function redirect(exchange: Exchange): void {
   const target = judged.target === '*' ? '/' : judged.target;
   exchange.status = 308;
   response.writeHead(308, { Location: `https://${authority}${target}`, 'Content-Length': 0 }).end();
-}
-
-function wordFor(reason: CloseReason): { readonly word: Buffer; readonly status: number } {
-  let found = httpWord.get(reason);
-  if (found === undefined) {
-    const bytes = refusalWord(reason, HTTP);
-    const word = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
-    found = { word, status: Number(word.toString('latin1', 9, 12)) };
-    httpWord.set(reason, found);
-  }
-  return found;
 }
 
 /** The clock that all threads share. */

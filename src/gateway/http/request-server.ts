@@ -1,0 +1,79 @@
+// node:http as the HTTP part needs it: strict, with every header and every time-out, and with all that arrives given to
+// one place. It never listens: connections are handed to it.
+
+import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import { hasBody } from './forward.ts';
+
+/** The limit of the front's own parser. */
+const MAX_HEAD = 16_384;
+
+export interface RequestServerEvents {
+  /** With what the client sent behind it, where it is to switch protocols. */
+  arrived(request: IncomingMessage, response: ServerResponse, upgradeHead: Buffer | undefined): void;
+  /** Whether a request is in progress or waits there. */
+  isBusy(socket: Socket): boolean;
+  /** CONNECT is the front's, and only as the first thing that a client says. */
+  connect(socket: Socket): void;
+  /** What the client says cannot be read on, or takes too long. */
+  error(error: NodeJS.ErrnoException, socket: Socket): void;
+}
+
+/** `lookMs` is how often it looks for heads that take too long. */
+export function createRequestServer(lookMs: number, events: RequestServerEvents): Server {
+  const server = createServer({
+    maxHeaderSize: MAX_HEAD,
+    // A missing Host has its reason, as every refusal.
+    requireHostHeader: false,
+    requestTimeout: 0,
+    connectionsCheckingInterval: lookMs,
+    // Behind a request that is still in progress, the wish is not heard: that answer has the socket.
+    shouldUpgradeCallback: request => !events.isBusy(request.socket) && wantsUpgrade(request),
+  });
+  // Every header is judged: the head's size is what bounds them. By default those above 2000 vanish.
+  server.maxHeadersCount = 0;
+  // It never listens by itself, and looks for late heads and idle connections only once it does.
+  server.emit('listening');
+  // A client may say FIN behind its request and still hear the answer. Not in the documentation.
+  (server as Server & { httpAllowHalfOpen: boolean }).httpAllowHalfOpen = true;
+  const arrived = (request: IncomingMessage, response: ServerResponse) =>
+    events.arrived(request, response, undefined);
+  server.on('request', arrived);
+  // The backend says whether to continue.
+  server.on('checkContinue', arrived);
+  server.on('checkExpectation', arrived);
+  server.on('upgrade', (request, _, head) => events.arrived(request, upgradeResponse(request), head));
+  server.on('connect', request => events.connect(request.socket));
+  server.on('clientError', (error, socket) => events.error(error, socket as Socket));
+  return server;
+}
+
+/** Whether the parser takes it for a wish to switch, heard or not. */
+export function isWish({ headers }: IncomingMessage): boolean {
+  return headers.upgrade !== undefined && /\bupgrade\b/i.test(headers.connection ?? '');
+}
+
+/** node:http makes none for a wish to switch, and does not look after it. */
+function upgradeResponse(request: IncomingMessage): ServerResponse {
+  const { socket } = request;
+  const response = new ServerResponse(request);
+  response.assignSocket(socket);
+  response.shouldKeepAlive = false;
+  // An answer that does not switch streams as every other.
+  socket.on('drain', () => response.emit('drain'));
+  return response;
+}
+
+/**
+ * RFC 9110 7.8: HTTP/1.0 has no such thing. Not to h2c: that would carry requests past us. A request with a body is
+ * answered as it is.
+ */
+function wantsUpgrade({ headers, httpVersion }: IncomingMessage): boolean {
+  const upgrade = headers.upgrade?.toLowerCase() ?? '';
+  return (
+    upgrade !== '' &&
+    httpVersion === '1.1' &&
+    !/\bh2c?\b|\btls\b|\bhttp\b/.test(upgrade) &&
+    !hasBody({ headers })
+  );
+}
