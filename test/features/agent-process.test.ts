@@ -326,7 +326,6 @@ describe('signals', () => {
 
 test('a gateway that is started again is found again, by every uplink', async () => {
   const port = await freePort();
-  await using tls = await Backend.start();
   const config = `
 listen: [{ on: "127.0.0.1:${port}", agents: [127.0.0.1/32] }]
 identity: { secretFile: ${world.dir.file('secret')} }
@@ -343,12 +342,8 @@ clusters:
   );
   for (let life = 0; life < 2; life++) {
     await using _ = await startCauseway({ config });
-    for (const [uplink, agent] of agents)
-      await served(uplink, agent).catch(error => {
-        throw new Error(`${life} ${uplink} ${error}\n${agent.program.log()}\n${_.program.log()}`);
-      });
+    for (const [uplink, agent] of agents) await served(uplink, agent);
   }
-  assert.equal(tls.connections.length, 0);
 });
 
 describe('wrong usage', () => {
