@@ -1,7 +1,7 @@
 // What an agent is to do, as its flags say it, judged: every mistake in one list, in the words of the flags.
 
 import { isIP } from 'node:net';
-import { type UplinkKind, uplinkKinds } from '../cluster/cluster.ts';
+import { needsTls, type UplinkKind, uplinkKinds } from '../cluster/cluster.ts';
 import { CLUSTER_ID } from '../cluster/cluster-id.ts';
 import { isHostname, normalizeHost } from '../cluster/hostname.ts';
 import type { EngineName } from '../gateway/io/open-reactor.ts';
@@ -83,8 +83,7 @@ export function readAgentOptions(flags: AgentFlags): ReadAgentOptions {
   const gatewayAddresses = [flags['gateway-address'] ?? []].flat().map(String);
   if (gatewayAddresses.some(address => isIP(address) === 0)) wrong('gateway-address', 'IP addresses');
   const serverName = normalizeHost(text('server-name') ?? gateway?.host ?? '');
-  const needsTls = uplink === 'tunnel' || uplink === 'terminate';
-  if (needsTls && !isHostname(serverName)) {
+  if (uplink !== undefined && needsTls({ kind: uplink }) && !isHostname(serverName)) {
     mistakes.push(
       `--server-name is needed: the name in the gateway's certificate, and the SNI on the way to it`,
     );

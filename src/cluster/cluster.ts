@@ -82,6 +82,11 @@ export type Balance = (typeof balances)[number];
 export const uplinkKinds = ['proxy', 'connect', 'tunnel', 'terminate'] as const;
 export type UplinkKind = (typeof uplinkKinds)[number];
 
+/** Of those, the ones that open TLS of their own towards the gateway. */
+export function needsTls(uplink: Pick<Uplink, 'kind'> | undefined): boolean {
+  return uplink?.kind === 'tunnel' || uplink?.kind === 'terminate';
+}
+
 export const healthChecks = ['tcp', 'tls', 'https', 'http', 'none'] as const;
 export type HealthCheck = (typeof healthChecks)[number];
 

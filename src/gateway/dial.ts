@@ -2,6 +2,7 @@
 // the list again, until 1 + `retries` attempts are made or three times `timeouts.connect` have passed. A backend
 // given by name is one backend: its addresses share one attempt. The client hears nothing until all have failed.
 
+import { needsTls } from '../cluster/cluster.ts';
 import { isIpv4 } from '../wire/ip-address.ts';
 import { buildProxyV1, buildProxyV2, type Endpoint } from '../wire/proxy-protocol.ts';
 import { recognize } from '../wire/recognize.ts';
@@ -291,7 +292,7 @@ function firstBytes(path: DataPath, client: number, route: TableRoute): Uint8Arr
 
 /** To a part of ours, which takes it from here: HTTP, or whatever needs TLS. */
 function isHandedOver({ slot, uplink }: TableRoute): boolean {
-  return slot < FIRST_SLOT || uplink?.kind === 'tunnel' || uplink?.kind === 'terminate';
+  return slot < FIRST_SLOT || needsTls(uplink);
 }
 
 /** False when there are too many already. */

@@ -8,7 +8,7 @@ import { isIP } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Backend, Cluster, Uplink } from '../cluster/cluster.ts';
+import { type Backend, type Cluster, needsTls, type Uplink } from '../cluster/cluster.ts';
 import { formatIpPort } from '../wire/ip-address.ts';
 import { type CloseReason, closeReasons } from './close-reason.ts';
 import type { Settings } from './data-path.ts';
@@ -705,12 +705,14 @@ export class Gateway implements AsyncDisposable {
 
   /** IP literals; for what the TLS part does, where its threads listen. */
   #addressesOf(backend: Backend, uplink: Uplink | undefined): readonly string[] {
-    if (uplink?.kind === 'tunnel' || uplink?.kind === 'terminate') return this.#tls.sockets;
+    if (needsTls(uplink)) return this.#tls.sockets;
     return isIP(backend.host) === 0 ? this.#options.resolver.addresses(backend.host) : [backend.host];
   }
 
   #renamed(names: readonly string[]): void {
-    const backends = names.flatMap(name => this.#author.rename(name, this.#options.resolver.addresses(name)));
+    const backends = names.flatMap(name =>
+      this.#author.rename(name, (backend, uplink) => this.#addressesOf(backend, uplink)),
+    );
     if (backends.length > 0) {
       this.#send({ kind: 'addresses', backends });
       this.#health.setAddresses(backends);

@@ -2,7 +2,7 @@
 // into the change that workers apply. Slots stay with cluster + kind while those exist. A freed slot is given out
 // again only after every worker let go of it.
 
-import type { Backend, Cluster, Route, Uplink } from '../cluster/cluster.ts';
+import { type Backend, type Cluster, needsTls, type Route, type Uplink } from '../cluster/cluster.ts';
 import { healthTarget } from './health/health-target.ts';
 import type { ServedBackend } from './health/health-thread.ts';
 import { FIRST_SLOT, PAGE_SLOTS } from './shared-memory.ts';
@@ -156,10 +156,7 @@ export class TableAuthor {
   }
 
   /** A name has other addresses now: the backends that workers must be told of. */
-  rename(
-    host: string,
-    addresses: readonly string[],
-  ): (readonly [slot: number, addresses: readonly string[]])[] {
+  rename(host: string, addressesOf: AddressesOf): (readonly [slot: number, addresses: readonly string[]])[] {
     const renamed: (readonly [number, readonly string[]])[] = [];
     for (const [name, known] of this.#known) {
       if (!known.cluster.routes.some(route => route.pool.backends.some(backend => backend.host === host)))
@@ -167,7 +164,10 @@ export class TableAuthor {
       const routes = known.entry.routes.map(route => ({
         ...route,
         backends: route.backends.map(backend => {
-          if (this.#backends.owners[backend.slot]?.host !== host) return backend;
+          const owner = this.#backends.owners[backend.slot];
+          // What the TLS part dials, it has by itself: the workers have its threads' sockets in that place.
+          if (owner?.host !== host || needsTls(route.uplink)) return backend;
+          const addresses = addressesOf(owner, route.uplink);
           renamed.push([backend.slot, addresses]);
           return { ...backend, addresses };
         }),

@@ -129,7 +129,8 @@ export class TlsPart {
 
   /** Whether the front has said already that it ends in the middle. */
   isBroken({ told }: TlsConnection): boolean {
-    return this.#options.verdicts[told.worker]?.isBroken(told.handle) === true;
+    const verdicts = this.#options.verdicts[told.worker];
+    return verdicts?.isCurrent(told.handle, told.generation) === true && verdicts.isBroken(told.handle);
   }
 
   /**
