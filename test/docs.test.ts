@@ -5,6 +5,9 @@ import assert from 'node:assert/strict';
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { test } from 'node:test';
+import { parseAllDocuments } from 'yaml';
+import { type AgentFlags, readAgentOptions } from '../src/agent/agent-options.ts';
+import { agentCommand } from '../src/cli/agent.ts';
 import { engines } from '../src/config/config.ts';
 import { notThereYet } from '../src/config/not-there-yet.ts';
 import { formatMistake, readConfig } from '../src/config/read-config.ts';
@@ -87,6 +90,26 @@ test('docs/dependencies.md has a row for each dependency, and no other', () => {
   assert.deepEqual(rows.toSorted(), Object.keys({ ...dependencies, ...devDependencies }).toSorted());
 });
 
+test('docs/agent.md names every flag of causeway agent, and no other', () => {
+  const known = new Set(flagsOf(agentCommand.help));
+  const text = read('docs/agent.md');
+  const named = [...commandsOf(text).flat(), ...text.matchAll(/`(--[^`]*)`/g)].flatMap(one =>
+    flagsOf(String(one)),
+  );
+  // The API server's.
+  const others = new Set(['--endpoint-reconciler-type']);
+  assert.deepEqual(new Set(named).difference(others), known);
+});
+
+test('docs/agent.md: its commands and objects start an agent', () => {
+  const commands = commandsOf(read('docs/agent.md'));
+  assert.ok(commands.length >= 7, `only ${commands.length} commands`);
+  for (const args of commands) {
+    const result = readAgentOptions(agentFlags(args));
+    assert.deepEqual(result.ok ? [] : result.mistakes, [], args.join(' '));
+  }
+});
+
 function read(path: string): string {
   return readFileSync(resolve(ROOT, path), 'utf8');
 }
@@ -162,6 +185,44 @@ function refusedEngines(): string[] {
 /** `the saved table (stateDir)` → `stateDir`. */
 function keysOf(phrases: readonly string[]): string[] {
   return phrases.map(phrase => /\(([\w.]+)\)/.exec(phrase)?.[1] ?? phrase);
+}
+
+function flagsOf(text: string): string[] {
+  return text.match(/--[a-z][a-z-]*/g) ?? [];
+}
+
+/** The arguments of `causeway agent`, in shell blocks and in pod templates. */
+function commandsOf(markdown: string): string[][] {
+  const commands: string[][] = [];
+  for (const [, language, block] of markdown.matchAll(/^```(\w+)\n(.*?)^```$/gms)) {
+    if (language === 'sh') {
+      const lines = block.replaceAll('\\\n', ' ').split('\n');
+      for (const line of lines)
+        if (line.startsWith('causeway agent ')) commands.push(line.split(/\s+/).slice(2));
+    }
+    if (language !== 'yaml') continue;
+    for (const document of parseAllDocuments(block)) {
+      assert.deepEqual(document.errors, []);
+      for (const { args, env = [] } of document.toJS()?.spec?.template?.spec?.containers ?? []) {
+        const fromEnvironment = env.map(({ name }: { name: string }) => asFlag(name));
+        if (args[0] === 'agent') commands.push([...args.slice(1), ...fromEnvironment]);
+      }
+    }
+  }
+  return commands;
+}
+
+/** An address stands for what the pod's environment will say. */
+function asFlag(variable: string): string {
+  return `--${variable.replace('CAUSEWAY_AGENT_', '').toLowerCase().replaceAll('_', '-')}=192.0.2.1`;
+}
+
+function agentFlags(args: readonly string[]): AgentFlags {
+  const flags: Record<string, string | boolean> = {};
+  for (const [, name, value] of args.join(' ').matchAll(/--([a-z-]+)(?:[= ](?!--)(\S+))?/g)) {
+    flags[name] = value?.replace('"$CLUSTER_ID"', 'some-id') ?? true;
+  }
+  return flags;
 }
 
 function codesOf(markdown: string): string[] {

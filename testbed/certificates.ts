@@ -72,6 +72,30 @@ export async function certificateFor(...names: readonly [string, ...string[]]): 
   return (await authority()).certificateFor(...names);
 }
 
+/** A certificate that has signed itself, for that name, and whose time is over. */
+export async function expiredCertificate(name: string): Promise<Certificate> {
+  const own = await makeOnce(`expired ${name}`, [
+    ...flag('-subj', `/CN=${name}`),
+    ...flag('-addext', `subjectAltName=DNS:${name}`),
+  ]);
+  // Given a certificate, openssl-x509(1) signs it anew; only here may the days be in the past.
+  const again = [
+    'x509',
+    '-in',
+    own.certFile,
+    '-key',
+    own.keyFile,
+    '-days',
+    '-1',
+    '-copy_extensions',
+    'copyall',
+  ];
+  const { code, stdout, stderr } = await run('openssl', again);
+  if (code !== 0) throw new Error(`Cannot make a certificate: openssl ended with code ${code}\n${stderr}`);
+  await writeFile(own.certFile, stdout);
+  return own;
+}
+
 function makeOnce(key: string, describe: readonly string[]): Promise<Certificate> {
   const existing = made.get(key);
   if (existing !== undefined) return existing;

@@ -27,6 +27,7 @@ const KUBERNETES_FLAGS = kubernetesFlags(readFileSync(new URL('./kube/go.mod', i
 const SOURCES = {
   'go-client': { module: 'go-client', package: '.' },
   'go-peer': { module: 'go-peer', package: '.' },
+  'go-h2-connect': { module: 'go-h2-connect', package: '.' },
   etcd: { module: 'etcd', package: 'go.etcd.io/etcd/server/v3' },
   'kube-apiserver': kubernetes('kube-apiserver'),
   kubectl: kubernetes('kubectl'),

@@ -75,6 +75,18 @@ test('netns() has a loopback of its own, with the addresses asked for', { skip }
   assert.notEqual(await readFile('/etc/resolv.conf', 'utf8'), 'nameserver 198.51.100.53\n');
 });
 
+test('netns() knows the names of this machine that it is told, and nobody else does', { skip }, async () => {
+  await using a = await netns({ names: ['api.a.test', 'api.b.test'] });
+  await using b = await netns();
+  for (const [host, name, found] of [
+    [a, 'api.a.test', a.machine],
+    [a, 'api.b.test', a.machine],
+    [a, 'localhost', '::1'],
+    [b, 'api.a.test', ''],
+  ] as const)
+    assert.equal((await host.run('getent', ['hosts', name])).stdout.toString().split(' ')[0], found, name);
+});
+
 test('netns() leaves nothing, neither what runs in it nor its devices', { skip }, async () => {
   let name: string;
   let pid: number;

@@ -34,6 +34,8 @@ export interface NetnsOptions {
   readonly lo?: readonly string[];
   /** The name server in its /etc/resolv.conf. Default: the machine's, to which there is no way from there. */
   readonly resolver?: string;
+  /** Names that lead to this machine from there, by its /etc/hosts and without any name server. */
+  readonly names?: readonly string[];
 }
 
 export interface Netns extends AsyncDisposable {
@@ -61,7 +63,7 @@ export function missingNetns(): string | false {
 
 /** Makes a host. What runs in it is killed and all of it removed at the end, also when this process is killed. */
 export async function netns(options: NetnsOptions = {}): Promise<Netns> {
-  const { lo = [], resolver } = options;
+  const { lo = [], resolver, names = [] } = options;
   const bridge = await bridgeOfThisProcess();
   const host = bridge.nextHost();
   const name = `causeway-${bridge.number}-${process.pid}-${host}${options.name === undefined ? '' : `-${options.name}`}`;
@@ -94,11 +96,14 @@ export async function netns(options: NetnsOptions = {}): Promise<Netns> {
       await ip(family(own), 'route', 'add', single(own), 'dev', bridge.device);
     }
     for (const own of lo) await ip('-n', name, 'address', 'add', single(own), 'dev', 'lo');
-    if (resolver !== undefined) {
-      // ip-netns(8): `ip netns exec` mounts what is there over /etc.
+    // ip-netns(8): `ip netns exec` mounts what is there over /etc.
+    const etc = async (file: string, text: string) => {
       await mkdir(`/etc/netns/${name}`, { recursive: true });
-      await writeFile(`/etc/netns/${name}/resolv.conf`, `nameserver ${resolver}\n`);
-    }
+      await writeFile(`/etc/netns/${name}/${file}`, text);
+    };
+    if (resolver !== undefined) await etc('resolv.conf', `nameserver ${resolver}\n`);
+    if (names.length > 0)
+      await etc('hosts', `127.0.0.1 localhost\n::1 localhost\n${bridge.address} ${names.join(' ')}\n`);
   } catch (error) {
     await remove();
     throw error;

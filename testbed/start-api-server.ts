@@ -1,7 +1,7 @@
 // A real kube-apiserver with an etcd of its own: `await using api = await startApiServer({ sans: ['api.a.test'] })`.
 // No controller and no kubelet: what a test wants to be there it applies.
 
-import { generateKeyPairSync, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { isIPv6 } from 'node:net';
 import { type Authority, authorityOf, type Certificate } from './certificates.ts';
@@ -11,7 +11,7 @@ import { kubeconfig, kubectl } from './kubectl.ts';
 import type { Netns } from './netns.ts';
 import { type Program, startProgram } from './program.ts';
 import { run } from './run.ts';
-import { startEtcd } from './start-etcd.ts';
+import { type Etcd, startEtcd } from './start-etcd.ts';
 import { tempDir } from './temp-dir.ts';
 
 /** Four seconds where nothing else runs. */
@@ -32,6 +32,8 @@ export interface ApiServerOptions {
   readonly netns?: Netns;
   /** Who signs its certificate and those of its clients. Default: an authority of its own. */
   readonly authority?: Authority;
+  /** What an earlier one has left: with its authority, it is the same cluster. Default: an empty one of its own. */
+  readonly store?: Etcd;
   /** Further flags, as `--v=2`. A flag that is given twice counts as given here. */
   readonly flags?: readonly string[];
 }
@@ -59,7 +61,7 @@ export interface ApiServer extends Program {
   kubeconfig(options?: UserKubeconfigOptions): Promise<string>;
   /** What kubectl prints, as the administrator with the certificate. Rejects with what it says when it fails. */
   kubectl(...args: readonly string[]): Promise<string>;
-  /** Applies objects. */
+  /** Applies objects, whoever has written to them before. */
   apply(...objects: readonly object[]): Promise<void>;
   /** Adds a node, ready and with its address, as a kubelet does. */
   addNode(name: string, address: string): Promise<void>;
@@ -71,7 +73,7 @@ export async function startApiServer(options: ApiServerOptions = {}): Promise<Ap
   const { bindAddress = '127.0.0.1', authority = await authorityOf(`cluster ${randomUUID()}`) } = options;
   await using stack = new AsyncDisposableStack();
   const dir = stack.use(await tempDir());
-  const store = stack.use(await startEtcd({ netns }));
+  const store = options.store ?? stack.use(await startEtcd({ netns }));
   const port = options.port ?? (await freePort());
   const host = reachable(bindAddress, netns);
   const url = `https://${isIPv6(host) ? `[${host}]` : host}:${port}`;
@@ -88,9 +90,8 @@ export async function startApiServer(options: ApiServerOptions = {}): Promise<Ap
   const admin = await authority.clientCertificate({ user: 'admin', groups: ['system:masters'] });
   const token = randomUUID();
   await writeFile(dir.file('tokens.csv'), `${token},token-admin,token-admin,"system:masters"\n`);
-  const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
-  await writeFile(dir.file('service-account.key'), privateKey.export({ type: 'pkcs8', format: 'pem' }));
-  await writeFile(dir.file('service-account.pub'), publicKey.export({ type: 'spki', format: 'pem' }));
+  // The same key for the same authority: tokens of service accounts outlive the process.
+  const tokenSigner = await authority.certificateFor('service-accounts');
 
   const credentials = ['--cacert', authority.certFile, '--cert', admin.certFile, '--key', admin.keyFile];
   const answers = async (path: string) => {
@@ -111,8 +112,8 @@ export async function startApiServer(options: ApiServerOptions = {}): Promise<Ap
         `--token-auth-file=${dir.file('tokens.csv')}`,
         '--authorization-mode=RBAC',
         '--service-account-issuer=https://kubernetes.default.svc',
-        `--service-account-key-file=${dir.file('service-account.pub')}`,
-        `--service-account-signing-key-file=${dir.file('service-account.key')}`,
+        `--service-account-key-file=${tokenSigner.certFile}`,
+        `--service-account-signing-key-file=${tokenSigner.keyFile}`,
         `--service-cluster-ip-range=${serviceCidr}`,
         `--endpoint-reconciler-type=${endpointReconciler}`,
         ...flags,
@@ -150,7 +151,7 @@ export async function startApiServer(options: ApiServerOptions = {}): Promise<Ap
 
   async function apply(objects: readonly object[], ...flags: readonly string[]): Promise<void> {
     const list = JSON.stringify({ apiVersion: 'v1', kind: 'List', items: objects });
-    await asAdmin(['apply', '--server-side', ...flags, '-f', '-'], list);
+    await asAdmin(['apply', '--server-side', '--force-conflicts', ...flags, '-f', '-'], list);
   }
 
   const owned = stack.move();

@@ -3,8 +3,8 @@
 
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { type LogLine, type LogLines, logLines } from './log-lines.ts';
 import type { Netns } from './netns.ts';
 import { type Program, startProgram } from './program.ts';
 import { tempDir } from './temp-dir.ts';
@@ -12,10 +12,9 @@ import { withoutHealthChecks } from './without-health-checks.ts';
 
 export const causewayBin = fileURLToPath(new URL('../bin/causeway', import.meta.url));
 
-/** A JSON line of the log. */
-export type LogLine = Record<string, unknown> & { readonly msg: string };
+export type { LogLine } from './log-lines.ts';
 
-export interface Causeway extends AsyncDisposable {
+export interface Causeway extends AsyncDisposable, LogLines {
   readonly program: Program;
   /** The file it serves; write() replaces its content in place. */
   readonly file: string;
@@ -24,9 +23,6 @@ export interface Causeway extends AsyncDisposable {
   readonly ports: readonly number[];
   readonly admin: string;
   write(config: string): Promise<void>;
-  lines(): LogLine[];
-  /** The first line, past or to come, that fits. */
-  line(fits: (line: LogLine) => boolean, timeoutMs?: number): Promise<LogLine>;
   /** The lines of connections that ended so far. */
   connections(): LogLine[];
   /** The sum of a metric's series that have these labels. */
@@ -71,12 +67,7 @@ export async function startCauseway(options: CausewayOptions): Promise<Causeway>
     await dir[Symbol.asyncDispose]();
     throw error;
   }
-  const lines = () =>
-    program
-      .log()
-      .split('\n')
-      .filter(line => line.startsWith('{') && line.endsWith('}'))
-      .map(line => JSON.parse(line) as LogLine);
+  const { lines, line } = logLines(program);
   const ready = lines().find(line => line.msg === 'ready') as LogLine;
   const ports = (ready.listen as string[]).map(address =>
     Number(address.slice(address.lastIndexOf(':') + 1)),
@@ -90,16 +81,7 @@ export async function startCauseway(options: CausewayOptions): Promise<Causeway>
     admin,
     write: text => writeFile(file, complete(text)),
     lines,
-    async line(fits, timeoutMs = 10_000) {
-      const deadline = performance.now() + timeoutMs;
-      for (;;) {
-        const found = lines().find(fits);
-        if (found !== undefined) return found;
-        if (performance.now() > deadline)
-          throw new Error(`No such log line within ${timeoutMs} ms:\n${program.log()}`);
-        await delay(20);
-      }
-    },
+    line,
     connections: () => lines().filter(line => line.msg === 'connection'),
     async metric(name, labels = {}) {
       const text = await (await fetch(`${admin}/metrics`)).text();

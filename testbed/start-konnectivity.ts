@@ -8,7 +8,7 @@ import { freePort } from './free-port.ts';
 import { goBuild } from './go-build.ts';
 import type { Netns } from './netns.ts';
 import { type Program, startProgram } from './program.ts';
-import { run } from './run.ts';
+import { type RunResult, run } from './run.ts';
 import { tempDir } from './temp-dir.ts';
 
 const READY_TIMEOUT_MS = 60_000;
@@ -91,15 +91,20 @@ export interface KonnectivityAgentOptions {
   readonly flags?: readonly string[];
 }
 
+export interface KonnectivityAgent extends Program {
+  /** How many different servers it is connected to. */
+  servers(): Promise<number>;
+}
+
 /** Starts an agent, and settles when it is connected to a server. */
-export async function startKonnectivityAgent(options: KonnectivityAgentOptions): Promise<Program> {
+export async function startKonnectivityAgent(options: KonnectivityAgentOptions): Promise<KonnectivityAgent> {
   const { server, authority, netns, flags = [] } = options;
   const [, host, port] = /^(.*):(\d+)$/.exec(server) ?? [];
   if (host === undefined)
     throw new Error(`Cannot start an agent as its server must be host:port: current value is '${server}'`);
   const health = await freePort();
   const { certFile, keyFile } = await authority.clientCertificate({ user: 'konnectivity-agent' });
-  return startProgram({
+  const program = await startProgram({
     command: await goBuild('konnectivity-agent'),
     args: [
       ...flag('--proxy-server-host', host),
@@ -117,11 +122,22 @@ export async function startKonnectivityAgent(options: KonnectivityAgentOptions):
     readyTimeoutMs: READY_TIMEOUT_MS,
     stopSignal: 'SIGKILL',
   });
+  return {
+    ...program,
+    async servers() {
+      const { stdout } = await fetchFrom(`http://127.0.0.1:${health}/metrics`, netns);
+      const [, count] = /^\S*_agent_open_server_connections (\d+)$/m.exec(stdout.toString()) ?? [];
+      return Number(count ?? 0);
+    },
+  };
 }
 
 async function answers(url: string, netns: Netns | undefined): Promise<boolean> {
-  const args = ['--silent', '--fail', '--noproxy', '*', '--max-time', '5', url];
-  return (await run('curl', args, { netns })).code === 0;
+  return (await fetchFrom(url, netns)).code === 0;
+}
+
+function fetchFrom(url: string, netns: Netns | undefined): Promise<RunResult> {
+  return run('curl', ['--silent', '--fail', '--noproxy', '*', '--max-time', '5', url], { netns });
 }
 
 /** HTTP CONNECT over the server's unix socket, as the API server does it. */

@@ -6,9 +6,9 @@ import { createServer as createHttpsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { getRequestListener } from '@hono/node-server';
 import type { KeyPairFiles } from '../config/config.ts';
+import { type KeyPair, KeyPairWatch, readKeyPair } from '../config/key-pair.ts';
 import { type AdminApiOptions, type AdminView, adminApi } from './admin-api.ts';
 import { guardConnections } from './connection-guard.ts';
-import { type KeyPair, KeyPairWatch, readKeyPair } from './key-pair.ts';
 
 export interface AdminOptions extends AdminApiOptions {
   readonly host: string;

@@ -1,6 +1,7 @@
 // Finds the command and answers wrong usage. Each command is a file of its own beside this one.
 
 import { nearest } from '../config/nearest.ts';
+import { agentCommand } from './agent.ts';
 import { checkCommand } from './check.ts';
 import { type Command, UsageError } from './command.ts';
 import { demoCommand } from './demo.ts';
@@ -20,6 +21,7 @@ const commands: readonly Command[] = [
   explainCommand,
   statusCommand,
   demoCommand,
+  agentCommand,
   identityCommand,
 ];
 

@@ -18,11 +18,13 @@ Prints commands to copy: kubectl where it is found, curl, and what to open in a 
 DNS is needed: curl gets the address by --resolve, kubectl by its kubeconfig, and browsers
 take *.localhost to this machine.
 
-Pods inside a cluster dial an address, without a server name. The agent that brings them to the
-gateway is not in this version yet; the demo puts the cluster's id in a PROXY header itself.
+Pods inside a cluster dial an address, without a server name. Each cluster has an agent, as
+causeway agent starts it, that brings them to the gateway: hub by the uplink proxy, managed1 by
+connect and managed2 by tunnel, these two with signed ids. --once shows all four uplinks, and
+that an id that is not proven is refused.
 
-Files go to ./demo-out (causeway.yaml, its log, kubeconfigs, CA certificates) and are removed at
-the end. A ./demo-out that is not from a demo is left alone, and the demo does not start.
+Files go to ./demo-out (causeway.yaml, logs, kubeconfigs, CA certificates, agents' keys) and are
+removed at the end. A ./demo-out that is not from a demo is left alone, and the demo does not start.
 
 Exit codes: 0 ended by Ctrl-C or SIGTERM, or all ✓; 1 some ✗; 2 cannot start, as the port or
 ./demo-out is taken; 64 wrong usage.`;

@@ -2,7 +2,7 @@
 
 import type { Command } from './command.ts';
 
-const notThereYet = 'Not in this version yet: the commands agent, import, render, dns, doctor and top.';
+const notThereYet = 'Not in this version yet: the commands import, render, dns, doctor and top.';
 
 export function overview(commands: readonly Command[]): string {
   const width = Math.max(...commands.map(command => command.name.length), 'help [COMMAND]'.length);

@@ -9,6 +9,7 @@ import { findKubectl, kubectlAt } from '../demo/kubectl.ts';
 import { operationProofs } from '../demo/operation-proofs.ts';
 import { tryProofs } from '../demo/proof.ts';
 import { tlsProofs } from '../demo/tls-proofs.ts';
+import { uplinkProofs } from '../demo/uplink-proofs.ts';
 import { ListenError } from '../gateway/listen-error.ts';
 import { type Log, openLog } from './log.ts';
 import { machine } from './machine.ts';
@@ -17,7 +18,7 @@ import { version } from './version.ts';
 
 const FAILED = 1;
 const CANNOT_START = 2;
-/** They take some 3 s; this is for a machine that is busy with everything else. */
+/** They take some 4 s; this is for a machine that is busy with everything else. */
 const PROOFS_MS = 25_000;
 /** Ctrl-C comes from the terminal and again from npm, which hands it on: within this time it is one. */
 const ONE_SIGNAL_MS = 1000;
@@ -33,7 +34,7 @@ export async function showDemo(once: boolean, port: number): Promise<number> {
     using folder = DemoFolder.claim(process.cwd(), { pid: process.pid, isRunning });
     // Whatever way the process goes, other than by SIGKILL.
     process.once('exit', () => folder[Symbol.dispose]());
-    let log: Log | undefined;
+    const logs: Log[] = [];
     try {
       await using demo = await Demo.start({
         folder,
@@ -41,7 +42,8 @@ export async function showDemo(once: boolean, port: number): Promise<number> {
         adminPort: once ? 'any' : 'usual',
         stepMs: once ? HURRIED_STEP_MS : STEP_MS,
         openLog(settings, file) {
-          log = openLog({ ...settings, format: 'text' }, false, false, file);
+          const log = openLog({ ...settings, format: 'text' }, false, false, file);
+          logs.push(log);
           return log.logger;
         },
         version: version(),
@@ -53,7 +55,7 @@ export async function showDemo(once: boolean, port: number): Promise<number> {
       await Promise.race([ended, demo.standIns.failed]);
       return 0;
     } finally {
-      await log?.close();
+      await Promise.all(logs.map(log => log.close()));
     }
   } catch (error) {
     if (!(error instanceof FolderError || error instanceof ListenError)) throw error;
@@ -71,7 +73,12 @@ async function prove(demo: Demo, ended: Promise<void>): Promise<number> {
   const program = findKubectl(process.env.PATH ?? '');
   const kubectl =
     program === undefined ? undefined : kubectlAt(program, demo.folder.reserve('kubectl-cache'));
-  const proofs = [...tlsProofs(demo), ...appsProofs(demo), ...operationProofs(demo, kubectl)];
+  const proofs = [
+    ...tlsProofs(demo),
+    ...uplinkProofs(demo, kubectl),
+    ...appsProofs(demo),
+    ...operationProofs(demo, kubectl),
+  ];
   const width = Math.max(...proofs.map(({ title }) => title.length));
   const start = performance.now();
   let failed = 0;

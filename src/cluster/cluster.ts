@@ -39,7 +39,17 @@ export interface Route {
   readonly proxyProtocol: ProxyProtocol;
   /** `apps-http` may redirect to https instead of having backends. */
   readonly redirect: boolean;
+  /** Of an agent's one route: how its connections are marked for the gateway, which is the backend. */
+  readonly uplink?: Uplink;
   readonly pool: Pool;
+}
+
+/** How an agent reaches the gateway. */
+export interface Uplink {
+  readonly kind: UplinkKind;
+  readonly clusterId: string;
+  /** Signs the id: base64url. Absent means unsigned. */
+  readonly key?: string;
 }
 
 export interface Pool {
@@ -68,6 +78,14 @@ export interface Health {
 
 export const balances = ['source', 'host', 'round-robin', 'least-connections', 'random'] as const;
 export type Balance = (typeof balances)[number];
+
+export const uplinkKinds = ['proxy', 'connect', 'tunnel', 'terminate'] as const;
+export type UplinkKind = (typeof uplinkKinds)[number];
+
+/** Of those, the ones that open TLS of their own towards the gateway. */
+export function needsTls(uplink: Pick<Uplink, 'kind'> | undefined): boolean {
+  return uplink?.kind === 'tunnel' || uplink?.kind === 'terminate';
+}
 
 export const healthChecks = ['tcp', 'tls', 'https', 'http', 'none'] as const;
 export type HealthCheck = (typeof healthChecks)[number];

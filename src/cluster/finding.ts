@@ -1,6 +1,15 @@
 // Something a person should know about a cluster. Codes are a closed, documented set.
 
-export const findingCodes = ['HostClaimed', 'IdClaimed', 'NameClaimed', 'ConnectNameClaimed'] as const;
+export const findingCodes = [
+  'HostClaimed',
+  'IdClaimed',
+  'NameClaimed',
+  'ConnectNameClaimed',
+  'EndpointsOverwritten',
+  'EndpointIsClusterIp',
+  'EndpointFamilyMissing',
+  'EndpointPortsDiffer',
+] as const;
 export type FindingCode = (typeof findingCodes)[number];
 
 export interface Finding {

@@ -11,7 +11,7 @@ const directory = fileURLToPath(new URL('../../examples/', import.meta.url));
 const files = (await readdir(directory)).filter(name => name.endsWith('.yaml')).toSorted();
 
 test('examples/ has the files that the documents name', () => {
-  for (const name of ['home-lab.yaml', 'linuxera-lab.yaml', 'one-port.yaml'])
+  for (const name of ['agents.yaml', 'home-lab.yaml', 'linuxera-lab.yaml', 'one-port.yaml'])
     assert.ok(files.includes(name), name);
 });
 

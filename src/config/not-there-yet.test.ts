@@ -12,6 +12,7 @@ function used(text: string): NotThereYet {
 test('notThereYet() has nothing to say of a plain file, nor of defaults', () => {
   const plain = `
 identity: { secretFile: ./secret, required: true }
+tunnel: { hosts: [t.example.com], certificates: [{ certFile: ./a, keyFile: ./b }] }
 engine: net
 clusters:
   - name: a
@@ -22,16 +23,12 @@ clusters:
 });
 
 test('notThereYet() refuses what would change who reaches what', () => {
-  const keyPair = '{ certFile: ./a, keyFile: ./b }';
   const { refused, ignored } = used(`
-identity: { secretFile: ./secret }
-tunnel: { hosts: [t.example.com], certificates: [${keyPair}] }
 sources: [{ directory: { path: ./clusters } }]
 outputs: [{ ingress: {} }]
 engine: haproxy
 `);
   assert.deepEqual(refused, [
-    'the tunnel for agents (tunnel)',
     'clusters from Kubernetes or a directory (sources)',
     'objects in Kubernetes and DNS (outputs)',
     'engine: haproxy',

@@ -10,10 +10,9 @@ export interface NotThereYet {
 }
 
 export function notThereYet(config: Config): NotThereYet {
-  const { engine, outputs, sources, tunnel } = config;
+  const { engine, outputs, sources } = config;
   return {
     refused: phrases([
-      [tunnel !== undefined, 'the tunnel for agents (tunnel)'],
       [sources.length > 0, 'clusters from Kubernetes or a directory (sources)'],
       [outputs.length > 0, 'objects in Kubernetes and DNS (outputs)'],
       [engine === 'haproxy', `engine: ${engine}`],

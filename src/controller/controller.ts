@@ -7,16 +7,16 @@ import type { AdminView } from '../admin/admin-api.ts';
 import { AdminServer } from '../admin/admin-server.ts';
 import { EventStreams } from '../admin/event-streams.ts';
 import { GatewayEvents } from '../admin/gateway-events.ts';
-import { KeyPairError } from '../admin/key-pair.ts';
 import type { Histogram } from '../admin/metrics.ts';
 import type { Status } from '../admin/status.ts';
 import type { Finding } from '../cluster/finding.ts';
 import type { Config } from '../config/config.ts';
+import { KeyPairError } from '../config/key-pair.ts';
 import { notThereYet } from '../config/not-there-yet.ts';
 import { changedSince, FileWatch } from '../config/watch-file.ts';
 import type { Settings } from '../gateway/data-path.ts';
 import { Explainer, type Explanation, type Question } from '../gateway/explain.ts';
-import { Gateway, type GatewayConfig, type NamedRecord } from '../gateway/gateway.ts';
+import { Gateway, type GatewayConfig, type Listener, type NamedRecord } from '../gateway/gateway.ts';
 import type { HealthChange } from '../gateway/health/health-thread.ts';
 import { canShareListeners, errnoWord } from '../gateway/io/net-reactor.ts';
 import { type EngineName, whyNoEpoll } from '../gateway/io/open-reactor.ts';
@@ -29,6 +29,7 @@ import { ConfigError } from './config-error.ts';
 import { logConnection, logRequest } from './connection-log.ts';
 import { loadConfigAside, type Overrides } from './load-config.ts';
 import { type LoadedSecrets, SecretWatch } from './secret-watch.ts';
+import { type LoadedTunnel, TunnelWatch, tunnelEnd } from './tunnel-watch.ts';
 
 export interface ControllerOptions {
   readonly file: string;
@@ -55,6 +56,11 @@ const MAX_CAPACITY = 1 << 20;
 /** Keys whose change takes a restart. */
 const restartKeys = ['engine', 'workers', 'admin', 'stateDir'] as const;
 
+interface Loaded {
+  readonly secrets: LoadedSecrets | undefined;
+  readonly tunnel: LoadedTunnel | undefined;
+}
+
 export class Controller implements AdminView, AsyncDisposable {
   readonly #options: ControllerOptions;
   readonly #startedAt = performance.now();
@@ -69,6 +75,7 @@ export class Controller implements AdminView, AsyncDisposable {
   #admin: AdminServer | undefined;
   #watch: FileWatch | undefined;
   readonly #secrets: SecretWatch;
+  readonly #tunnel: TunnelWatch;
   readonly #badSignatures: BadSignatureLog;
   #error: string | null = null;
   #restartNeeded: readonly string[] = [];
@@ -83,6 +90,7 @@ export class Controller implements AdminView, AsyncDisposable {
     this.#config = options.config;
     this.#plan = plan(options.config.clusters);
     this.#secrets = new SecretWatch(options.file, options.log, secrets => this.gateway.useSecrets(secrets));
+    this.#tunnel = new TunnelWatch(options.file, options.log, tunnel => this.gateway.useTls(tunnel));
     this.#badSignatures = new BadSignatureLog(options.log);
   }
 
@@ -209,6 +217,7 @@ export class Controller implements AdminView, AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#watch?.[Symbol.dispose]();
     this.#secrets[Symbol.dispose]();
+    this.#tunnel[Symbol.dispose]();
     await this.#gateway?.stop();
     this.#badSignatures[Symbol.dispose]();
     await this.#admin?.[Symbol.asyncDispose]();
@@ -216,7 +225,7 @@ export class Controller implements AdminView, AsyncDisposable {
 
   async #start(): Promise<void> {
     const { file, log, config } = this.#options;
-    const secrets = await this.#secrets.load(config);
+    const loaded = await this.#load(config);
     await this.#chooseEngine();
     await this.#startAdmin();
     const resolver = new NameResolver((name, error) => {
@@ -237,11 +246,12 @@ export class Controller implements AdminView, AsyncDisposable {
           onDropped: count => log.warn({ count }, 'dropped'),
           onWorkerDeath: (thread, cause) => log.error({ thread, err: cause }, 'thread died'),
           onHealth: change => this.#healthChanged(change),
+          onTlsTrouble: (what, why) => log.warn({ why }, what),
         },
-        this.#gatewayConfig(config, secrets),
+        this.#gatewayConfig(config, loaded),
       ),
     );
-    await this.#secrets.follow(secrets);
+    await this.#follow(loaded);
     this.gateway.watchRefusals(this.events.size > 0);
     this.#logFindings();
     this.#logIgnored(config);
@@ -285,9 +295,9 @@ export class Controller implements AdminView, AsyncDisposable {
     try {
       const config = await loadConfigAside(file, this.#options.overrides);
       const next = plan(config.clusters);
-      const secrets = await this.#secrets.load(config);
-      await this.#timed(() => this.gateway.apply(this.#gatewayConfig(config, secrets, next)));
-      await this.#secrets.follow(secrets);
+      const loaded = await this.#load(config);
+      await this.#timed(() => this.gateway.apply(this.#gatewayConfig(config, loaded, next)));
+      await this.#follow(loaded);
       this.#config = config;
       this.#plan = next;
       this.#error = null;
@@ -352,13 +362,20 @@ export class Controller implements AdminView, AsyncDisposable {
       this.#options.log.warn({ ignored }, 'this version does not have all that the file asks for');
   }
 
-  #gatewayConfig(
-    config: Config,
-    loaded: LoadedSecrets | undefined,
-    { clusters } = this.#plan,
-  ): GatewayConfig {
-    const settings = { ...this.#settings(config), ...(loaded && { secrets: loaded.secrets }) };
-    return { listeners: config.listen, clusters, settings };
+  /** What the file names besides itself. */
+  async #load(config: Config): Promise<Loaded> {
+    return { secrets: await this.#secrets.load(config), tunnel: await this.#tunnel.load(config) };
+  }
+
+  async #follow({ secrets, tunnel }: Loaded): Promise<void> {
+    await this.#secrets.follow(secrets);
+    await this.#tunnel.follow(tunnel);
+  }
+
+  #gatewayConfig(config: Config, { secrets, tunnel }: Loaded, { clusters } = this.#plan): GatewayConfig {
+    const settings = { ...this.#settings(config), ...(secrets && { secrets: secrets.secrets }) };
+    const listeners = [...config.listen, ...tunnelListener(config)];
+    return { listeners, clusters, settings, ...(tunnel && { tls: tunnelEnd(tunnel) }) };
   }
 
   #settings(config: Config): Settings {
@@ -377,4 +394,12 @@ export class Controller implements AdminView, AsyncDisposable {
       log: log.connections,
     };
   }
+}
+
+/** `tunnel.on`: shows nothing but the tunnel. */
+function tunnelListener({ tunnel }: Config): Listener[] {
+  if (tunnel?.on === undefined) return [];
+  const { host, port } = tunnel.on;
+  const on = `${host.includes(':') ? `[${host}]` : host}:${port}`;
+  return [{ on, host, port, balancers: [], agents: [], idTlv: [], only: [] }];
 }

@@ -17,7 +17,7 @@ test('causewayYaml() is a sound file with every way in to every cluster', () => 
   const read = readConfig(causewayYaml(file), 'causeway.yaml');
   assert.ok(read.ok, JSON.stringify(read));
   assert.deepEqual(read.warnings, []);
-  const { listen, admin, clusters } = read.config;
+  const { listen, admin, clusters, identity, tunnel } = read.config;
   assert.deepEqual(
     listen.map(({ host, port, agents }) => ({ host, port, agents })),
     [{ host: '127.0.0.1', port: 6443, agents: ['127.0.0.0/8'] }],
@@ -27,6 +27,12 @@ test('causewayYaml() is a sound file with every way in to every cluster', () => 
     clusters.map(({ name, id }) => [name, id]),
     demoClusters.map(({ name, id }) => [name, id]),
   );
+  assert.deepEqual(
+    clusters.map(({ identityRequired }) => identityRequired),
+    demoClusters.map(({ isSigned }) => isSigned),
+  );
+  assert.equal(identity?.secretFile, './identity.secret');
+  assert.deepEqual(tunnel?.hosts, ['tunnel.causeway.test']);
   for (const { routes } of clusters) {
     const kinds = routes.map(({ kind }) => kind).toSorted();
     assert.deepEqual(kinds, ['api', 'apps-http', 'apps-https', 'konnectivity']);

@@ -1,6 +1,7 @@
 // The causeway.yaml of the demo, as a person would write it: it is there to be read, copied and edited.
 
-import type { DemoCluster } from './demo-clusters.ts';
+import { type DemoCluster, TUNNEL_HOST } from './demo-clusters.ts';
+import { identityFiles } from './demo-files.ts';
 import type { ClusterPorts } from './stand-ins-worker.ts';
 
 export interface DemoFile {
@@ -23,6 +24,13 @@ listen:
 admin:
   on: "127.0.0.1:${adminPort}"
 
+identity:
+  secretFile: ./${identityFiles.secret}   # agents prove a cluster's id by a key that is made of this
+
+tunnel:                          # the end of the agents' tunnels, on the same port
+  hosts: [${TUNNEL_HOST}]
+  certificates: [{ certFile: ./${identityFiles.tunnelCertificate}, keyFile: ./${identityFiles.tunnelKey} }]
+
 workers: 2
 
 clusters:
@@ -42,7 +50,7 @@ function clusterYaml(
   const hosts = [cluster.apiHost, ...(alias === undefined ? [] : [alias])];
   return `  - name: ${cluster.name}
     id: ${cluster.id}
-    api:
+${cluster.isSigned ? '    identity: required           # its agents must sign the id\n' : ''}    api:
       hosts: [${hosts.join(', ')}]
       backends: [${ports.api.map(at).join(', ')}]
       balance: round-robin       # so that you see both answer; by default a client stays with one

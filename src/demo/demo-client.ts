@@ -8,7 +8,7 @@ import * as https from 'node:https';
 import { isIP } from 'node:net';
 import type { Duplex } from 'node:stream';
 import * as tls from 'node:tls';
-import type { KeyPair } from './cluster-certificates.ts';
+import type { KeyPair } from './authority.ts';
 import type { Place } from './place.ts';
 import { readTextFrames, webSocketAccept } from './ticking-web-socket.ts';
 
@@ -136,13 +136,31 @@ export async function visitThroughConnect(authority: string, visit: TlsVisit): P
   const [response, socket] = (await once(request, 'connect', visit)) as [http.IncomingMessage, Duplex];
   try {
     if (response.statusCode !== 200) throw new Error(`CONNECT was answered ${response.statusCode}`);
-    const secure = await handshake(visit, socket);
-    // With an agent, even one of its own, a request would connect by itself.
-    const { agent: _, ...options } = requestOptions(visit);
-    return await replyTo(https.request({ ...options, createConnection: () => secure }));
+    return await visitOver(socket, visit);
   } finally {
     socket.destroy();
   }
+}
+
+/** The same over HTTP/2. */
+export async function visitThroughHttp2Connect(authority: string, visit: TlsVisit): Promise<Reply> {
+  const session = http2.connect(`http://${visit.to.host}:${visit.to.port}`);
+  session.on('error', () => {});
+  try {
+    const stream = session.request({ ':method': 'CONNECT', ':authority': authority });
+    const [headers] = (await once(stream, 'response', visit)) as [http2.IncomingHttpStatusHeader];
+    if (headers[':status'] !== 200) throw new Error(`CONNECT was answered ${headers[':status']}`);
+    return await visitOver(stream, visit);
+  } finally {
+    session.destroy();
+  }
+}
+
+async function visitOver(socket: Duplex, visit: TlsVisit): Promise<Reply> {
+  const secure = await handshake(visit, socket);
+  // With an agent, even one of its own, a request would connect by itself.
+  const { agent: _, ...options } = requestOptions(visit);
+  return replyTo(https.request({ ...options, createConnection: () => secure }));
 }
 
 function requestOptions({

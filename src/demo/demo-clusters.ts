@@ -1,6 +1,8 @@
 // The three clusters of the demo: what they are called and where they are found. Plain data, which everything else in
 // this folder is made from; the names follow the lab of examples/linuxera-lab.yaml.
 
+import type { UplinkKind } from '../cluster/cluster.ts';
+
 export interface DemoCluster {
   readonly name: string;
   /** Names the cluster where there is no server name to go by. */
@@ -11,6 +13,10 @@ export interface DemoCluster {
   readonly appsDomain: string;
   /** Where its agent listens: what `kubernetes.default.svc` would lead to inside the cluster. */
   readonly agentAddress: string;
+  /** How its agent reaches the gateway. */
+  readonly uplink: UplinkKind;
+  /** Its agent signs the cluster's id, and the gateway takes no other. */
+  readonly isSigned: boolean;
   /** The nodes its API servers run on; two, so that one may fail. */
   readonly controlPlanes: readonly [string, string];
   /** The second octet of its addresses, 10.x.0.0/16. */
@@ -24,13 +30,24 @@ const API_DOMAIN = 'causeway.test';
 /** Browsers take `*.localhost` to this machine without asking DNS (RFC 6761, section 6.3). */
 const APPS_DOMAIN = 'localhost';
 
+/** The gateway's own, where agents with the uplink `tunnel` come to. */
+export const TUNNEL_HOST = `tunnel.${API_DOMAIN}`;
+
 export const demoClusters: readonly DemoCluster[] = [
-  demoCluster('hub', '3f0c1c52-9a55-4d0e-8a39-6a0f6f1c7b01', 1, 215),
-  demoCluster('managed1', '0b9c7c0e-6d2c-4d7b-9d5c-2f3f0a2f8f11', 2, 160),
-  demoCluster('managed2', 'c8e1f7aa-51d4-4f6c-b0c3-7d9be3a4d212', 3, 285),
+  // As the nodes of HyperShift do it, which cannot sign.
+  demoCluster('hub', '3f0c1c52-9a55-4d0e-8a39-6a0f6f1c7b01', 'proxy', false, 1, 215),
+  demoCluster('managed1', '0b9c7c0e-6d2c-4d7b-9d5c-2f3f0a2f8f11', 'connect', true, 2, 160),
+  demoCluster('managed2', 'c8e1f7aa-51d4-4f6c-b0c3-7d9be3a4d212', 'tunnel', true, 3, 285),
 ];
 
-function demoCluster(name: string, id: string, number: number, hue: number): DemoCluster {
+function demoCluster(
+  name: string,
+  id: string,
+  uplink: UplinkKind,
+  isSigned: boolean,
+  number: number,
+  hue: number,
+): DemoCluster {
   return {
     name,
     id,
@@ -38,6 +55,8 @@ function demoCluster(name: string, id: string, number: number, hue: number): Dem
     konnectivityHost: `konnectivity.${name}.${API_DOMAIN}`,
     appsDomain: `apps.${name}.${APPS_DOMAIN}`,
     agentAddress: `127.0.10.${number}`,
+    uplink,
+    isSigned,
     controlPlanes: [`${name}-cp-0`, `${name}-cp-1`],
     network: number * 10,
     hue,

@@ -1,18 +1,23 @@
-// The demo as a whole: three clusters of stand-ins in a thread of their own, and in front of them the gateway, as `run`
-// starts it, from the file in ./demo-out. The command (cli/demo.ts) prints and ends it; proofs.ts tries it.
+// The demo as a whole: three clusters of stand-ins in a thread of their own, in front of them the gateway, as `run`
+// starts it, from the file in ./demo-out, and for each cluster an agent, as `agent` starts it. The command
+// (cli/show-demo.ts) prints and ends it; the proofs try it.
 
 import { createServer } from 'node:net';
 import type { Logger } from 'pino';
+import type { UplinkKind } from '../cluster/cluster.ts';
 import { DEFAULT_ADMIN, type LogSettings } from '../config/config.ts';
 import { Controller, type ControllerOptions } from '../controller/controller.ts';
 import { loadConfig } from '../controller/load-config.ts';
 import { causewayYaml, type DemoFile } from './causeway-yaml.ts';
 import { type ClusterCertificates, makeClusterCertificates } from './cluster-certificates.ts';
+import { type DemoAgent, type DemoAgentOptions, startDemoAgent } from './demo-agent.ts';
 import { type DemoCluster, demoClusters } from './demo-clusters.ts';
+import { AGENTS_LOG_FILE, CONFIG_FILE, clusterFiles, LOG_FILE } from './demo-files.ts';
 import type { DemoFolder } from './demo-folder.ts';
 import { kubeconfig } from './kubeconfig.ts';
 import { LOOPBACK, type Place } from './place.ts';
 import { StandIns } from './stand-ins.ts';
+import { writeIdentity } from './write-identity.ts';
 
 export interface DemoOptions {
   readonly folder: DemoFolder;
@@ -35,16 +40,8 @@ export interface DemoTenant {
   readonly agent: Place;
 }
 
-/** The names of files in ./demo-out. */
-export const CONFIG_FILE = 'causeway.yaml';
-export const LOG_FILE = 'causeway.log';
-export const clusterFiles = {
-  ca: ({ name }: DemoCluster) => `${name}-ca.crt`,
-  kubeconfig: ({ name }: DemoCluster) => `${name}.kubeconfig`,
-  clientCertificate: ({ name }: DemoCluster) => `${name}-client.crt`,
-  clientKey: ({ name }: DemoCluster) => `${name}-client.key`,
-  token: ({ name }: DemoCluster) => `${name}.token`,
-} as const;
+/** As `causeway agent` has it. */
+const AGENT_LOG: LogSettings = { level: 'info', format: 'auto', connections: 'all' };
 
 export class Demo implements AsyncDisposable {
   readonly gateway: Place;
@@ -52,21 +49,27 @@ export class Demo implements AsyncDisposable {
   readonly tenants: readonly DemoTenant[];
   readonly standIns: StandIns;
   readonly folder: DemoFolder;
+  readonly #options: DemoOptions;
+  readonly #agentLog: Logger;
   readonly #file: DemoFile;
-  readonly #controller: Controller;
+  readonly #parts: AsyncDisposableStack;
 
   private constructor(
-    { folder }: DemoOptions,
-    controller: Controller,
-    parts: Pick<Demo, 'gateway' | 'tenants' | 'standIns'> & { readonly file: DemoFile },
+    options: DemoOptions,
+    parts: AsyncDisposableStack,
+    made: Pick<Demo, 'gateway' | 'adminUrl' | 'tenants' | 'standIns'>,
+    file: DemoFile,
+    agentLog: Logger,
   ) {
-    this.folder = folder;
-    this.gateway = parts.gateway;
-    this.adminUrl = controller.adminUrl ?? '';
-    this.tenants = parts.tenants;
-    this.standIns = parts.standIns;
-    this.#file = parts.file;
-    this.#controller = controller;
+    this.folder = options.folder;
+    this.gateway = made.gateway;
+    this.adminUrl = made.adminUrl;
+    this.tenants = made.tenants;
+    this.standIns = made.standIns;
+    this.#options = options;
+    this.#agentLog = agentLog;
+    this.#file = file;
+    this.#parts = parts;
   }
 
   /** Serves when it returns. Throws a ListenError when a port is taken. */
@@ -75,6 +78,8 @@ export class Demo implements AsyncDisposable {
     const clusters = await Promise.all(
       demoClusters.map(async cluster => ({ cluster, certificates: await makeClusterCertificates(cluster) })),
     );
+    await writeIdentity(folder);
+    // What was started ends in the reverse order: agents, gateway, clusters.
     await using started = new AsyncDisposableStack();
     const { standIns, ports } = await StandIns.start({ clusters, stepMs: options.stepMs });
     started.use(standIns);
@@ -85,12 +90,39 @@ export class Demo implements AsyncDisposable {
     };
     const controller = started.use(await startGateway(options, file));
     const gateway = { host: LOOPBACK, port: portOf(controller.status().listeners[0].address) };
-    const agents = await standIns.openAgents(gateway);
-    const tenants = clusters.map((one, index) => ({ ...one, agent: agents[index] }));
-    for (const tenant of tenants) writeClusterFiles(folder, tenant, gateway);
+    for (const { cluster, certificates } of clusters)
+      writeClusterFiles(folder, cluster, certificates, gateway);
+    const agentLog = options.openLog(AGENT_LOG, folder.reserve(AGENTS_LOG_FILE));
+    const starting = await Promise.allSettled(
+      demoClusters.map(async cluster => {
+        const { uplink, isSigned } = cluster;
+        const signer = isSigned ? cluster : undefined;
+        const asked = { cluster, uplink, signer, gateway, port: gateway.port };
+        return started.use(await startAgent(options, agentLog, asked)).place;
+      }),
+    );
+    const tenants = clusters.map((one, index) => {
+      const outcome = starting[index];
+      if (outcome.status === 'rejected') throw outcome.reason;
+      const agent = outcome.value;
+      const text = kubeconfig(one.cluster, one.certificates, agent);
+      folder.write(clusterFiles.agentKubeconfig(one.cluster), text);
+      return { ...one, agent };
+    });
+    const made = { gateway, adminUrl: controller.adminUrl ?? '', tenants, standIns };
     // From here on the demo itself ends them.
-    started.move();
-    return new Demo(options, controller, { gateway, tenants, standIns, file });
+    return new Demo(options, started.move(), made, file, agentLog);
+  }
+
+  /** A further agent of that cluster, on a port of its own, which signs with the key of `signer` if at all. */
+  openAgent(cluster: DemoCluster, uplink: UplinkKind, signer: DemoCluster | undefined): Promise<DemoAgent> {
+    return startAgent(this.#options, this.#agentLog, {
+      cluster,
+      uplink,
+      signer,
+      gateway: this.gateway,
+      port: 0,
+    });
   }
 
   /** Writes the file anew; the gateway sees it as it sees any edit. */
@@ -106,9 +138,16 @@ export class Demo implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#controller[Symbol.asyncDispose]();
-    await this.standIns[Symbol.asyncDispose]();
+    await this.#parts.disposeAsync();
   }
+}
+
+function startAgent(
+  { folder, version, host }: DemoOptions,
+  log: Logger,
+  asked: Pick<DemoAgentOptions, 'cluster' | 'uplink' | 'signer' | 'gateway' | 'port'>,
+): Promise<DemoAgent> {
+  return startDemoAgent({ ...asked, folder, log, host: { ...host, version, identity: 'demo' } });
 }
 
 async function startGateway(options: DemoOptions, content: DemoFile): Promise<Controller> {
@@ -120,12 +159,19 @@ async function startGateway(options: DemoOptions, content: DemoFile): Promise<Co
   return Controller.start({ file, config, readAt, overrides: {}, log, version, host });
 }
 
-function writeClusterFiles(folder: DemoFolder, { cluster, certificates }: DemoTenant, gateway: Place): void {
+function writeClusterFiles(
+  folder: DemoFolder,
+  cluster: DemoCluster,
+  certificates: ClusterCertificates,
+  gateway: Place,
+): void {
   folder.write(clusterFiles.ca(cluster), certificates.ca);
-  folder.write(clusterFiles.kubeconfig(cluster), kubeconfig(cluster, certificates, gateway));
+  folder.write(clusterFiles.kubeconfig(cluster), kubeconfig(cluster, certificates, gateway, cluster.apiHost));
   folder.write(clusterFiles.clientCertificate(cluster), certificates.client.cert);
   folder.write(clusterFiles.clientKey(cluster), certificates.client.key);
   folder.write(clusterFiles.token(cluster), certificates.token);
+  folder.write(clusterFiles.apiServerCertificate(cluster), certificates.controlPlane.cert);
+  folder.write(clusterFiles.apiServerKey(cluster), certificates.controlPlane.key);
 }
 
 /** That port, or 0 where somebody has it. */

@@ -2,7 +2,7 @@
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';
-import type { KeyPair } from './cluster-certificates.ts';
+import type { KeyPair } from './authority.ts';
 import type { DemoCluster } from './demo-clusters.ts';
 import { helloPage, helloText, PAGE_POLICY, type PageFacts } from './hello-page.ts';
 import { SERVED_BY } from './kubernetes/api-server.ts';

@@ -30,6 +30,12 @@ test('instructions() has kubectl lines only where there is kubectl', async () =>
   assert.match(without, /^ +curl /m);
 });
 
+test('instructions() says by which uplink each cluster is reached from inside', async () => {
+  const text = await printed({});
+  assert.match(text, /^ +Agents +hub by proxy; managed1 by connect, signed; managed2 by tunnel, signed$/m);
+  assert.match(text, /^ +kubectl --kubeconfig demo-out\/managed2-agent\.kubeconfig get nodes$/m);
+});
+
 test('instructions() has commands without colours in them, and comments on no command', async () => {
   const text = await printed({ paint: (code, text) => `\x1b[${code}m${text}\x1b[0m` });
   const commands = text.split('\n').filter(line => /^ {4}(curl|kubectl) /.test(line));

@@ -1,8 +1,9 @@
 // What the demo prints: where everything is, and commands that work when they are pasted as they stand. Comments have
 // lines of their own, as not every shell takes one behind a command.
 
-import { CONFIG_FILE, clusterFiles, type Demo, type DemoTenant, LOG_FILE } from './demo.ts';
-import { helloHost } from './demo-clusters.ts';
+import type { Demo, DemoTenant } from './demo.ts';
+import { type DemoCluster, helloHost } from './demo-clusters.ts';
+import { AGENTS_LOG_FILE, CONFIG_FILE, clusterFiles, LOG_FILE } from './demo-files.ts';
 
 export interface Surroundings {
   readonly kubectl: boolean;
@@ -31,8 +32,9 @@ export function instructions(demo: Described, surroundings: Surroundings): strin
     ['Gateway', `${gateway.host}:${gateway.port}, one port for everything below`],
     ['Dashboard', `${adminUrl}/`],
     ['Clusters', tenants.map(({ cluster }) => cluster.name).join(', ')],
+    ['Agents', tenants.map(({ cluster }) => `${cluster.name} by ${uplinkText(cluster)}`).join('; ')],
     ['File', `${folder.typed(CONFIG_FILE)}; edit it, and see it applied in the log`],
-    ['Log', `tail -f ${folder.typed(LOG_FILE)}`],
+    ['Logs', `tail -f ${folder.typed(LOG_FILE)} ${folder.typed(AGENTS_LOG_FILE)}`],
   ];
   const width = Math.max(...facts.map(([name]) => name.length));
   const groups = [
@@ -41,6 +43,7 @@ export function instructions(demo: Described, surroundings: Surroundings): strin
     appsGroup(demo, surroundings),
     browserGroup(demo),
     agentGroup(demo, surroundings),
+    ...(surroundings.kubectl ? [agentKubectlGroup(demo)] : []),
     connectGroup(demo),
     refusalGroup(demo, surroundings),
   ];
@@ -125,7 +128,7 @@ function agentGroup({ tenants, folder }: Described, { proxied }: Surroundings): 
   const token = `-H "Authorization: Bearer $(cat ${folder.typed(clusterFiles.token(managed1.cluster))})"`;
   return {
     title: 'No server name',
-    about: 'as a pod dials kubernetes.default.svc: the demo itself puts the cluster id in a PROXY header',
+    about: 'as a pod dials kubernetes.default.svc: the agent in its cluster tells the gateway whose it is',
     lines: [
       ...tenants.map(tenant => `${curl} ${ca(tenant)} ${url(tenant, '/version')}`),
       `${curl} ${ca(managed1)} ${token} ${url(managed1, '/api/v1/nodes')}`,
@@ -133,13 +136,25 @@ function agentGroup({ tenants, folder }: Described, { proxied }: Surroundings): 
   };
 }
 
+function agentKubectlGroup({ tenants, folder }: Described): Group {
+  const [, ...signed] = tenants;
+  return {
+    title: 'kubectl in a pod',
+    about: 'to an agent, by address alone; the client certificate still reaches the cluster',
+    lines: signed.map(
+      ({ cluster }) =>
+        `kubectl --kubeconfig ${folder.typed(clusterFiles.agentKubeconfig(cluster))} get nodes`,
+    ),
+  };
+}
+
 function connectGroup({ tenants, folder, gateway }: Described): Group {
-  const [, , { cluster }] = tenants;
+  const [{ cluster }] = tenants;
   const proxy = `-x http://${gateway.host}:${gateway.port}`;
   const ca = `--cacert ${folder.typed(clusterFiles.ca(cluster))}`;
   return {
     title: 'CONNECT',
-    about: 'for agents that speak HTTP; only what is in the file can be reached',
+    about: 'as an agent does it that cannot sign; the other clusters want their ids signed',
     lines: [`curl -sS ${proxy} ${ca} https://${cluster.apiHost}:${gateway.port}/version`],
   };
 }
@@ -150,6 +165,10 @@ function refusalGroup({ gateway }: Described, surroundings: Surroundings): Group
     about: 'a name that nobody has: a TLS alert, not silence; the dashboard and the log say why',
     lines: [`${curlTo(gateway.port, surroundings)} -k https://api.nobody.causeway.test:${gateway.port}/`],
   };
+}
+
+function uplinkText({ uplink, isSigned }: DemoCluster): string {
+  return isSigned ? `${uplink}, signed` : uplink;
 }
 
 /** `--resolve` stands in for the DNS records that would lead every name to the one address. */

@@ -2,7 +2,7 @@
 // it is.
 
 import { createSecureServer, type Http2SecureServer } from 'node:http2';
-import type { KeyPair } from './cluster-certificates.ts';
+import type { KeyPair } from './authority.ts';
 import type { DemoCluster } from './demo-clusters.ts';
 import { LOOPBACK, listenOn } from './place.ts';
 

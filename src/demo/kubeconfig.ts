@@ -1,13 +1,15 @@
-// A kubeconfig for one cluster: to the gateway's address, asking for the cluster's name, so that kubectl needs no DNS.
+// A kubeconfig for one cluster: to the gateway's address, asking for the cluster's name, so that kubectl needs no DNS; or
+// to the agent's, as pods do it, asking for no name at all.
 
 import type { ClusterCertificates } from './cluster-certificates.ts';
 import type { DemoCluster } from './demo-clusters.ts';
 import type { Place } from './place.ts';
 
 export function kubeconfig(
-  { name, apiHost }: DemoCluster,
+  { name }: Pick<DemoCluster, 'name'>,
   { ca, client }: Pick<ClusterCertificates, 'ca' | 'client'>,
-  gateway: Place,
+  { host, port }: Place,
+  serverName?: string,
 ): string {
   return `apiVersion: v1
 kind: Config
@@ -18,9 +20,8 @@ contexts:
 clusters:
   - name: ${name}
     cluster:
-      server: https://${gateway.host}:${gateway.port}
-      tls-server-name: ${apiHost}
-      certificate-authority-data: ${base64(ca)}
+      server: https://${host}:${port}
+${serverName === undefined ? '' : `      tls-server-name: ${serverName}\n`}      certificate-authority-data: ${base64(ca)}
 users:
   - name: ${name}-admin
     user:

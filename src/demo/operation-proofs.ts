@@ -1,9 +1,10 @@
 // Proofs of what an operator relies on: the dashboard and the metrics, edits of the file while serving, kubectl.
 
 import { setTimeout as delay } from 'node:timers/promises';
-import { clusterFiles, type Demo, type DemoTenant } from './demo.ts';
+import type { Demo, DemoTenant } from './demo.ts';
 import { visitHttp, visitHttps } from './demo-client.ts';
-import { helloHost } from './demo-clusters.ts';
+import { type DemoCluster, helloHost } from './demo-clusters.ts';
+import { clusterFiles } from './demo-files.ts';
 import { type Kubectl, untilPrinted } from './kubectl.ts';
 import { expect, type Proof } from './proof.ts';
 import { expectVersion, refusedHandshake } from './tls-proofs.ts';
@@ -66,9 +67,7 @@ function kubectlGetNodes(demo: Demo, kubectl: Kubectl, tenant: DemoTenant): Proo
   return {
     title: `kubectl get nodes in ${cluster.name}`,
     async prove(signal) {
-      const printed = await kubectl(kubeconfigOf(demo, tenant), ['get', 'nodes'], signal);
-      for (const node of cluster.controlPlanes) expect(printed.includes(node), `it printed: ${printed}`);
-      return cluster.controlPlanes.join(', ');
+      return expectNodes(kubectl, kubeconfigOf(demo, tenant), cluster, signal);
     },
   };
 }
@@ -112,7 +111,7 @@ function liveEdit(demo: Demo, hub: DemoTenant, managed2: DemoTenant): Proof {
   return {
     title: 'an edit of the file is served',
     async prove(signal) {
-      await refusedHandshake(demo, ALIAS, ca, signal);
+      await refusedHandshake({ to: demo.gateway, name: ALIAS, ca, signal });
       const start = performance.now();
       demo.edit({ alias: ALIAS, redirect: managed2.cluster.name });
       const visit = { to: demo.gateway, name: ALIAS, ca, path: '/version', signal };
@@ -142,6 +141,18 @@ function redirect(demo: Demo, { cluster }: DemoTenant): Proof {
       return `${code} to ${wanted}`;
     },
   };
+}
+
+/** Answers which. */
+export async function expectNodes(
+  kubectl: Kubectl,
+  kubeconfig: string,
+  { controlPlanes }: DemoCluster,
+  signal: AbortSignal,
+): Promise<string> {
+  const printed = await kubectl(kubeconfig, ['get', 'nodes'], signal);
+  for (const node of controlPlanes) expect(printed.includes(node), `it printed: ${printed}`);
+  return controlPlanes.join(', ');
 }
 
 function kubeconfigOf({ folder }: Demo, { cluster }: DemoTenant): string {

@@ -1,5 +1,4 @@
-// The thread in which everything lives that is not the gateway: the clusters' servers, their agents, and the demo's
-// own traffic. stand-ins.ts starts it and asks it; it ends with `terminate()`, and all its sockets with it.
+// The thread in which everything lives that is not Causeway itself: the clusters' servers and the demo's own traffic. stand-ins.ts starts it and asks it; it ends with `terminate()`, and all its sockets with it.
 
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import type { ClusterCertificates } from './cluster-certificates.ts';
@@ -9,7 +8,6 @@ import { startKonnectivity } from './konnectivity-server.ts';
 import { ApiServer } from './kubernetes/api-server.ts';
 import { smallCluster } from './kubernetes/small-cluster.ts';
 import { type Place, placeOf } from './place.ts';
-import { startAgent } from './stand-in-agent.ts';
 import { startTraffic } from './traffic.ts';
 
 export interface StandInsData {
@@ -27,7 +25,6 @@ export interface ClusterPorts {
 }
 
 export type Order =
-  | { readonly op: 'open-agents'; readonly gateway: Place }
   | { readonly op: 'start-traffic'; readonly gateway: Place; readonly agents: readonly Place[] }
   | { readonly op: 'stop-api'; readonly cluster: string; readonly index: number }
   | { readonly op: 'start-api'; readonly cluster: string; readonly index: number };
@@ -104,10 +101,6 @@ port.on('message', async ({ id, order }: { readonly id: number; readonly order: 
 
 async function carryOut(order: Order): Promise<unknown> {
   switch (order.op) {
-    case 'open-agents':
-      return Promise.all(
-        clusters.map(async ({ cluster }) => placeOf(await startAgent(cluster, order.gateway))),
-      );
     case 'start-traffic':
       return startTraffic(
         order.gateway,

@@ -50,11 +50,7 @@ export class StandIns implements AsyncDisposable {
     return this.#failed.promise;
   }
 
-  /** In the order of the clusters. */
-  async openAgents(gateway: Place): Promise<readonly Place[]> {
-    return (await this.#ask({ op: 'open-agents', gateway })) as readonly Place[];
-  }
-
+  /** The agents are in the order of the clusters. */
   async startTraffic(gateway: Place, agents: readonly Place[]): Promise<void> {
     await this.#ask({ op: 'start-traffic', gateway, agents });
   }

@@ -1,9 +1,17 @@
-// Proofs of what goes by TLS: API servers and konnectivity by server name, without one by cluster id, by CONNECT, and
-// what is refused.
+// Proofs of what goes by TLS: API servers and konnectivity by server name, by CONNECT, and what is refused. Without a
+// server name: uplink-proofs.ts.
 
 import { certificateUser } from './cluster-certificates.ts';
 import type { Demo, DemoTenant } from './demo.ts';
-import { firstLine, handshake, visitHttp2, visitHttps, visitThroughConnect } from './demo-client.ts';
+import {
+  firstLine,
+  handshake,
+  type TlsVisit,
+  visitHttp2,
+  visitHttps,
+  visitThroughConnect,
+  visitThroughHttp2Connect,
+} from './demo-client.ts';
 import { konnectivityText } from './konnectivity-server.ts';
 import { SERVED_BY } from './kubernetes/api-server.ts';
 import { expect, type Proof } from './proof.ts';
@@ -14,7 +22,7 @@ const UNRECOGNIZED_NAME = 112;
 
 export function tlsProofs(demo: Demo): Proof[] {
   const { tenants } = demo;
-  const [, managed1] = tenants;
+  const [hub, managed1] = tenants;
   return [
     ...tenants.map(tenant => apiByServerName(demo, tenant)),
     clientCertificate(demo, managed1),
@@ -22,8 +30,8 @@ export function tlsProofs(demo: Demo): Proof[] {
     oneApiServerKilled(demo, managed1),
     watchStream(demo, managed1),
     ...tenants.map(tenant => konnectivity(demo, tenant)),
-    ...tenants.map(clusterId),
-    connect(demo, managed1),
+    connect(demo, hub),
+    http2Connect(demo, hub),
     unknownServerName(demo, managed1),
   ];
 }
@@ -48,12 +56,7 @@ function clientCertificate(demo: Demo, { cluster, certificates }: DemoTenant): P
       const visit = { to: demo.gateway, name: cluster.apiHost, ca, signal };
       const stranger = await visitHttps({ ...visit, path: '/api/v1/nodes' });
       expect(stranger.code === 401, `without it the API server answered ${stranger.code}, not 401`);
-      const path = '/apis/authentication.k8s.io/v1/selfsubjectreviews';
-      const { code, body } = await visitHttps({ ...visit, client, path, method: 'POST' });
-      expect(
-        code === 201 && body.includes(`"${certificateUser.name}"`),
-        `the API server answered ${code} ${body}`,
-      );
+      await expectUser({ ...visit, client });
       return `the API server knows ${certificateUser.name}, and answers 401 without it`;
     },
   };
@@ -120,19 +123,6 @@ function konnectivity(demo: Demo, { cluster, certificates }: DemoTenant): Proof 
   };
 }
 
-function clusterId({ cluster, certificates, agent }: DemoTenant): Proof {
-  return {
-    title: `API of ${cluster.name} without a server name`,
-    async prove(signal) {
-      const { ca, token } = certificates;
-      const headers = { Authorization: `Bearer ${token}` };
-      const { code, body } = await visitHttps({ to: agent, ca, headers, path: '/api/v1/nodes', signal });
-      expect(code === 200 && body.includes(`"${cluster.controlPlanes[0]}"`), `the answer is ${code} ${body}`);
-      return `cluster id in a PROXY header, from ${agent.host}:${agent.port}`;
-    },
-  };
-}
-
 function connect(demo: Demo, { cluster, certificates: { ca } }: DemoTenant): Proof {
   return {
     title: `CONNECT to ${cluster.name}`,
@@ -145,11 +135,28 @@ function connect(demo: Demo, { cluster, certificates: { ca } }: DemoTenant): Pro
   };
 }
 
+function http2Connect(demo: Demo, { cluster, certificates: { ca } }: DemoTenant): Proof {
+  return {
+    title: `CONNECT to ${cluster.name} over HTTP/2`,
+    async prove(signal) {
+      const visit = { to: demo.gateway, name: cluster.apiHost, ca, path: '/version', signal };
+      const { body } = await visitThroughHttp2Connect(`${cluster.name}:6443`, visit);
+      expectVersion(body, cluster.name);
+      return "one stream, as Kubermatic's agents open them";
+    },
+  };
+}
+
 function unknownServerName(demo: Demo, { certificates: { ca } }: DemoTenant): Proof {
   return {
     title: 'an unknown server name is refused',
     async prove(signal) {
-      const error = await refusedHandshake(demo, 'api.nobody.causeway.test', ca, signal);
+      const error = await refusedHandshake({
+        to: demo.gateway,
+        name: 'api.nobody.causeway.test',
+        ca,
+        signal,
+      });
       const told = `alert number ${UNRECOGNIZED_NAME}`;
       expect(error.includes(told), `the client was told: ${error}`);
       return `TLS alert ${UNRECOGNIZED_NAME}, unrecognized_name`;
@@ -157,14 +164,19 @@ function unknownServerName(demo: Demo, { certificates: { ca } }: DemoTenant): Pr
   };
 }
 
+/** The API server knows the client by its certificate. */
+export async function expectUser(visit: TlsVisit): Promise<void> {
+  const path = '/apis/authentication.k8s.io/v1/selfsubjectreviews';
+  const { code, body } = await visitHttps({ ...visit, path, method: 'POST' });
+  expect(
+    code === 201 && body.includes(`"${certificateUser.name}"`),
+    `the API server answered ${code} ${body}`,
+  );
+}
+
 /** What the client is told; throws when it is let in. */
-export async function refusedHandshake(
-  demo: Demo,
-  name: string,
-  ca: string,
-  signal: AbortSignal,
-): Promise<string> {
-  const outcome = await handshake({ to: demo.gateway, name, ca, signal }).catch((error: Error) => error);
+export async function refusedHandshake(visit: TlsVisit): Promise<string> {
+  const outcome = await handshake(visit).catch((error: Error) => error);
   if (outcome instanceof Error) return outcome.message;
   outcome.destroy();
   throw new Error('it was let in');

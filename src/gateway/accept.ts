@@ -2,7 +2,7 @@
 
 import type { DataPath } from './data-path.ts';
 import { end } from './end.ts';
-import { identify, knowClient } from './identify.ts';
+import { goStraight, identify, knowClient } from './identify.ts';
 import { EXHAUSTED } from './io/reactor.ts';
 import { CLIENT, CLOSING, DESTINATION, IDENTIFYING, OPENED, PEER, PENDING } from './rows.ts';
 import { TOTAL_CONNECTIONS, TOTAL_PENDING } from './shared-memory.ts';
@@ -76,9 +76,10 @@ function begin(path: DataPath, listener: number, handle: number): void {
     return end(path, handle, 'over-limit');
   }
   path.wheel.set(handle, now + settings.helloMs);
-  const { balancers } = path.listeners[rows.listener[handle]];
-  if (balancers === undefined || !balancers.admits(rows.addresses, rows.addressAt(handle, PEER))) {
+  const { balancers, direct, isInternal } = path.listeners[rows.listener[handle]];
+  if (!isInternal && balancers?.admits(rows.addresses, rows.addressAt(handle, PEER)) !== true) {
     if (!knowClient(path, handle)) return;
   }
-  identify(path, handle);
+  if (direct === undefined) identify(path, handle);
+  else goStraight(path, handle, direct);
 }

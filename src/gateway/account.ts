@@ -11,6 +11,7 @@ import {
   HANDED_OVER,
   IDENTIFYING,
   PENDING,
+  RETURNED,
   type Rows,
   SOURCE_COUNTED,
   TUNNEL,
@@ -21,12 +22,12 @@ import {
   BYTES_IN_AT,
   BYTES_OUT_AT,
   CLUSTER_ACTIVE,
-  HTTP_SLOT,
+  FIRST_SLOT,
   REASONS_AT,
   type RouteCounters,
   type SharedSlots,
   TOTAL_CONNECTIONS,
-  TOTAL_HTTP,
+  TOTAL_HANDED_OVER,
   TOTAL_PENDING,
   TOTAL_WATCHED,
 } from './shared-memory.ts';
@@ -54,8 +55,9 @@ export interface Ledger extends Counts {
 }
 
 /**
- * Counts the end and writes the record where `log`, or somebody who watches refusals, wants it. A connection that the HTTP part had gets its last
- * request's route and backend, and the reason of a request that was refused stands above what the front saw.
+ * Counts the end and writes the record where `log`, or somebody who watches refusals, wants it. What a part of ours
+ * (HTTP, TLS) says of a connection that it was handed stands above what the front saw; one that the HTTP part had gets
+ * its last request's route.
  */
 export function conclude(
   rows: Rows,
@@ -66,19 +68,16 @@ export function conclude(
   log: 'all' | 'refused' | 'none',
 ): void {
   const { verdicts, records } = ledger;
-  const isHttp = rows.slot[client] === HTTP_SLOT;
-  const said = isHttp ? verdicts.reason(client) : -1;
+  const isHandedOver = (rows.flags[client] & HANDED_OVER) !== 0;
+  const isOurs = isHandedOver && rows.slot[client] < FIRST_SLOT;
+  const said = isHandedOver ? verdicts.reason(client) : -1;
   const reason = said < 0 || said === reasonIndex.done ? told : closeReasons[said];
-  if (isHttp) {
-    rows.slot[client] = verdicts.slot(client);
-    rows.dialMs[client] = verdicts.dialMs(client);
-  }
+  if (isHandedOver) rows.dialMs[client] = verdicts.dialMs(client);
+  if (isOurs) rows.slot[client] = verdicts.slot(client);
   account(rows, ledger, client, reason);
-  if (isHttp) {
-    // Only for the record: the HTTP part counts by itself what its requests have open.
-    rows.backendSlot[client] = verdicts.backendSlot(client);
-    verdicts.end(client);
-  }
+  // Only for the record: the HTTP part counts by itself what its requests have open.
+  if (isOurs) rows.backendSlot[client] = verdicts.backendSlot(client);
+  if ((rows.flags[client] & (HANDED_OVER | RETURNED)) !== 0) verdicts.end(client);
   // A probe that says nothing is counted and never logged.
   const isRefused = !served.has(reason);
   const isLogged = log === 'all' ? reason !== 'no-data' : log === 'refused' && isRefused;
@@ -91,7 +90,7 @@ function account(rows: Rows, counts: Counts, client: number, reason: CloseReason
   const flags = rows.flags[client];
   Atomics.sub(counts.totals, TOTAL_CONNECTIONS, 1);
   if ((flags & PENDING) !== 0) Atomics.sub(counts.totals, TOTAL_PENDING, 1);
-  if ((flags & HANDED_OVER) !== 0) Atomics.sub(counts.totals, TOTAL_HTTP, 1);
+  if ((flags & (HANDED_OVER | RETURNED)) !== 0) Atomics.sub(counts.totals, TOTAL_HANDED_OVER, 1);
   if ((flags & COUNTED) !== 0) counts.sources.remove(0, rows.addresses, rows.addressAt(client, CLIENT));
   leavePlace(rows, counts, client);
   // The HTTP part counts the bytes of its requests by itself.

@@ -117,6 +117,28 @@ test('firstBackend() by round-robin shares the turns of one that is down evenly'
   assert.deepEqual(counts, [10, 0, 10, 10]);
 });
 
+test('firstBackend() by round-robin gives every client every backend, even to clients that take turns', () => {
+  const backends = fc.integer({ min: 2, max: 5 });
+  const clients = fc.integer({ min: 1, max: 8 });
+  fc.assert(
+    fc.property(backends, clients, (backends, clients) => {
+      const it = given('round-robin', backends);
+      const met = Array.from({ length: clients }, () => new Set<number>());
+      const counts = Array.from({ length: backends }, () => 0);
+      // As many attempts for each as its worst case, the turns of all clients in step with the backends.
+      for (let attempt = 0; attempt < 4 * backends * backends; attempt++) {
+        for (const seen of met) {
+          const first = it.first();
+          seen.add(first);
+          counts[first]++;
+        }
+      }
+      for (const seen of met) assert.equal(seen.size, backends);
+      assert.equal(new Set(counts).size, 1, `each has as many: ${counts}`);
+    }),
+  );
+});
+
 test('setDown() keeps the total right however often it is said', () => {
   const it = given('random', 3);
   for (const [index, down] of [

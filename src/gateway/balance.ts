@@ -7,6 +7,12 @@ import { CLIENT, type Rows } from './rows.ts';
 import { BACKEND_ACTIVE, BACKEND_DOWN, BACKEND_TURN, type SharedSlots, TOTAL_DOWN } from './shared-memory.ts';
 import type { TableRoute } from './table.ts';
 
+/**
+ * So many rounds of round-robin, then one turn is passed over. Konnectivity agents dial again and again until they have
+ * met every server; two of them that take turns would else meet the same one each time, for minutes.
+ */
+const ROUNDS = 4;
+
 /** Whose rows hold the client, and which counts all threads share: a worker's, or an HTTP thread's. */
 export interface Choosing {
   readonly rows: Rows;
@@ -27,13 +33,10 @@ export function firstBackend(path: Choosing, client: number, route: TableRoute):
         ? pickBest(key, route.hashes)
         : pickBest(key, route.hashes, index => isDown(path, route, index));
     }
-    case 'round-robin':
-      return nthUp(
-        path,
-        route,
-        all,
-        (path.shared.backends.add(route.backends[0].slot, BACKEND_TURN, 1) >>> 0) % up,
-      );
+    case 'round-robin': {
+      const turn = path.shared.backends.add(route.backends[0].slot, BACKEND_TURN, 1) >>> 0;
+      return nthUp(path, route, all, (turn + Math.floor(turn / (ROUNDS * up))) % up);
+    }
     case 'least-connections':
       return leastOf(path, route, all);
     case 'random':

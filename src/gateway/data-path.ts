@@ -4,7 +4,7 @@
 
 import { acceptAll, listenerTimer } from './accept.ts';
 import type { Ledger } from './account.ts';
-import { clientWhileDialing, dialEvent, dialTimer } from './dial.ts';
+import { clientWhileDialing, dialEvent, dialTimer, greetingEvent } from './dial.ts';
 import { cutAll } from './end.ts';
 import { HoldPool } from './hold-pool.ts';
 import { identify, identifyTimer } from './identify.ts';
@@ -17,6 +17,7 @@ import {
   CLOSING,
   CONNECTING,
   DIALING,
+  GREETING,
   HUNG,
   IDENTIFYING,
   LINGERING,
@@ -29,6 +30,7 @@ import { type BucketPages, BYTES_IN_AT } from './shared-memory.ts';
 import { Table, type TableRoute } from './table.ts';
 import { TimingWheel } from './timing-wheel.ts';
 import { continueTunnel, tunnelEvent, tunnelTimer } from './tunnel.ts';
+import { TunnelLinks } from './tunnel-links.ts';
 
 /** What the file says about every connection. Times in ms, undefined is off. */
 export interface Settings {
@@ -81,6 +83,7 @@ export class DataPath implements ReactorHandlers {
   buffer: Uint8Array = Buffer.allocUnsafeSlow(READ_BUFFER);
   /** Backends in the order to try them, for the few connections whose first attempt failed. */
   readonly dialOrders = new Map<number, readonly number[]>();
+  readonly tunnelLinks = new TunnelLinks();
   lingering = 0;
   /** Buffers of READ_BUFFER bytes to go on with when a stalled direction keeps the shared one, and how many do. */
   readonly #spareBuffers: Uint8Array[] = [];
@@ -89,6 +92,7 @@ export class DataPath implements ReactorHandlers {
   #again: number[] = [];
   readonly #onMessage: (message: unknown) => void;
   readonly #onDialFailed: (backendSlot: number) => void;
+  readonly #onUplinkRefused: (status: number, told: string) => void;
 
   constructor(
     worker: number,
@@ -97,6 +101,7 @@ export class DataPath implements ReactorHandlers {
     settings: Settings,
     onMessage: (message: unknown) => void,
     onDialFailed: (backendSlot: number) => void,
+    onUplinkRefused: (status: number, told: string) => void,
   ) {
     this.worker = worker;
     this.io = io;
@@ -107,6 +112,7 @@ export class DataPath implements ReactorHandlers {
     this.identity = new IdentityVerifier(shared.nonces);
     this.#onMessage = onMessage;
     this.#onDialFailed = onDialFailed;
+    this.#onUplinkRefused = onUplinkRefused;
   }
 
   event(handle: number, events: number): void {
@@ -124,6 +130,9 @@ export class DataPath implements ReactorHandlers {
         break;
       case CONNECTING:
         dialEvent(this, handle, events);
+        break;
+      case GREETING:
+        greetingEvent(this, handle);
         break;
       case DIALING:
         if ((events & ARRIVED) !== 0) clientWhileDialing(this, handle);
@@ -182,6 +191,11 @@ export class DataPath implements ReactorHandlers {
     this.#onDialFailed(route.backends[index]?.slot ?? 0);
   }
 
+  /** The gateway answered an agent's CONNECT with no. */
+  uplinkRefused(status: number, told: string): void {
+    this.#onUplinkRefused(status, told);
+  }
+
   /** A buffer that held bytes goes back to the pool it is from. */
   giveBack(buffer: Uint8Array): void {
     if (buffer.length !== READ_BUFFER) return this.holds.give(buffer);
@@ -213,6 +227,7 @@ export class DataPath implements ReactorHandlers {
         identifyTimer(this, handle);
         break;
       case CONNECTING:
+      case GREETING:
       case DIALING:
         dialTimer(this, handle);
         break;

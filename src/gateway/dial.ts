@@ -2,17 +2,36 @@
 // the list again, until 1 + `retries` attempts are made or three times `timeouts.connect` have passed. A backend
 // given by name is one backend: its addresses share one attempt. The client hears nothing until all have failed.
 
+import { needsTls } from '../cluster/cluster.ts';
 import { isIpv4 } from '../wire/ip-address.ts';
 import { buildProxyV1, buildProxyV2, type Endpoint } from '../wire/proxy-protocol.ts';
+import { recognize } from '../wire/recognize.ts';
 import { firstBackend, orderBackends } from './balance.ts';
 import type { DataPath } from './data-path.ts';
 import { end, refuse } from './end.ts';
-import { buildHandOver } from './http/hand-over.ts';
+import { buildHandOver, rowHeader } from './hand-over.ts';
 import { AGAIN, FAILED, READABLE, WRITABLE } from './io/reactor.ts';
-import { CLIENT, CONNECT, CONNECTING, DESTINATION, DIALING, HUNG, MORE, PEER, TIMED } from './rows.ts';
-import { BACKEND_ACTIVE, HTTP_SLOT } from './shared-memory.ts';
+import {
+  CLIENT,
+  CONNECT,
+  CONNECTING,
+  DESTINATION,
+  DIALING,
+  GREETING,
+  H2,
+  HANDED_OVER,
+  HUNG,
+  MORE,
+  NO_PROTOCOL,
+  PEER,
+  RETURNED,
+  TIMED,
+  TLS,
+} from './rows.ts';
+import { BACKEND_ACTIVE, FIRST_SLOT, HTTP_SLOT, TOTAL_HANDED_OVER } from './shared-memory.ts';
 import type { TableRoute } from './table.ts';
 import { beginTunnel } from './tunnel.ts';
+import { buildUplinkConnect, buildUplinkHeader, readConnectAnswer } from './uplink.ts';
 
 /** Between one round over all backends and the next. */
 const NEXT_ROUND_MS = 1000;
@@ -21,7 +40,8 @@ const ALL_ATTEMPTS = 3;
 /** What a client may send ahead while its backend is dialled; beyond that it waits in the kernel. */
 const MAX_AHEAD = 64 * 1024;
 
-const connectEstablished = Buffer.from('HTTP/1.1 200 Connection established\r\n\r\n', 'latin1');
+const ESTABLISHED = 'HTTP/1.1 200 Connection established\r\n';
+const connectEstablished = Buffer.from(`${ESTABLISHED}\r\n`, 'latin1');
 
 export function dial(path: DataPath, client: number, route: TableRoute): void {
   const { rows, io } = path;
@@ -30,6 +50,7 @@ export function dial(path: DataPath, client: number, route: TableRoute): void {
   path.wheel.clear(client);
   if ((rows.flags[client] & HUNG) !== 0 && !hearsOn(path, client)) return end(path, client, 'client-gone');
   if (route.backends.length === 0) return refuse(path, client, 'no-backend');
+  if (isHandedOver(route) && !handOver(path, client)) return refuse(path, client, 'over-limit');
   choose(path, client, route, firstBackend(path, client, route));
   tryBackend(path, client, route);
 }
@@ -43,10 +64,35 @@ export function dialEvent(path: DataPath, backend: number, events: number): void
   if ((events & WRITABLE) !== 0) connected(path, client, backend);
 }
 
+/** The gateway answers an agent's CONNECT. */
+export function greetingEvent(path: DataPath, backend: number): void {
+  const { rows } = path;
+  const client = rows.peer[backend];
+  const answer = readConnectAnswer(path, backend);
+  if (answer.kind === 'incomplete') return;
+  if (answer.kind === 'broken') {
+    path.uplinkRefused(0, '');
+    return failed(path, client, backend, false);
+  }
+  if (answer.kind === 'refused') {
+    path.uplinkRefused(answer.status, answer.told);
+    // Another gateway may have room; what one does not allow, the others will not either.
+    return answer.status >= 500
+      ? failed(path, client, backend, false)
+      : refuse(path, client, 'connect-failed');
+  }
+  const hold = rows.kept[backend];
+  if (hold !== undefined) path.giveBack(hold);
+  rows.kept[backend] = undefined;
+  rows.keptTo[backend] = 0;
+  rows.flags[backend] |= MORE;
+  reached(path, client, backend, undefined, answer.rest.length === 0 ? undefined : answer.rest);
+}
+
 /** The attempt's time is up (backend's handle), or the next round begins (client's handle). */
 export function dialTimer(path: DataPath, handle: number): void {
   const { rows } = path;
-  if (rows.state[handle] === CONNECTING) return failed(path, rows.peer[handle], handle, true);
+  if (rows.state[handle] !== DIALING) return failed(path, rows.peer[handle], handle, true);
   const route = path.table.route(rows.slot[handle]);
   if (route === undefined || isLate(path, handle)) return giveUp(path, handle);
   tryBackend(path, handle, route);
@@ -77,6 +123,11 @@ export function clientWhileDialing(path: DataPath, client: number): void {
     rows.bytesIn[client] += count;
     path.countIn(client, count);
     if (!filled) break;
+  }
+  // An agent asks nobody who they are; but whom it must refuse is to hear why, if that can be said.
+  if (rows.protocol[client] === NO_PROTOCOL && rows.kept[client] !== undefined) {
+    const said = recognize(rows.kept[client], rows.understood[client], rows.keptTo[client]);
+    if (said === 'tls') rows.protocol[client] = TLS;
   }
   // Only a client that sent too much ahead has more to read.
   if (rows.keptTo[client] - rows.understood[client] < MAX_AHEAD) rows.flags[client] &= ~MORE;
@@ -165,6 +216,27 @@ function isLate(path: DataPath, client: number): boolean {
 }
 
 function connected(path: DataPath, client: number, handle: number): void {
+  const { rows, io, wheel, settings } = path;
+  const route = path.table.route(rows.slot[client]);
+  if (route?.uplink?.kind !== 'connect')
+    return reached(path, client, handle, route && firstBytes(path, client, route), answerOf(path, client));
+  // The gateway is asked first, and may take as long as it took to be reached.
+  const request = buildUplinkConnect(route.uplink);
+  if (io.write(handle, request, 0, request.length) !== request.length)
+    return failed(path, client, handle, false);
+  rows.state[handle] = GREETING;
+  wheel.set(handle, Math.min(io.now() + settings.connectMs, lastMoment(path, client)));
+  if ((rows.flags[handle] & MORE) !== 0) greetingEvent(path, handle);
+}
+
+/** `header` goes to the backend, `answer` to the client, each before anything else. */
+function reached(
+  path: DataPath,
+  client: number,
+  handle: number,
+  header: Uint8Array | undefined,
+  answer: Uint8Array | undefined,
+): void {
   const { rows, io, shared, wheel } = path;
   const route = path.table.route(rows.slot[client]);
   const backend = route?.backends[rows.backend[client]];
@@ -173,7 +245,12 @@ function connected(path: DataPath, client: number, handle: number): void {
   rows.dialMs[client] = dialMs;
   shared.counters.observeSeconds(rows.slot[client], dialMs / 1000);
   if (backend !== undefined) {
-    backend.preferred = (backend.preferred + rows.addressIndex[client]) % backend.addresses.length;
+    // Threads of ours take turns; of a real backend's addresses, the one that works is the next one's first.
+    const isHanded = (rows.flags[client] & HANDED_OVER) !== 0;
+    const used = (backend.preferred + rows.addressIndex[client]) % backend.addresses.length;
+    backend.preferred = isHanded ? (used + 1) % backend.addresses.length : used;
+    // An agent's one backend has an address for each of those threads: see cutPart().
+    if (isHanded && backend.addresses.length > 1) rows.backend[client] = used;
   }
   path.dialOrders.delete(client);
   // What the client sent goes to the backend, headers for the gateway left out.
@@ -182,37 +259,52 @@ function connected(path: DataPath, client: number, handle: number): void {
   const to = rows.keptTo[client];
   rows.kept[client] = undefined;
   rows.keptTo[client] = 0;
-  const header = route === undefined ? undefined : proxyHeader(path, client, route);
-  if (header !== undefined) {
-    const bytes = held === undefined ? header : Buffer.concat([header, held.subarray(from, to)]);
-    if (held !== undefined) path.giveBack(held);
-    beginTunnel(path, client, handle, bytes, 0, bytes.length, answerOf(path, client));
-  } else {
-    beginTunnel(path, client, handle, held, from, to, answerOf(path, client));
-  }
+  if (header === undefined) return beginTunnel(path, client, handle, held, from, to, answer);
+  const bytes = held === undefined ? header : Buffer.concat([header, held.subarray(from, to)]);
+  if (held !== undefined) path.giveBack(held);
+  beginTunnel(path, client, handle, bytes, 0, bytes.length, answer);
 }
 
 /** What the client hears of the success. */
 function answerOf(path: DataPath, client: number): Uint8Array | undefined {
-  return path.rows.protocol[client] === CONNECT ? connectEstablished : undefined;
+  const { rows, worker, shared } = path;
+  if (rows.protocol[client] !== CONNECT) return undefined;
+  if ((rows.flags[client] & RETURNED) === 0) return connectEstablished;
+  const row = { worker, handle: client, generation: shared.verdicts.generation(client) };
+  return Buffer.from(`${ESTABLISHED}${rowHeader(row)}\r\n`, 'latin1');
 }
 
-function proxyHeader(path: DataPath, client: number, route: TableRoute): Uint8Array | undefined {
+function firstBytes(path: DataPath, client: number, route: TableRoute): Uint8Array | undefined {
   const { rows, io } = path;
-  if (route.proxyProtocol === 'none' && route.slot !== HTTP_SLOT) return undefined;
+  const { proxyProtocol, uplink } = route;
+  const isHanded = isHandedOver(route);
+  if (proxyProtocol === 'none' && uplink === undefined && !isHanded) return undefined;
   if (rows.portOf(client, DESTINATION) === 0) {
     const port = io.localAddress(client, rows.addresses, rows.addressAt(client, DESTINATION));
     rows.setPort(client, DESTINATION, Math.max(port, 0));
   }
   const source = endpoint(path, client, CLIENT);
   const destination = endpoint(path, client, DESTINATION);
-  if (route.slot === HTTP_SLOT) return handOverHeader(path, client, source, destination);
-  return route.proxyProtocol === 'v1'
-    ? buildProxyV1(source, destination)
-    : buildProxyV2({ source, destination });
+  if (isHanded) return handOverHeader(path, client, source, destination);
+  if (uplink !== undefined) return buildUplinkHeader(uplink, source, destination);
+  return proxyProtocol === 'v1' ? buildProxyV1(source, destination) : buildProxyV2({ source, destination });
 }
 
-/** What the HTTP part must know besides who the client is. */
+/** To a part of ours, which takes it from here: HTTP, or whatever needs TLS. */
+function isHandedOver({ slot, uplink }: TableRoute): boolean {
+  return slot < FIRST_SLOT || needsTls(uplink);
+}
+
+/** False when there are too many already. */
+function handOver(path: DataPath, client: number): boolean {
+  const { rows, shared, settings } = path;
+  rows.flags[client] |= HANDED_OVER;
+  shared.verdicts.begin(client);
+  // Each takes four descriptors instead of two, so that there is room for half as many.
+  return Atomics.add(shared.totals, TOTAL_HANDED_OVER, 1) < settings.connections / 2;
+}
+
+/** What the part must know besides who the client is. */
 function handOverHeader(path: DataPath, client: number, source: Endpoint, destination: Endpoint): Uint8Array {
   const { rows, shared } = path;
   const listener = rows.listener[client];
@@ -221,6 +313,8 @@ function handOverHeader(path: DataPath, client: number, source: Endpoint, destin
     handle: client,
     generation: shared.verdicts.generation(client),
     listener,
+    isH2: rows.protocol[client] === H2,
+    isTunnelled: false,
     fromBalancer:
       path.listeners[listener].balancers?.admits(rows.addresses, rows.addressAt(client, PEER)) === true,
   });

@@ -6,6 +6,7 @@ import type { CloseReason } from './close-reason.ts';
 import type { DataPath } from './data-path.ts';
 import { linger } from './linger.ts';
 import { refusalWord } from './refusal.ts';
+import { HANDED_OVER, RETURNED } from './rows.ts';
 import { BYTES_OUT_AT, HTTP_SLOT } from './shared-memory.ts';
 import { hangUpBackend } from './tunnel.ts';
 
@@ -33,8 +34,8 @@ export function endWithReset(path: DataPath, client: number, reason: CloseReason
   leave(path, client, reason, true);
 }
 
-/** The HTTP part has closed it, and all that it said is with the client: the client gets time to read that. */
-export function endOfHttp(path: DataPath, client: number): void {
+/** The part that it was handed to has closed it, and all that it said is with the client, which gets time to read. */
+export function endOfPart(path: DataPath, client: number): void {
   hangUpBackend(path, client);
   const isBroken = path.shared.verdicts.isBroken(client);
   finish(path, client, 'done');
@@ -50,17 +51,21 @@ export function cutAll(path: DataPath, reason: 'drained' | 'shutdown'): void {
   }
 }
 
-/** An HTTP thread died: its connections end as those of a worker that died, answers in the middle seen to be so. */
-export function cutHttp(path: DataPath, thread: number): void {
+/** A thread of a part died: its connections end as those of a worker that died, cut off for the client to see. */
+export function cutPart(path: DataPath, part: 'http' | 'tls', thread: number): void {
   const { rows } = path;
   for (let handle = 0; handle < rows.capacity; handle++) {
-    if (rows.slot[handle] === HTTP_SLOT && rows.backend[handle] === thread && isClient(rows, handle))
+    if ((rows.flags[handle] & HANDED_OVER) === 0 || rows.backend[handle] !== thread) continue;
+    if ((rows.slot[handle] === HTTP_SLOT) === (part === 'http') && isClient(rows, handle))
       endWithReset(path, handle, 'shutdown');
   }
 }
 
 function leave(path: DataPath, client: number, reason: CloseReason, reset: boolean): void {
   const backend = path.rows.peer[client];
+  if (reset && (path.rows.flags[client] & RETURNED) !== 0) path.shared.verdicts.breakOff(client);
+  // Between the two connections of an agent's tunnel there is no reset but this.
+  const inner = reset ? path.tunnelLinks.reset(path.shared.verdicts, client, reason) : undefined;
   finish(path, client, reason);
   for (const handle of [backend, client]) {
     if (handle < 0) continue;
@@ -68,10 +73,12 @@ function leave(path: DataPath, client: number, reason: CloseReason, reset: boole
     if (reset) path.io.reset(handle);
     else path.io.close(handle);
   }
+  if (inner !== undefined) endWithReset(path, inner, reason);
 }
 
 /** Counts the reason, once, and writes the record that the log or those who watch refusals want. */
 function finish(path: DataPath, client: number, told: CloseReason): void {
   path.dialOrders.delete(client);
+  path.tunnelLinks.delete(client);
   conclude(path.rows, path.shared, client, told, path.io.now(), path.settings.log);
 }

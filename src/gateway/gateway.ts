@@ -3,14 +3,16 @@
 // refuses the whole change, and what was served before goes on. A worker that dies is started again.
 
 import { randomInt } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { isIP } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Backend, Cluster } from '../cluster/cluster.ts';
+import { type Backend, type Cluster, needsTls, type Uplink } from '../cluster/cluster.ts';
 import { formatIpPort } from '../wire/ip-address.ts';
 import { type CloseReason, closeReasons } from './close-reason.ts';
 import type { Settings } from './data-path.ts';
 import { type BackendHealth, type HealthChange, HealthThread } from './health/health-thread.ts';
-import { HttpThreads } from './http/http-threads.ts';
 import type { RequestRecord } from './http/request-log.ts';
 import type { EngineName } from './io/open-reactor.ts';
 import { IN_USE, type SocketAddress } from './io/reactor.ts';
@@ -24,6 +26,7 @@ import {
   openRecords,
   parseConnectionId,
 } from './open-connections.ts';
+import { PartThreads } from './part-threads.ts';
 import { type ListenPlace, probeListener } from './probe-listener.ts';
 import type { ConnectionRecord } from './record-ring.ts';
 import {
@@ -42,6 +45,7 @@ import { SharedPages } from './shared-pages.ts';
 import { SourceCounts, sourceCountsBytes } from './source-counts.ts';
 import type { ClusterEntry } from './table.ts';
 import { type FreedSlots, type RouteSlot, TableAuthor } from './table-author.ts';
+import type { TlsConfig } from './tls/tls-config.ts';
 import { Verdicts } from './verdicts.ts';
 import type { FromWorker, TableMessage, ToWorker, WorkerStart } from './worker-messages.ts';
 import { WorkerThread } from './worker-thread.ts';
@@ -77,6 +81,8 @@ export interface GatewayConfig {
   readonly listeners: readonly Listener[];
   readonly clusters: readonly Cluster[];
   readonly settings: Settings;
+  /** What needs TLS itself: an agent's uplink, or the end of the agents' tunnels. */
+  readonly tls?: TlsConfig;
 }
 
 export interface GatewayOptions {
@@ -90,6 +96,10 @@ export interface GatewayOptions {
   readonly resolver: NameResolver;
   readonly onRecord: (record: NamedRecord) => void;
   readonly onDropped: (count: number) => void;
+  /** Something about TLS that a person should know. */
+  readonly onTlsTrouble?: (what: string, why: string) => void;
+  /** An agent's gateway answered with no. */
+  readonly onUplinkRefused?: (status: number, told: string) => void;
   readonly onRequest: (record: NamedRequest) => void;
   /** The thread's name. */
   readonly onWorkerDeath: (thread: string, cause: Error) => void;
@@ -162,7 +172,13 @@ export class Gateway implements AsyncDisposable {
   readonly #totals: Int32Array;
   readonly #pages = new SharedPages();
   readonly #verdicts: readonly SharedArrayBuffer[];
-  readonly #http: HttpThreads;
+  readonly #http: PartThreads;
+  readonly #tls: PartThreads;
+  #tlsConfig: TlsConfig | undefined;
+  /** For the sockets between threads; nobody else can enter it. */
+  #folder: string | undefined;
+  /** Where connections come back from the parts, by worker: the internal listener's index and its sockets. */
+  #fronts: { readonly index: number; readonly paths: readonly string[] } | undefined;
   readonly #health: HealthThread;
   #backendCount = 0;
   /** Names of listeners by index; closed ones stay for the records of their connections. */
@@ -213,13 +229,16 @@ export class Gateway implements AsyncDisposable {
           },
         ),
     );
-    this.#http = new HttpThreads(workers, counts, this.#verdicts, {
-      message: message => this.#message(message),
-      died: (thread, cause) => {
-        this.#send({ kind: 'http-died', index: thread.number });
-        this.#died(thread, cause);
-      },
-    });
+    const part = (kind: 'http' | 'tls') =>
+      new PartThreads(kind, workers, counts, this.#verdicts, {
+        message: message => this.#message(message),
+        died: (thread, cause) => {
+          this.#send({ kind: 'part-died', part: kind, index: thread.number });
+          this.#died(thread, cause);
+        },
+      });
+    this.#http = part('http');
+    this.#tls = part('tls');
     this.#health = new HealthThread({
       backends: this.#pages.backends,
       pages: this.#pages.backendPages,
@@ -282,6 +301,14 @@ export class Gateway implements AsyncDisposable {
     return this.#inTurn(async () => {
       this.#settings = { ...this.#settings, secrets };
       this.#send({ kind: 'settings', settings: this.#settings });
+    });
+  }
+
+  /** Other certificates, keys or addresses for what needs TLS. */
+  useTls(config: TlsConfig): Promise<void> {
+    return this.#inTurn(async () => {
+      this.#tlsConfig = config;
+      this.#sendTls();
     });
   }
 
@@ -376,7 +403,11 @@ export class Gateway implements AsyncDisposable {
     this.#sayDropped();
     this.#options.resolver.stop();
     await Promise.all([...this.#threads.map(thread => thread.end()), this.#health[Symbol.asyncDispose]()]);
+    // A connection is counted out before its record is written: the last one may have come too late for the first look.
+    this.takeRecords();
     await this.#http[Symbol.asyncDispose]();
+    await this.#tls[Symbol.asyncDispose]();
+    if (this.#folder !== undefined) await rm(this.#folder, { recursive: true, force: true });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -406,7 +437,10 @@ export class Gateway implements AsyncDisposable {
   /** Ends a thread as a fault would. For tests of what follows. */
   killWorker(worker: number | 'health', kind: WorkerThread['kind'] = 'worker'): void {
     if (worker === 'health') this.#health.kill();
-    else (kind === 'http' ? this.#http.threads : this.#threads)[worker].kill();
+    else
+      this.#all()
+        .find(thread => thread.kind === kind && thread.number === worker)
+        ?.kill();
   }
 
   #namesOf({ listener, slot, backendSlot }: OpenRecord): Pick<OpenConnection, 'on' | 'route' | 'backend'> {
@@ -431,10 +465,12 @@ export class Gateway implements AsyncDisposable {
 
   async #apply(config: GatewayConfig): Promise<void> {
     const opened = await this.#openNew(config.listeners);
-    await this.#options.resolver.watch(backendNames(config.clusters), NAMES_MS, names =>
-      this.#renamed(names),
+    await this.#options.resolver.watch(namesIn(config), NAMES_MS, names => this.#renamed(names));
+    this.#tlsConfig = config.tls;
+    if (config.tls !== undefined && this.#tls.threads.length === 0) await this.#startTls(config.settings);
+    const change = this.#author.change(config.clusters, (backend, uplink) =>
+      this.#addressesOf(backend, uplink),
     );
-    const change = this.#author.change(config.clusters, backend => this.#addressesOf(backend));
     const known = [...this.#open, ...opened];
     const open = config.listeners.flatMap(listener => {
       const found = known.find(candidate => placeOf(candidate.listener) === placeOf(listener));
@@ -446,9 +482,10 @@ export class Gateway implements AsyncDisposable {
     for (const { index, listener } of open) this.#listenerNames[index] = listener.on;
     this.#generation++;
     this.#pages.grow(this.#author.pages);
-    await this.#startHttp(config.clusters);
-    // HTTP threads first: a worker hands over at once what comes in by a new listener.
-    for (const threads of [this.#http.threads, this.#threads]) {
+    await this.#startHttp(config);
+    this.#sendTls();
+    // The parts first: a worker hands over at once what comes in by a new listener.
+    for (const threads of [[...this.#tls.threads, ...this.#http.threads], this.#threads]) {
       await Promise.all(threads.map(thread => thread.apply(this.#table(thread, change.removed, change.put))));
     }
     const changed = change.put.map(cluster => cluster.name);
@@ -470,7 +507,10 @@ export class Gateway implements AsyncDisposable {
       pages: this.#pages.give(thread.pages),
       removed,
       put,
-      listeners: this.#open.map(open => [open.index, entryOf(open.listener)] as const),
+      listeners: [
+        ...this.#open.map(open => [open.index, entryOf(open.listener)] as const),
+        ...(this.#fronts === undefined ? [] : [[this.#fronts.index, internalEntry] as const]),
+      ],
       settings: this.#settings,
     };
   }
@@ -515,15 +555,76 @@ export class Gateway implements AsyncDisposable {
     return thread.start({ ...this.#start, settings: this.#settings, verdicts });
   }
 
-  /** HTTP threads are there from the first route that needs them. They know what was served before. */
-  async #startHttp(clusters: readonly Cluster[]): Promise<void> {
-    const isNeeded = clusters.some(cluster => cluster.routes.some(route => route.kind === 'apps-http'));
-    if (!isNeeded || this.#http.threads.length > 0) return;
-    await this.#http.start({ ...this.#start, settings: this.#settings });
+  /**
+   * HTTP threads are there from the first route or listener that needs them: agents may speak HTTP/2. They know what
+   * was served before.
+   */
+  async #startHttp({ clusters, listeners }: GatewayConfig): Promise<void> {
+    if (this.#http.threads.length > 0) return;
+    const isNeeded =
+      listeners.some(({ agents }) => agents.length > 0) ||
+      clusters.some(cluster => cluster.routes.some(route => route.kind === 'apps-http'));
+    if (!isNeeded) return;
+    await this.#openFronts();
+    await this.#http.start(await this.#sockets(), { ...this.#start, settings: this.#settings });
     await Promise.all(
       this.#http.threads.map(thread => thread.apply(this.#table(thread, [], this.#author.entries))),
     );
+    for (const thread of this.#http.threads) this.#tellFronts(thread);
     this.#send({ kind: 'http', sockets: this.#http.sockets });
+  }
+
+  async #startTls(settings: Settings): Promise<void> {
+    await this.#openFronts();
+    await this.#tls.start(await this.#sockets(), { ...this.#start, settings });
+    for (const thread of this.#tls.threads) this.#tellFronts(thread);
+  }
+
+  /** To the TLS threads what they are to do, and to the workers which names lead there. */
+  #sendTls(): void {
+    const config = this.#tlsConfig;
+    if (config !== undefined) {
+      for (const thread of this.#tls.threads) thread.send({ kind: 'tls', config: this.#resolved(config) });
+    }
+    const hosts = config?.kind === 'tunnel-end' ? config.hosts : [];
+    for (const thread of this.#threads) thread.send({ kind: 'tunnels', hosts, sockets: this.#tls.sockets });
+  }
+
+  #resolved(config: TlsConfig): TlsConfig {
+    if (config.kind === 'tunnel-end' || config.gateway.addresses.length > 0) return config;
+    const { host } = config.gateway;
+    const addresses = isIP(host) === 0 ? this.#options.resolver.addresses(host) : [host];
+    return { ...config, gateway: { ...config.gateway, addresses } };
+  }
+
+  async #sockets(): Promise<string> {
+    // Created with mode 0700.
+    this.#folder ??= await mkdtemp(join(tmpdir(), 'causeway-'));
+    return this.#folder;
+  }
+
+  async #openFronts(): Promise<void> {
+    if (this.#fronts !== undefined) return;
+    const folder = await this.#sockets();
+    const index = this.#listenerNames.push('') - 1;
+    const paths = this.#threads.map(({ number }) => join(folder, `front-${number}`));
+    this.#fronts = { index, paths };
+    await Promise.all(this.#threads.map(thread => this.#openFront(thread)));
+  }
+
+  async #openFront(thread: WorkerThread): Promise<void> {
+    if (this.#fronts === undefined) return;
+    const { index, paths } = this.#fronts;
+    const path = paths[thread.number];
+    // That of one that died stands in the way.
+    await rm(path, { force: true });
+    const address = { address: new Uint8Array(16), port: 0, path };
+    const result = await thread.open({ kind: 'open', index, address });
+    if (result !== undefined && result < 0) throw new ListenError(path, result);
+  }
+
+  #tellFronts(thread: WorkerThread): void {
+    thread.send({ kind: 'fronts', fronts: this.#fronts?.paths ?? [] });
   }
 
   #died(thread: WorkerThread, cause: Error): void {
@@ -538,15 +639,22 @@ export class Gateway implements AsyncDisposable {
   /** Gives a thread that starts anew all that the others have. */
   async #revive(thread: WorkerThread): Promise<void> {
     if (this.#stopped) return;
-    const isStarted = await (thread.kind === 'http'
-      ? this.#http.restart(thread, { ...this.#start, settings: this.#settings })
-      : this.#startThread(thread));
+    const isStarted = await (thread.kind === 'worker'
+      ? this.#startThread(thread)
+      : (thread.kind === 'http' ? this.#http : this.#tls).restart(thread, {
+          ...this.#start,
+          settings: this.#settings,
+        }));
     if (!isStarted) return;
     if (thread.kind === 'worker') {
       if (this.#http.sockets.length > 0) thread.send({ kind: 'http', sockets: this.#http.sockets });
+      await this.#openFront(thread);
       for (const { index, address } of this.#accepting ? this.#open : [])
         await thread.open({ kind: 'open', index, address });
+    } else {
+      this.#tellFronts(thread);
     }
+    this.#sendTls();
     await thread.apply(this.#table(thread, [], this.#author.entries));
     if (!this.#accepting) thread.send({ kind: 'drain' });
   }
@@ -559,6 +667,13 @@ export class Gateway implements AsyncDisposable {
       }, RECORDS_MS);
     } else if (message.kind === 'requests') {
       this.#requests(message);
+    } else if (message.kind === 'tls-trouble') {
+      this.#options.onTlsTrouble?.(message.what, message.why);
+    } else if (message.kind === 'uplink-refused') {
+      this.#options.onUplinkRefused?.(message.status, message.told);
+    } else if (message.kind === 'gateway-failed') {
+      if (this.#tlsConfig !== undefined && this.#tlsConfig.kind !== 'tunnel-end')
+        this.#options.resolver.hurry(this.#tlsConfig.gateway.host);
     } else if (message.kind === 'dial-failed') {
       const backend = this.#author.backendAt(message.slot);
       if (backend !== undefined) this.#options.resolver.hurry(backend.host);
@@ -588,15 +703,21 @@ export class Gateway implements AsyncDisposable {
     for (const thread of this.#all()) thread.send(message);
   }
 
-  #addressesOf(backend: Backend): readonly string[] {
+  /** IP literals; for what the TLS part does, where its threads listen. */
+  #addressesOf(backend: Backend, uplink: Uplink | undefined): readonly string[] {
+    if (needsTls(uplink)) return this.#tls.sockets;
     return isIP(backend.host) === 0 ? this.#options.resolver.addresses(backend.host) : [backend.host];
   }
 
   #renamed(names: readonly string[]): void {
-    const backends = names.flatMap(name => this.#author.rename(name, this.#options.resolver.addresses(name)));
-    if (backends.length === 0) return;
-    this.#send({ kind: 'addresses', backends });
-    this.#health.setAddresses(backends);
+    const backends = names.flatMap(name =>
+      this.#author.rename(name, (backend, uplink) => this.#addressesOf(backend, uplink)),
+    );
+    if (backends.length > 0) {
+      this.#send({ kind: 'addresses', backends });
+      this.#health.setAddresses(backends);
+    }
+    this.#sendTls();
   }
 
   /** Slots whose last connection is gone may be given out again, once what was counted for them has been told. */
@@ -623,7 +744,7 @@ export class Gateway implements AsyncDisposable {
   }
 
   #all(): readonly WorkerThread[] {
-    return [...this.#threads, ...this.#http.threads];
+    return [...this.#threads, ...this.#http.threads, ...this.#tls.threads];
   }
 
   #sum(slot: number, offset: number): number {
@@ -654,22 +775,30 @@ function placeOf(listener: Listener): string {
 }
 
 function entryOf(listener: Listener): ListenerEntry {
-  const { on, balancers, agents, idTlv, only } = listener;
-  return { on, balancers, agents, idTlv, ...(only !== undefined && { only }) };
+  const { on, balancers, agents, idTlv, only, direct } = listener;
+  return {
+    on,
+    balancers,
+    agents,
+    idTlv,
+    ...(only !== undefined && { only }),
+    ...(direct !== undefined && { direct }),
+  };
+}
+
+/** Where connections come back from the parts. What is written there counts for nothing: they bring their own. */
+const internalEntry: ListenerEntry = { on: '', balancers: [], agents: [], idTlv: [], isInternal: true };
+
+function namesIn({ clusters, tls }: GatewayConfig): Set<string> {
+  const hosts = clusters.flatMap(cluster =>
+    cluster.routes.flatMap(route => route.pool.backends.map(backend => backend.host)),
+  );
+  if (tls !== undefined && tls.kind !== 'tunnel-end') hosts.push(tls.gateway.host);
+  return new Set(hosts.filter(host => isIP(host) === 0));
 }
 
 function countBackends(clusters: readonly Cluster[]): number {
   let count = 0;
   for (const { routes } of clusters) for (const { pool } of routes) count += pool.backends.length;
   return count;
-}
-
-function backendNames(clusters: readonly Cluster[]): Set<string> {
-  const names = new Set<string>();
-  for (const cluster of clusters) {
-    for (const route of cluster.routes) {
-      for (const backend of route.pool.backends) if (isIP(backend.host) === 0) names.add(backend.host);
-    }
-  }
-  return names;
 }

@@ -11,9 +11,11 @@ import { type Endpoint, type ProxyHeader, parseProxyHeader } from '../wire/proxy
 import { recognize } from '../wire/recognize.ts';
 import { admit, noLongerPending } from './admit.ts';
 import type { DataPath } from './data-path.ts';
-import { dial } from './dial.ts';
+import { clientWhileDialing, dial } from './dial.ts';
 import { end, refuse } from './end.ts';
+import { readHandOver } from './hand-over.ts';
 import { AGAIN } from './io/reactor.ts';
+import type { TableListener } from './listener-table.ts';
 import { routeConnect, routeTls } from './route.ts';
 import {
   AGENT_HEADER,
@@ -23,8 +25,8 @@ import {
   CONNECT,
   COUNTED,
   DESTINATION,
+  DIALING,
   H2,
-  HANDED_OVER,
   HAS_ORIGIN,
   HTTP,
   HUNG,
@@ -33,9 +35,11 @@ import {
   ORIGIN,
   OVER,
   PEER,
+  RETURNED,
   TLS,
+  TUNNELLED,
 } from './rows.ts';
-import { HTTP_SLOT, TOTAL_HTTP } from './shared-memory.ts';
+import { FIRST_SLOT, HTTP_SLOT, TOTAL_HANDED_OVER } from './shared-memory.ts';
 import type { TableRoute } from './table.ts';
 import { refusedId, verifyConnect, verifyHeader } from './verify-identity.ts';
 
@@ -75,6 +79,13 @@ export function identify(path: DataPath, client: number): void {
   }
 }
 
+/** An agent has one place to go to, whatever the client says. */
+export function goStraight(path: DataPath, client: number, cluster: string): void {
+  proceed(path, client, path.table.clusters.get(cluster)?.api ?? 'no-backend');
+  // What it has said already does not come as an event.
+  if (path.rows.state[client] === DIALING) clientWhileDialing(path, client);
+}
+
 /** `hello` ran out. */
 export function identifyTimer(path: DataPath, client: number): void {
   refuse(path, client, refusedId(path, client) ?? 'hello-timeout');
@@ -105,7 +116,7 @@ function left(path: DataPath, client: number): void {
   const { rows } = path;
   const silent =
     rows.bytesIn[client] === ((rows.flags[client] & AGENT_HEADER) === 0 ? rows.understood[client] : 0);
-  end(path, client, refusedId(path, client) ?? (silent ? 'no-data' : 'client-gone'));
+  end(path, client, silent ? 'no-data' : (refusedId(path, client) ?? 'client-gone'));
 }
 
 /** True when more bytes are needed; false when the connection went on to another stage or ended. */
@@ -122,6 +133,8 @@ function understand(path: DataPath, client: number, held: Uint8Array, used: numb
     }
     if ((rows.flags[client] & CLIENT_KNOWN) === 0 && !knowClient(path, client)) return false;
     const id = rows.clusterId[client];
+    if ((rows.flags[client] & TUNNELLED) !== 0 && protocol !== 'tls')
+      return notTls(path, client, 'not-recognized');
     switch (protocol) {
       case 'tls':
         rows.protocol[client] = TLS;
@@ -136,13 +149,16 @@ function understand(path: DataPath, client: number, held: Uint8Array, used: numb
         if (id !== undefined) return notTls(path, client, 'not-recognized');
         rows.protocol[client] = protocol === 'http' ? HTTP : H2;
         if ((rows.flags[client] & OVER) !== 0) return refused(path, client, 'over-limit');
-        return protocol === 'http'
-          ? readHttp(path, client, held, from, used)
-          : refused(path, client, 'not-recognized');
+        return protocol === 'http' ? readHttp(path, client, held, from, used) : toHttpPart(path, client);
       default:
         return notTls(path, client, 'not-recognized');
     }
   }
+}
+
+function ended(path: DataPath, client: number, reason: Parameters<typeof end>[2]): false {
+  end(path, client, reason);
+  return false;
 }
 
 function refused(path: DataPath, client: number, reason: Parameters<typeof refuse>[2]): false {
@@ -165,17 +181,18 @@ function readProxyHeader(
   used: number,
 ): boolean | undefined {
   const { rows } = path;
-  const { balancers, agents } = path.listeners[rows.listener[client]];
+  const { balancers, agents, isInternal } = listenerOf(path, client);
   const flags = rows.flags[client];
+  if (isInternal) return comeBack(path, client, held, from, used);
   // A peer in both lists: its first header is the balancer's.
   const fromBalancer =
     (flags & (BALANCER_HEADER | AGENT_HEADER)) === 0 &&
     balancers?.admits(rows.addresses, rows.addressAt(client, PEER)) === true;
   if (!fromBalancer) {
     if ((flags & AGENT_HEADER) !== 0) return refused(path, client, 'bad-proxy-header');
-    if (agents?.admits(rows.addresses, rows.addressAt(client, CLIENT)) !== true) {
-      return refused(path, client, 'untrusted-agent');
-    }
+    const isTrusted =
+      (flags & TUNNELLED) !== 0 || agents?.admits(rows.addresses, rows.addressAt(client, CLIENT)) === true;
+    if (!isTrusted) return refused(path, client, 'untrusted-agent');
   }
   const header = parseProxyHeader(held, from, used);
   if (header.kind === 'incomplete') return true;
@@ -185,6 +202,41 @@ function readProxyHeader(
   return takeAgentHeader(path, client, header.value) ? undefined : false;
 }
 
+/** From a part of ours: whose connection it is, and by which listener it came in. */
+function comeBack(
+  path: DataPath,
+  client: number,
+  held: Uint8Array,
+  from: number,
+  used: number,
+): boolean | undefined {
+  const { rows } = path;
+  const header = parseProxyHeader(held, from, used);
+  if (header.kind === 'incomplete') return true;
+  const told = header.kind === 'found' ? readHandOver(header.value) : undefined;
+  if (header.kind === 'reject' || told === undefined) return refused(path, client, 'bad-proxy-header');
+  rows.understood[client] = header.value.end;
+  rows.listener[client] = told.listener;
+  if (told.isH2) takeStream(path, client);
+  if (header.value.source !== undefined) putEndpoint(path, client, PEER, header.value.source);
+  if (told.isTunnelled) {
+    // The agent may have left meanwhile, and its handle may be another's by now.
+    if (!path.shared.verdicts.isCurrent(told.handle, told.generation))
+      return ended(path, client, 'client-gone');
+    rows.flags[client] |= TUNNELLED | CLIENT_KNOWN;
+    path.tunnelLinks.add(told, client);
+  }
+  return takeBalancerHeader(path, client, header.value) ? undefined : false;
+}
+
+/** A stream takes three descriptors instead of two, and shares the room of all that parts of ours have to do with. */
+function takeStream({ rows, shared, settings }: DataPath, client: number): void {
+  rows.flags[client] |= RETURNED;
+  shared.verdicts.begin(client);
+  if (Atomics.add(shared.totals, TOTAL_HANDED_OVER, 1) >= settings.connections / 2)
+    rows.flags[client] |= OVER;
+}
+
 function takeBalancerHeader(path: DataPath, client: number, header: ProxyHeader): boolean {
   const { rows } = path;
   rows.flags[client] |= BALANCER_HEADER;
@@ -192,7 +244,8 @@ function takeBalancerHeader(path: DataPath, client: number, header: ProxyHeader)
     putEndpoint(path, client, CLIENT, header.source);
     putEndpoint(path, client, DESTINATION, header.destination);
   }
-  return knowClient(path, client);
+  // What came through a tunnel counts for its source already.
+  return (rows.flags[client] & CLIENT_KNOWN) !== 0 || knowClient(path, client);
 }
 
 function takeAgentHeader(path: DataPath, client: number, header: ProxyHeader): boolean {
@@ -202,7 +255,7 @@ function takeAgentHeader(path: DataPath, client: number, header: ProxyHeader): b
     putEndpoint(path, client, ORIGIN, header.source);
     rows.flags[client] |= HAS_ORIGIN;
   }
-  const { idTlv } = path.listeners[rows.listener[client]];
+  const { idTlv } = listenerOf(path, client);
   for (const tlv of header.tlvs) {
     if (!idTlv.has(tlv.type)) continue;
     const id = Buffer.from(tlv.value.buffer, tlv.value.byteOffset, tlv.value.length).toString('latin1');
@@ -226,6 +279,21 @@ function putEndpoint(path: DataPath, client: number, place: number, endpoint: En
   rows.setPort(client, place, endpoint.port);
 }
 
+/** What came through a tunnel has proven whose it is: no list of addresses, and no `only`, stands in its way. */
+const tunnelled: TableListener = {
+  on: '',
+  balancers: undefined,
+  agents: undefined,
+  idTlv: new Set([0x20]),
+  only: undefined,
+  direct: undefined,
+  isInternal: false,
+};
+
+function listenerOf({ rows, listeners }: DataPath, client: number): TableListener {
+  return (rows.flags[client] & TUNNELLED) === 0 ? listeners[rows.listener[client]] : tunnelled;
+}
+
 function readHello(path: DataPath, client: number, held: Uint8Array, from: number, used: number): boolean {
   const { rows, table } = path;
   if (used < rows.needed[client]) return true;
@@ -239,7 +307,7 @@ function readHello(path: DataPath, client: number, held: Uint8Array, from: numbe
     return refused(path, client, refusedId(path, client) ?? 'bad-hello');
   }
   const { serverName, alpn } = hello.value;
-  const listener = path.listeners[rows.listener[client]];
+  const listener = listenerOf(path, client);
   const route = routeTls(table, listener, serverName, alpn, id);
   // What the log shows is a name, whatever bytes the client sent for one. A name that has led to a route is one.
   const named = id === undefined && typeof route !== 'string';
@@ -256,7 +324,7 @@ function readConnect(
   id: string | undefined,
 ): boolean {
   const { rows, table } = path;
-  const listener = path.listeners[rows.listener[client]];
+  const listener = listenerOf(path, client);
   if (id === undefined && listener.agents?.admits(rows.addresses, rows.addressAt(client, CLIENT)) !== true) {
     return refused(path, client, 'untrusted-agent');
   }
@@ -279,27 +347,35 @@ function readConnect(
 
 /** The first request's head is waited for here; it is routed, as every request, by the HTTP part. */
 function readHttp(path: DataPath, client: number, held: Uint8Array, from: number, used: number): boolean {
-  const { rows, shared, settings } = path;
+  const { rows } = path;
   const head = parseHttpHead(held, from, used);
   if (head.kind === 'incomplete') return true;
   const host = head.kind === 'reject' ? undefined : hostOf(head.value);
   if (host === undefined) return refused(path, client, 'bad-request');
   if (isHostname(host)) rows.host[client] = host;
+  return toHttpPart(path, client);
+}
+
+/** Without any route that needs it there is no HTTP part. */
+function toHttpPart(path: DataPath, client: number): false {
+  const { rows } = path;
   const route = path.table.route(HTTP_SLOT);
-  if (route === undefined) return refused(path, client, 'unknown-host');
-  rows.flags[client] |= HANDED_OVER;
-  // Each takes four descriptors instead of two, so that there is room for half as many.
-  if (Atomics.add(shared.totals, TOTAL_HTTP, 1) >= settings.connections / 2)
-    return refused(path, client, 'over-limit');
+  if (route === undefined)
+    return refused(path, client, rows.protocol[client] === H2 ? 'not-recognized' : 'unknown-host');
+  return toPart(path, client, route);
+}
+
+/** A part of ours admits by itself, or sends back what is admitted then. */
+function toPart(path: DataPath, client: number, route: TableRoute): false {
   noLongerPending(path, client);
-  rows.slot[client] = HTTP_SLOT;
-  shared.verdicts.begin(client);
+  path.rows.slot[client] = route.slot;
   dial(path, client, route);
   return false;
 }
 
 function proceed(path: DataPath, client: number, route: TableRoute | Parameters<typeof refuse>[2]): false {
   if (typeof route === 'string') return refused(path, client, route);
+  if (route.slot < FIRST_SLOT) return toPart(path, client, route);
   const refusal = admit(path, client, route);
   if (refusal !== undefined) return refused(path, client, refusal);
   dial(path, client, route);

@@ -10,6 +10,10 @@ export interface ListenerEntry {
   readonly agents: readonly string[];
   readonly idTlv: readonly number[];
   readonly only?: readonly string[];
+  /** Of an agent: all that come here go to that cluster's `api`, unread. */
+  readonly direct?: string;
+  /** Where connections come back from a part of ours: see hand-over.ts. */
+  readonly isInternal?: boolean;
 }
 
 /** As the stages use it. Nobody is in an empty list. */
@@ -20,6 +24,8 @@ export interface TableListener {
   readonly idTlv: ReadonlySet<number>;
   /** Kinds of route reachable here; undefined means all. */
   readonly only: ReadonlySet<string> | undefined;
+  readonly direct: string | undefined;
+  readonly isInternal: boolean;
 }
 
 export function compileListener(entry: ListenerEntry): TableListener {
@@ -29,5 +35,7 @@ export function compileListener(entry: ListenerEntry): TableListener {
     agents: entry.agents.length === 0 ? undefined : compileAllowList(entry.agents),
     idTlv: new Set(entry.idTlv),
     only: entry.only === undefined ? undefined : new Set(entry.only),
+    direct: entry.direct,
+    isInternal: entry.isInternal === true,
   };
 }

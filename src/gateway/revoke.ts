@@ -6,15 +6,15 @@ import { isAllowed } from './admit.ts';
 import type { DataPath } from './data-path.ts';
 import { endWithReset } from './end.ts';
 import { CLIENT } from './rows.ts';
-import { HTTP_SLOT } from './shared-memory.ts';
+import { FIRST_SLOT } from './shared-memory.ts';
 
 /** `changed` holds the slots of clusters that were put anew. */
 export function revoke(path: DataPath, anyRemoved: boolean, changed: ReadonlySet<number>): void {
   const { rows, table } = path;
   if (!anyRemoved && changed.size === 0) return;
   for (let handle = 0; handle < rows.capacity; handle++) {
-    // The HTTP part looks after its requests by itself.
-    if (rows.slot[handle] <= HTTP_SLOT || !isClient(rows, handle)) continue;
+    // The HTTP part looks after its requests by itself, and what comes through a tunnel is a connection of its own.
+    if (rows.slot[handle] < FIRST_SLOT || !isClient(rows, handle)) continue;
     const route = table.route(rows.slot[handle]);
     if (route === undefined) {
       endWithReset(path, handle, 'revoked');

@@ -3,6 +3,7 @@
 import { isHostname } from '../cluster/hostname.ts';
 import type { CloseReason } from './close-reason.ts';
 import type { TableListener } from './listener-table.ts';
+import { TUNNEL_SLOT } from './shared-memory.ts';
 import type { Table, TableRoute } from './table.ts';
 
 /**
@@ -58,6 +59,7 @@ function pickByAlpn(
   return undefined;
 }
 
+/** The end of the agents' tunnels is on every listener. */
 function isShown(route: TableRoute, listener: TableListener): boolean {
-  return listener.only === undefined || listener.only.has(route.kind);
+  return route.slot === TUNNEL_SLOT || listener.only === undefined || listener.only.has(route.kind);
 }

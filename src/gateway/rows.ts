@@ -21,6 +21,8 @@ export const TUNNEL = 5;
 /** Client: its reason is counted and its word is said; waiting for it to read that, reading nothing more. */
 export const LINGERING = 6;
 
+/** Backend of an agent: the gateway's answer to a CONNECT is awaited. */
+export const GREETING = 10;
 /** In the HTTP part's own rows: a request in progress. */
 export const REQUEST = 9;
 
@@ -64,6 +66,10 @@ export const UNWRITABLE = 131072;
 export const HANDED_OVER = 262144;
 /** A signature has proven the cluster id that it names. */
 export const PROVEN = 524288;
+/** Came through an agent's tunnel: `agents` is not asked, and its id must be proven. */
+export const TUNNELLED = 1048576;
+/** A stream of an HTTP/2 connection that the HTTP part has: its end is told by verdicts, since a unix socket knows no RST. */
+export const RETURNED = 2097152;
 
 export const protocols = ['', 'tls', 'connect', 'http', 'h2'] as const;
 export const NO_PROTOCOL = 0;

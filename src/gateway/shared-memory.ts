@@ -15,8 +15,14 @@ export const secondsBuckets = [
   0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5,
 ] as const;
 
-/** Route slot 0 means that no route is known yet; 1 is the HTTP part, which finds the route of each request by itself. */
+/**
+ * Route slot 0 means that no route is known yet. 1 is the HTTP part, which finds the route of each request by itself;
+ * 2 is the end of the agents' tunnels, from which each comes back as a connection of its own.
+ */
 export const HTTP_SLOT = 1;
+export const TUNNEL_SLOT = 2;
+/** The first slot that a cluster's route can have. */
+export const FIRST_SLOT = 3;
 
 /** Offsets within one route's counters. Each worker has its own page set, so that writing needs no atomics. */
 export const REASONS_AT = 0;
@@ -169,8 +175,8 @@ export const BACKEND_FIELDS = 5;
 /** Fields of the totals. */
 export const TOTAL_CONNECTIONS = 0;
 export const TOTAL_PENDING = 1;
-/** Connections that the HTTP part has. */
-export const TOTAL_HTTP = 2;
+/** Connections that were handed over to a part of ours: HTTP or TLS. */
+export const TOTAL_HANDED_OVER = 2;
 /** Backends that are down: while there are none, nobody has to look at a pool's backends. */
 export const TOTAL_DOWN = 3;
 /** 1 while somebody watches refusals: then workers write their records even where the log does not want them. */

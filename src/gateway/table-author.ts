@@ -2,10 +2,10 @@
 // into the change that workers apply. Slots stay with cluster + kind while those exist. A freed slot is given out
 // again only after every worker let go of it.
 
-import type { Backend, Cluster, Route } from '../cluster/cluster.ts';
+import { type Backend, type Cluster, needsTls, type Route, type Uplink } from '../cluster/cluster.ts';
 import { healthTarget } from './health/health-target.ts';
 import type { ServedBackend } from './health/health-thread.ts';
-import { HTTP_SLOT, PAGE_SLOTS } from './shared-memory.ts';
+import { FIRST_SLOT, PAGE_SLOTS } from './shared-memory.ts';
 import type { ClusterEntry, RouteEntry } from './table.ts';
 
 export interface TableChange {
@@ -58,16 +58,19 @@ class SlotPool<Owner> {
   }
 }
 
+/** IP literals, or paths of unix sockets. */
+export type AddressesOf = (backend: Backend, uplink: Uplink | undefined) => readonly string[];
+
 export class TableAuthor {
   readonly #known = new Map<string, Known>();
   readonly #clusters = new SlotPool<string>();
-  readonly #routes = new SlotPool<RouteSlot>(HTTP_SLOT + 1);
+  readonly #routes = new SlotPool<RouteSlot>(FIRST_SLOT);
   readonly #backends = new SlotPool<Backend>();
   /** Slots of routes that are gone and may come back: what was counted for them is still told. */
   readonly #retired = new Map<string, number>();
 
   /** What must change for exactly these clusters to be served. `addressesOf` gives IP literals. */
-  change(clusters: readonly Cluster[], addressesOf: (backend: Backend) => readonly string[]): TableChange {
+  change(clusters: readonly Cluster[], addressesOf: AddressesOf): TableChange {
     const freed = { clusters: [] as number[], routes: [] as number[], backends: [] as number[] };
     const names = new Set(clusters.map(cluster => cluster.name));
     const removed: string[] = [];
@@ -153,10 +156,7 @@ export class TableAuthor {
   }
 
   /** A name has other addresses now: the backends that workers must be told of. */
-  rename(
-    host: string,
-    addresses: readonly string[],
-  ): (readonly [slot: number, addresses: readonly string[]])[] {
+  rename(host: string, addressesOf: AddressesOf): (readonly [slot: number, addresses: readonly string[]])[] {
     const renamed: (readonly [number, readonly string[]])[] = [];
     for (const [name, known] of this.#known) {
       if (!known.cluster.routes.some(route => route.pool.backends.some(backend => backend.host === host)))
@@ -164,7 +164,10 @@ export class TableAuthor {
       const routes = known.entry.routes.map(route => ({
         ...route,
         backends: route.backends.map(backend => {
-          if (this.#backends.owners[backend.slot]?.host !== host) return backend;
+          const owner = this.#backends.owners[backend.slot];
+          // What the TLS part dials, it has by itself: the workers have its threads' sockets in that place.
+          if (owner?.host !== host || needsTls(route.uplink)) return backend;
+          const addresses = addressesOf(owner, route.uplink);
           renamed.push([backend.slot, addresses]);
           return { ...backend, addresses };
         }),
@@ -177,7 +180,7 @@ export class TableAuthor {
   #enter(
     cluster: Cluster,
     before: ClusterEntry | undefined,
-    addressesOf: (backend: Backend) => readonly string[],
+    addressesOf: AddressesOf,
     freed: { routes: number[]; backends: number[] },
   ): ClusterEntry {
     const routes = cluster.routes.map(route => {
@@ -202,14 +205,14 @@ export class TableAuthor {
     cluster: Cluster,
     route: Route,
     before: RouteEntry | undefined,
-    addressesOf: (backend: Backend) => readonly string[],
+    addressesOf: AddressesOf,
     freed: { backends: number[] },
   ): RouteEntry {
     const backends = route.pool.backends.map(backend => ({
       slot: before?.backends.find(old => old.text === backend.text)?.slot ?? this.#backends.take(backend),
       text: backend.text,
       port: backend.port,
-      addresses: addressesOf(backend),
+      addresses: addressesOf(backend, route.uplink),
     }));
     for (const old of before?.backends ?? []) {
       if (!backends.some(backend => backend.slot === old.slot)) freed.backends.push(old.slot);
@@ -223,6 +226,7 @@ export class TableAuthor {
       ...(route.allow !== undefined && { allow: route.allow }),
       proxyProtocol: route.proxyProtocol,
       redirect: route.redirect,
+      ...(route.uplink !== undefined && { uplink: route.uplink }),
       balance: route.pool.balance,
       backends,
     };

@@ -2,13 +2,13 @@
 // at 10 and at 100,000 hosts. The control thread sends changes cluster by cluster; applying one touches nothing
 // but that cluster's names. Each route, cluster and backend has a slot: its place in shared memory.
 
-import type { Balance, ClusterLimits, ProxyProtocol } from '../cluster/cluster.ts';
+import type { Balance, ClusterLimits, ProxyProtocol, Uplink } from '../cluster/cluster.ts';
 import { isHostname, wildcardOf } from '../cluster/hostname.ts';
 import { parseIp } from '../wire/ip-address.ts';
 import { type AllowList, compileAllowList } from './allow-list.ts';
 import type { SocketAddress } from './io/reactor.ts';
 import { hashText } from './rendezvous.ts';
-import { HTTP_SLOT } from './shared-memory.ts';
+import { HTTP_SLOT, TUNNEL_SLOT } from './shared-memory.ts';
 
 /** As sent by the control thread. */
 export interface ClusterEntry {
@@ -31,6 +31,7 @@ export interface RouteEntry {
   readonly allow?: readonly string[];
   readonly proxyProtocol: ProxyProtocol;
   readonly redirect: boolean;
+  readonly uplink?: Uplink;
   readonly balance: Balance;
   readonly backends: readonly BackendEntry[];
 }
@@ -64,6 +65,7 @@ export interface TableRoute {
   readonly allow: AllowList | undefined;
   readonly proxyProtocol: ProxyProtocol;
   readonly redirect: boolean;
+  readonly uplink?: Uplink;
   readonly balance: Balance;
   readonly backends: readonly TableBackend[];
   /** Of the backends' texts, for rendezvous hashing. */
@@ -85,6 +87,8 @@ export class Table {
   readonly ids = new Map<string, TableCluster>();
   /** Exact names and wildcards as they are written; several routes only where ALPN tells them apart. */
   readonly #tls = new Map<string, readonly TableRoute[]>();
+  /** As above, of the agents' tunnels: kept apart since they change by themselves. */
+  readonly #tunnels = new Map<string, readonly TableRoute[]>();
   readonly #http = new Map<string, TableRoute>();
   readonly #connect = new Map<string, TableRoute>();
   readonly #routes: (TableRoute | undefined)[] = [];
@@ -129,7 +133,15 @@ export class Table {
 
   /** Where cleartext HTTP goes: a route of its own, whose backends are the HTTP threads. */
   putHttpPart(sockets: readonly string[]): void {
-    this.#routes[HTTP_SLOT] = httpPart(sockets);
+    this.#routes[HTTP_SLOT] = partRoute(HTTP_SLOT, [], sockets);
+  }
+
+  /** The names of the agents' tunnels. They are nobody else's: the file's reader sees to that. */
+  putTunnels(hosts: readonly string[], sockets: readonly string[]): void {
+    const route = hosts.length === 0 ? undefined : partRoute(TUNNEL_SLOT, hosts, sockets);
+    this.#routes[TUNNEL_SLOT] = route;
+    this.#tunnels.clear();
+    if (route !== undefined) for (const host of hosts) this.#tunnels.set(host, [route]);
   }
 
   route(slot: number): TableRoute | undefined {
@@ -158,12 +170,14 @@ export class Table {
 
   /** What is found is a legal name, since only those are put in. Wildcards stand there too, and are no names. */
   #exact(host: string): readonly TableRoute[] | undefined {
-    return host.startsWith('*') ? undefined : this.#tls.get(host);
+    return host.startsWith('*') ? undefined : (this.#tls.get(host) ?? this.#tunnels.get(host));
   }
 
   /** A wildcard stands for legal names only: `*.apps.x` itself, or a label with a space, is none. */
   #wildcard(host: string): readonly TableRoute[] | undefined {
-    return isHostname(host) ? this.#tls.get(wildcardOf(host) ?? '') : undefined;
+    if (!isHostname(host)) return undefined;
+    const wildcard = wildcardOf(host) ?? '';
+    return this.#tls.get(wildcard) ?? this.#tunnels.get(wildcard);
   }
 
   httpRoute(host: string): TableRoute | undefined {
@@ -177,7 +191,7 @@ export class Table {
   }
 }
 
-function httpPart(sockets: readonly string[]): TableRoute {
+function partRoute(slot: number, hosts: readonly string[], sockets: readonly string[]): TableRoute {
   const cluster: TableCluster = {
     slot: 0,
     name: '',
@@ -189,9 +203,9 @@ function httpPart(sockets: readonly string[]): TableRoute {
     api: undefined,
   };
   return {
-    slot: HTTP_SLOT,
+    slot,
     kind: '',
-    hosts: [],
+    hosts,
     connect: [],
     alpn: [],
     allow: undefined,
@@ -253,6 +267,7 @@ function compileCluster(entry: ClusterEntry): TableCluster {
 
 function socketAddresses(texts: readonly string[], port: number): SocketAddress[] {
   return texts.flatMap(text => {
+    if (text.startsWith('/')) return [{ address: new Uint8Array(16), port: 0, path: text }];
     const address = parseIp(text);
     return address === undefined ? [] : [{ address, port }];
   });

@@ -3,9 +3,20 @@
 // direction by itself; a reset passes on after what came before it. An idle tunnel owns no buffer and no timer.
 
 import { type DataPath, SMALL_READ } from './data-path.ts';
-import { end, endOfHttp, endWithReset } from './end.ts';
+import { end, endOfPart, endWithReset } from './end.ts';
 import { AGAIN, FAILED, HUNG_UP, READABLE, WRITABLE } from './io/reactor.ts';
-import { ENDED, FAILING, HUNG, LASTING, MORE, SHUT, TUNNEL, UNWRITABLE } from './rows.ts';
+import {
+  ENDED,
+  FAILING,
+  HANDED_OVER,
+  HUNG,
+  LASTING,
+  MORE,
+  RETURNED,
+  SHUT,
+  TUNNEL,
+  UNWRITABLE,
+} from './rows.ts';
 import { BYTES_IN_AT, BYTES_OUT_AT, HTTP_SLOT } from './shared-memory.ts';
 
 /** Reads of one direction before others get their turn. */
@@ -40,6 +51,8 @@ export function beginTunnel(
 
 export function tunnelEvent(path: DataPath, handle: number, events: number): void {
   const { rows } = path;
+  if ((events & HUNG_UP) !== 0 && isBrokenOff(path, handle))
+    return endWithReset(path, handle, 'client-reset');
   if ((events & FAILED) !== 0) rows.flags[handle] |= FAILING | MORE;
   if ((events & (READABLE | HUNG_UP)) !== 0) rows.flags[handle] |= MORE;
   if ((events & WRITABLE) !== 0) {
@@ -103,8 +116,10 @@ function pump(path: DataPath, source: number): boolean {
       rows.flags[source] &= ~MORE;
       return true;
     }
-    if (count === 0)
-      return (rows.flags[source] & UNWRITABLE) === 0 ? ended(path, source) : passReset(path, source);
+    if (count === 0) {
+      const isReset = (rows.flags[source] & UNWRITABLE) !== 0 || isBrokenOff(path, source);
+      return isReset ? passReset(path, source) : ended(path, source);
+    }
     if (count < 0) return passReset(path, source);
     moved(path, source, count);
     if (!send(path, target, count)) return false;
@@ -177,7 +192,7 @@ function flush(path: DataPath, target: number): boolean {
   rows.kept[target] = undefined;
   path.giveBack(bytes);
   if ((rows.flags[target] & SHUT) === 0) return true;
-  if (isEndOfHttp(path, target)) return false;
+  if (isEndOfPart(path, target)) return false;
   io.shutdown(target);
   return !isThrough(path, target);
 }
@@ -191,7 +206,7 @@ function ended(path: DataPath, source: number): boolean {
   // The end of both sides is closed without a shutdown of its own.
   if (isThrough(path, source)) return false;
   if (rows.kept[target] === undefined) {
-    if (isEndOfHttp(path, target)) return false;
+    if (isEndOfPart(path, target)) return false;
     io.shutdown(target);
   }
   limitHalfClosed(path, clientOf(path, source));
@@ -199,16 +214,22 @@ function ended(path: DataPath, source: number): boolean {
 }
 
 /**
- * The HTTP part closed, and what it said is with the client: over, and ended here. On an upgraded connection, where that
- * is announced, FIN is no more than FIN. In the middle of a request it means that the HTTP thread is gone.
+ * The part that it was handed to has closed, and what it said is with the client: over, and ended here. In a tunnel, and
+ * on an upgraded HTTP connection, where that is announced, FIN is no more than FIN. In the middle of a request it means
+ * that the HTTP thread is gone.
  */
-function isEndOfHttp(path: DataPath, client: number): boolean {
-  const { verdicts } = path.shared;
-  if (path.rows.slot[client] !== HTTP_SLOT) return false;
-  if (verdicts.reason(client) >= 0) endOfHttp(path, client);
-  else if (verdicts.isEnding(client)) return false;
+function isEndOfPart(path: DataPath, client: number): boolean {
+  const { rows, shared } = path;
+  if ((rows.flags[client] & HANDED_OVER) === 0) return false;
+  if (shared.verdicts.reason(client) >= 0) endOfPart(path, client);
+  else if (rows.slot[client] !== HTTP_SLOT || shared.verdicts.isEnding(client)) return false;
   else endWithReset(path, client, 'shutdown');
   return true;
+}
+
+/** The client reset its HTTP/2 stream: the HTTP part has said so, and then closed. */
+function isBrokenOff(path: DataPath, handle: number): boolean {
+  return (path.rows.flags[handle] & RETURNED) !== 0 && path.shared.verdicts.reason(handle) >= 0;
 }
 
 /** Both sides sent FIN and everything is written: done, and ended here. */
@@ -218,7 +239,7 @@ function isThrough(path: DataPath, handle: number): boolean {
   if ((rows.flags[handle] & rows.flags[peer] & ENDED) === 0) return false;
   if (rows.kept[handle] !== undefined || rows.kept[peer] !== undefined) return false;
   const client = clientOf(path, handle);
-  if (!isEndOfHttp(path, client)) end(path, client, 'done');
+  if (!isEndOfPart(path, client)) end(path, client, 'done');
   return true;
 }
 
@@ -250,9 +271,10 @@ function lost(path: DataPath, target: number): boolean {
 function passReset(path: DataPath, source: number): boolean {
   const client = clientOf(path, source);
   // A unix socket that is closed before all was read from it looks like a reset.
-  if (client !== source && path.rows.slot[client] === HTTP_SLOT) {
+  if (client !== source && (path.rows.flags[client] & HANDED_OVER) !== 0) {
     const isNew = (path.rows.flags[source] & ENDED) === 0;
-    if (isNew || path.shared.verdicts.reason(client) >= 0) return ended(path, source);
+    const hasVerdict = path.shared.verdicts.reason(client) >= 0;
+    if (hasVerdict || (isNew && path.rows.slot[client] === HTTP_SLOT)) return ended(path, source);
   }
   endWithReset(path, client, client === source ? 'client-reset' : 'backend-reset');
   return false;

@@ -96,3 +96,33 @@ test('Verdicts go on where a worker that starts anew finds them', () => {
   after.say(HANDLE, old, said);
   assertNothing(after);
 });
+
+test('Verdicts.standing() tells open, ended and broken off, also when the handle is in use again', () => {
+  const verdicts = given();
+  verdicts.begin(HANDLE);
+  const whole = verdicts.generation(HANDLE);
+  assert.equal(verdicts.standing(HANDLE, whole), 'open');
+  verdicts.end(HANDLE);
+  assert.equal(verdicts.standing(HANDLE, whole), 'ended');
+  verdicts.begin(HANDLE);
+  assert.equal(verdicts.standing(HANDLE, whole), 'ended');
+
+  const broken = verdicts.generation(HANDLE);
+  verdicts.breakOff(HANDLE);
+  assert.equal(verdicts.standing(HANDLE, broken), 'open');
+  assert.equal(verdicts.reason(HANDLE), -1);
+  verdicts.end(HANDLE);
+  assert.equal(verdicts.standing(HANDLE, broken), 'broken');
+  verdicts.begin(HANDLE);
+  assert.equal(verdicts.standing(HANDLE, broken), 'broken');
+});
+
+test('Verdicts.standing() takes one that is long gone for broken off', () => {
+  const verdicts = given();
+  verdicts.begin(HANDLE);
+  const old = verdicts.generation(HANDLE);
+  verdicts.end(HANDLE);
+  verdicts.begin(HANDLE);
+  verdicts.end(HANDLE);
+  assert.equal(verdicts.standing(HANDLE, old), 'broken');
+});

@@ -1,6 +1,9 @@
 // What the HTTP part tells the front of a connection that it was handed: the last request's route and backend, and
 // why the connection is to end. In shared memory, by the front's handle. Each hand-over has a generation of its own,
 // so that a late word about one connection never lands on the next that has the same handle.
+//
+// The same words serve a stream that comes back to the front: between the two is a unix socket, which knows no RST, so
+// each side says here that it broke off before it closes.
 
 const GENERATION = 0;
 const SLOT = 1;
@@ -18,7 +21,9 @@ const GENERATION_SHIFT = 10;
 const GENERATION_MASK = 0x1fffff;
 /** Tenths of a millisecond plus one; 0 when no backend was dialled. */
 const DIAL = 4;
-const WORDS = 5;
+/** How the one before ended: its generation shifted by one bit, which is set when it was broken off. */
+const LAST = 5;
+const WORDS = 6;
 
 export interface Verdict {
   readonly slot: number;
@@ -48,13 +53,27 @@ export class Verdicts {
   /** The front hands over. */
   begin(handle: number): void {
     const at = handle * WORDS;
-    this.end(handle);
-    this.#words.fill(0, at + SLOT, at + WORDS);
+    Atomics.add(this.#words, at + GENERATION, 1);
+    this.#words.fill(0, at + SLOT, at + LAST);
   }
 
   /** The front has let go of it: nothing that is said about it counts any more. */
   end(handle: number): void {
-    Atomics.add(this.#words, handle * WORDS + GENERATION, 1);
+    const at = handle * WORDS;
+    this.#words[at + LAST] = (this.generation(handle) << 1) | (this.isBroken(handle) ? 1 : 0);
+    Atomics.add(this.#words, at + GENERATION, 1);
+  }
+
+  /** The front is about to break it off. */
+  breakOff(handle: number): void {
+    const about = (this.generation(handle) & GENERATION_MASK) << GENERATION_SHIFT;
+    Atomics.store(this.#words, handle * WORDS + REASON, (this.#said(handle) ?? about) | BROKEN);
+  }
+
+  /** How a stream stands with the front. One that is long gone counts as broken off: nobody must take it for whole. */
+  standing(handle: number, generation: number): 'open' | 'ended' | 'broken' {
+    if (this.isCurrent(handle, generation)) return 'open';
+    return this.#words[handle * WORDS + LAST] === generation << 1 ? 'ended' : 'broken';
   }
 
   generation(handle: number): number {

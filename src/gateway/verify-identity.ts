@@ -13,7 +13,7 @@ import {
   type Signature,
 } from '../wire/signature.ts';
 import type { DataPath } from './data-path.ts';
-import { PROVEN } from './rows.ts';
+import { PROVEN, TUNNELLED } from './rows.ts';
 import { type SignatureFault, signatureFaultIndex } from './signature-fault.ts';
 import type { TableCluster } from './table.ts';
 
@@ -42,11 +42,12 @@ export function verifyHeader(
 export function refusedId(path: DataPath, client: number): 'unknown-cluster' | 'bad-signature' | undefined {
   const { rows, table } = path;
   const id = rows.clusterId[client];
-  if (id === undefined) return undefined;
+  const isTunnelled = (rows.flags[client] & TUNNELLED) !== 0;
+  if (id === undefined) return isTunnelled ? unproven(path, client, 'missing') : undefined;
   const cluster = table.ids.get(id);
   if (cluster === undefined) return 'unknown-cluster';
   if (rows.detail[client] !== 0) return 'bad-signature';
-  if (!cluster.identityRequired || (rows.flags[client] & PROVEN) !== 0) return undefined;
+  if ((!cluster.identityRequired && !isTunnelled) || (rows.flags[client] & PROVEN) !== 0) return undefined;
   return unproven(path, client, 'missing');
 }
 

@@ -6,6 +6,7 @@ import type { EngineName } from './io/open-reactor.ts';
 import type { SocketAddress } from './io/reactor.ts';
 import type { ListenerEntry } from './listener-table.ts';
 import type { ClusterEntry } from './table.ts';
+import type { TlsConfig } from './tls/tls-config.ts';
 
 /** What every thread that serves clients is given when it starts. */
 export interface ThreadStart {
@@ -29,8 +30,8 @@ export interface WorkerStart extends ThreadStart {
   readonly verdicts: SharedArrayBuffer;
 }
 
-/** Given to an HTTP thread. */
-export interface HttpStart extends ThreadStart {
+/** Given to a thread of a part of ours, HTTP or TLS. */
+export interface PartStart extends ThreadStart {
   /** The unix socket on which the front hands connections over. */
   readonly socket: string;
   /** By worker. */
@@ -62,8 +63,14 @@ export type ToWorker =
   | { readonly kind: 'drain' }
   /** Where the HTTP threads listen, for a worker. */
   | { readonly kind: 'http'; readonly sockets: readonly string[] }
-  /** That HTTP thread has died with all that it had. */
-  | { readonly kind: 'http-died'; readonly index: number }
+  /** Names that lead to the end of the agents' tunnels, and where the TLS threads listen, for a worker. */
+  | { readonly kind: 'tunnels'; readonly hosts: readonly string[]; readonly sockets: readonly string[] }
+  /** That thread of a part has died with all that it had. */
+  | { readonly kind: 'part-died'; readonly part: 'http' | 'tls'; readonly index: number }
+  /** What a TLS thread does, in full. */
+  | { readonly kind: 'tls'; readonly config: TlsConfig }
+  /** Where connections come back to, by worker, for a thread of a part of ours. */
+  | { readonly kind: 'fronts'; readonly fronts: readonly string[] }
   /** The last batch of request lines is written, for an HTTP thread. */
   | { readonly kind: 'requests-taken' }
   | { readonly kind: 'cut'; readonly reason: 'drained' | 'shutdown' }
@@ -121,4 +128,10 @@ export type FromWorker =
       readonly records: readonly RequestRecord[];
       readonly dropped: number;
     }
-  | { readonly kind: 'dial-failed'; readonly slot: number };
+  | { readonly kind: 'dial-failed'; readonly slot: number }
+  /** An agent's TLS part has not reached the gateway. */
+  | { readonly kind: 'gateway-failed' }
+  /** The gateway answered an agent with no. */
+  | { readonly kind: 'uplink-refused'; readonly status: number; readonly told: string }
+  /** Something in a TLS part that a person should know, in words. */
+  | { readonly kind: 'tls-trouble'; readonly what: string; readonly why: string };

@@ -1,4 +1,4 @@
-// One thread that serves clients, a worker or an HTTP thread, as the control thread sees it: messages there and back,
+// One thread that serves clients, a worker or one of a part of ours, as the control thread sees it: messages there and back,
 // its part of the shared memory, and what has to be put right when it dies. The descriptors of an epoll reactor outlive their thread, so they are closed here.
 
 import { randomInt } from 'node:crypto';
@@ -9,12 +9,14 @@ import { newRecordRing, RecordReader, RecordWriter } from './record-ring.ts';
 import { FREE, REQUEST, Rows } from './rows.ts';
 import { OwnPages } from './shared-pages.ts';
 import type { Verdicts } from './verdicts.ts';
-import type { FromWorker, HttpStart, RowTexts, ToWorker, WorkerStart } from './worker-messages.ts';
+import type { FromWorker, PartStart, RowTexts, ToWorker, WorkerStart } from './worker-messages.ts';
 
-/** What differs between the two. */
+export type ThreadKind = 'worker' | 'http' | 'tls';
+
+/** What differs between them. */
 export type StartOptions = { readonly capacity: number } & (
   | Omit<WorkerStart, 'number' | 'rows' | 'records'>
-  | Omit<HttpStart, 'number' | 'rows'>
+  | Omit<PartStart, 'number' | 'rows'>
 );
 
 /** Where the counts that it shares with others are; those of its own it has by itself. */
@@ -40,7 +42,7 @@ const wakeUp = new Uint8Array(new BigUint64Array([1n]).buffer);
 
 export class WorkerThread {
   readonly number: number;
-  readonly kind: 'worker' | 'http';
+  readonly kind: ThreadKind;
   /** Kept over a restart: what was counted stays counted. */
   readonly pages: OwnPages;
   readonly records: RecordReader;
@@ -59,7 +61,7 @@ export class WorkerThread {
   #ending = false;
   #cause: Error | undefined;
 
-  constructor(number: number, kind: 'worker' | 'http', counts: CommonCounts, events: ThreadEvents) {
+  constructor(number: number, kind: ThreadKind, counts: CommonCounts, events: ThreadEvents) {
     this.number = number;
     this.kind = kind;
     this.pages = new OwnPages(kind === 'http');
@@ -259,7 +261,7 @@ function closeQuietly(fd: number): void {
 }
 
 /** This file is TypeScript in a checkout and JavaScript in a package; so is the thread's beside it. */
-function entryOf(kind: 'worker' | 'http'): URL {
-  const name = kind === 'http' ? './http/http-worker' : './worker';
+function entryOf(kind: ThreadKind): URL {
+  const name = kind === 'worker' ? './worker' : `./${kind}/${kind}-worker`;
   return new URL(import.meta.url.endsWith('.ts') ? `${name}.ts` : `${name}.js`, import.meta.url);
 }

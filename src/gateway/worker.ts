@@ -3,7 +3,7 @@
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import { acceptAll, closeListener } from './accept.ts';
 import { DataPath, type Shared } from './data-path.ts';
-import { cutHttp } from './end.ts';
+import { cutPart } from './end.ts';
 import { type OpenedReactor, openReactor } from './io/open-reactor.ts';
 import type { Reactor } from './io/reactor.ts';
 import { compileListener } from './listener-table.ts';
@@ -51,6 +51,7 @@ class Worker {
       start.settings,
       message => this.#message(message as ToWorker),
       slot => this.#dialFailed(slot),
+      (status, told) => this.#tell({ kind: 'uplink-refused', status, told }),
     );
   }
 
@@ -80,13 +81,18 @@ class Worker {
         this.#path.settings = message.settings;
         break;
       case 'drain':
-        for (const index of this.#handles.keys()) this.#close(index);
+        // What comes back from the parts is part of something that was accepted before.
+        for (const index of this.#handles.keys())
+          if (this.#path.listeners[index]?.isInternal !== true) this.#close(index);
         break;
       case 'http':
         this.#path.table.putHttpPart(message.sockets);
         break;
-      case 'http-died':
-        cutHttp(this.#path, message.index);
+      case 'tunnels':
+        this.#path.table.putTunnels(message.hosts, message.sockets);
+        break;
+      case 'part-died':
+        cutPart(this.#path, message.part, message.index);
         break;
       case 'cut':
         this.#path.cut(message.reason);

@@ -100,12 +100,6 @@ interface Refusal {
 const refusals: readonly Refusal[] = [
   { reason: 'not-recognized', when: 'it speaks nothing known', says: '\0\x01\x02', hears: nothing },
   {
-    reason: 'not-recognized',
-    when: 'it speaks HTTP/2',
-    says: 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n',
-    hears: nothing,
-  },
-  {
     reason: 'hello-timeout',
     when: 'its hello stops',
     says: hello('plain.test').subarray(0, 20),

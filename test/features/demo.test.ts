@@ -27,7 +27,13 @@ test('demo --once proves every way in, and leaves nothing', {
     [],
     stderr,
   );
-  assert.ok(lines.length >= 29, `only ${lines.length} lines`);
+  assert.ok(lines.length >= 34, `only ${lines.length} lines`);
+  for (const uplink of ['proxy', 'connect', 'tunnel', 'terminate'])
+    assert.ok(
+      lines.some(line => line.includes(`agent of managed1 by ${uplink} `)),
+      uplink,
+    );
+  assert.ok(lines.some(line => line.includes('a forged id is refused')));
   assert.match(end, new RegExp(`^all ${lines.length} work, shown in \\d+\\.\\d s$`));
   assert.deepEqual([code, stderr], [0, '']);
   assert.deepEqual(readdirSync(dir.path), []);

@@ -314,8 +314,12 @@ export function isClosed(port: number): Promise<boolean> {
 }
 
 /** Waits until the answer is neither false nor nothing. */
-export async function until<T>(what: string, ask: () => T | Promise<T>): Promise<NonNullable<T>> {
-  const deadline = performance.now() + PATIENCE_MS;
+export async function until<T>(
+  what: string,
+  ask: () => T | Promise<T>,
+  patienceMs = PATIENCE_MS,
+): Promise<NonNullable<T>> {
+  const deadline = performance.now() + patienceMs;
   for (;;) {
     const answer = await ask();
     if (answer) return answer;

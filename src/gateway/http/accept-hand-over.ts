@@ -3,11 +3,19 @@
 import type { Socket } from 'node:net';
 import { formatIp, mapIp } from '../../wire/ip-address.ts';
 import { MAX_PROXY_HEADER, parseProxyHeader } from '../../wire/proxy-protocol.ts';
+import { readHandOver } from '../hand-over.ts';
 import type { HttpConnection } from './exchange.ts';
-import { readHandOver } from './hand-over.ts';
+import type { H2Connection } from './h2-connect.ts';
 
-/** Calls back with the connection once the header is there; the client's bytes are still to be read then. */
-export function acceptHandOver(socket: Socket, accepted: (connection: HttpConnection) => void): void {
+/** Told once the header is there. */
+export interface Accepted {
+  /** The client's bytes are still to be read. */
+  http(connection: HttpConnection): void;
+  /** One that speaks HTTP/2, and what it has said so far. */
+  h2(connection: H2Connection, first: Buffer): void;
+}
+
+export function acceptHandOver(socket: Socket, accepted: Accepted): void {
   let held: Buffer = Buffer.alloc(0);
   socket.on('error', () => {});
   // The client was gone before there was anything to hand over.
@@ -25,13 +33,14 @@ export function acceptHandOver(socket: Socket, accepted: (connection: HttpConnec
     socket.off('data', onData);
     socket.off('end', onEnd);
     socket.pause();
+    if (told.isH2) return accepted.h2({ socket, told, source, destination }, held.subarray(end));
     // node:http closes behind the last answer. With bytes unread that is a reset, which may overtake the answer: so it
     // is FIN alone, on which the front closes.
     socket.destroySoon = () => socket.end();
     socket.unshift(held.subarray(end));
     // Copies: what was read first must not live as long as the connection.
     const address = Uint8Array.from(mapIp(source.address));
-    accepted({
+    accepted.http({
       socket,
       told,
       address,

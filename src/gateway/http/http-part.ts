@@ -18,6 +18,7 @@ import { acceptHandOver } from './accept-hand-over.ts';
 import { BackendAgent } from './backend-agent.ts';
 import type { Exchange, HttpConnection, Incoming } from './exchange.ts';
 import { forward, hasBody } from './forward.ts';
+import { H2Connect } from './h2-connect.ts';
 import { judgeRequest } from './judge-request.ts';
 import { KeptConnections } from './kept-connections.ts';
 import { readNoMore, sayLast, wordFor } from './last-word.ts';
@@ -61,6 +62,8 @@ export class HttpPart {
   readonly kept = new KeptConnections();
   readonly single = new BackendAgent();
   readonly onDialFailed: (backendSlot: number) => void;
+  /** Connections that speak HTTP/2: CONNECT alone, which goes back to the front. */
+  readonly h2: H2Connect;
   readonly #verdicts: readonly Verdicts[];
   readonly #log: RequestLog;
   readonly #connections = new Map<Socket, HttpConnection>();
@@ -78,6 +81,7 @@ export class HttpPart {
     this.settings = options.settings;
     this.onDialFailed = options.onDialFailed;
     this.#verdicts = options.verdicts;
+    this.h2 = new H2Connect(options.verdicts, options.settings);
     this.#log = options.log;
     this.#http = createRequestServer(LOOK_MS, {
       arrived: (request, response, upgradeHead) => this.#arrived(request, response, upgradeHead),
@@ -104,6 +108,7 @@ export class HttpPart {
 
   configure(settings: Settings): void {
     this.settings = settings;
+    this.h2.settings = settings;
     this.#http.headersTimeout = settings.helloMs;
     this.#http.keepAliveTimeout = Math.min(KEEP_ALIVE_MS, settings.idleMs ?? KEEP_ALIVE_MS);
   }
@@ -131,6 +136,7 @@ export class HttpPart {
   /** What is in progress may finish, with `Connection: close`; what is idle ends now. */
   drain(): void {
     this.#draining = true;
+    this.h2.drain();
     for (const { current } of this.#connections.values()) {
       if (current !== undefined) current.response.shouldKeepAlive = false;
     }
@@ -141,6 +147,7 @@ export class HttpPart {
   stop(): void {
     clearInterval(this.#look);
     this.#front.close();
+    this.h2.stop();
     this.#http.close();
     for (const { current, socket } of this.#connections.values()) {
       // Not when the socket has closed: by then the thread is gone, and with it the line.
@@ -153,10 +160,13 @@ export class HttpPart {
   }
 
   #accept(socket: Socket): void {
-    acceptHandOver(socket, connection => {
-      this.#connections.set(socket, connection);
-      socket.once('close', () => this.#closed(socket));
-      this.#http.emit('connection', socket);
+    acceptHandOver(socket, {
+      http: connection => {
+        this.#connections.set(socket, connection);
+        socket.once('close', () => this.#closed(socket));
+        this.#http.emit('connection', socket);
+      },
+      h2: (connection, first) => this.h2.serve(connection, first),
     });
   }
 
@@ -413,6 +423,7 @@ export class HttpPart {
       if (this.#verdicts[worker]?.isCurrent(handle, generation) !== true) connection.socket.destroy();
       else if (connection.current !== undefined) this.#countBytes(connection, connection.current);
     }
+    this.h2.lookAround();
     this.kept.lookAround();
     this.#log.flush();
   }

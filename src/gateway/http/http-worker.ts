@@ -14,7 +14,7 @@ import {
 import { SourceCounts } from '../source-counts.ts';
 import { Table } from '../table.ts';
 import { Verdicts } from '../verdicts.ts';
-import type { FromWorker, HttpStart, TableMessage, ToWorker } from '../worker-messages.ts';
+import type { FromWorker, PartStart, TableMessage, ToWorker } from '../worker-messages.ts';
 import { HttpPart } from './http-part.ts';
 import { RequestLog } from './request-log.ts';
 
@@ -23,7 +23,7 @@ class HttpWorker {
   readonly #part: HttpPart;
   readonly #log: RequestLog;
 
-  constructor(start: HttpStart, control: MessagePort) {
+  constructor(start: PartStart, control: MessagePort) {
     this.#control = control;
     this.#log = new RequestLog((records, dropped) =>
       this.#tell({ kind: 'requests', thread: start.number, records, dropped }),
@@ -71,6 +71,9 @@ class HttpWorker {
       case 'requests-taken':
         this.#log.taken();
         break;
+      case 'fronts':
+        this.#part.h2.fronts = message.fronts;
+        break;
       case 'drain':
         this.#part.drain();
         break;
@@ -99,6 +102,6 @@ class HttpWorker {
 }
 
 if (parentPort !== null) {
-  const start = workerData as HttpStart;
+  const start = workerData as PartStart;
   await new HttpWorker(start, parentPort).run(start.socket);
 }

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
-import { buildProxyV2, parseProxyHeader } from '../../wire/proxy-protocol.ts';
-import { buildHandOver, readHandOver } from './hand-over.ts';
+import { buildProxyV2, parseProxyHeader } from '../wire/proxy-protocol.ts';
+import { buildHandOver, readHandOver, readRowHeader, rowHeader } from './hand-over.ts';
 
 const int32 = fc.integer({ min: 0, max: 2 ** 31 - 1 });
 const endpoint = fc.record({
@@ -18,6 +18,8 @@ const told = fc.record({
   generation: fc.integer({ min: -(2 ** 31), max: 2 ** 31 - 1 }),
   listener: int32,
   fromBalancer: fc.boolean(),
+  isH2: fc.boolean(),
+  isTunnelled: fc.boolean(),
 });
 
 test('readHandOver() reads what buildHandOver() wrote', () => {
@@ -47,4 +49,19 @@ test('readHandOver() takes no other header for one', () => {
     assert.ok(parsed.kind === 'found');
     assert.equal(readHandOver(parsed.value), undefined);
   }
+});
+
+test('readRowHeader() finds in an answer what rowHeader() wrote, and nothing where it is not', () => {
+  fc.assert(
+    fc.property(
+      fc.record(
+        { worker: int32, handle: int32, generation: fc.integer({ min: -(2 ** 31), max: 2 ** 31 - 1 }) },
+        { noNullPrototype: true },
+      ),
+      row => {
+        assert.deepEqual(readRowHeader(`HTTP/1.1 200 OK\r\n${rowHeader(row)}\r\n`), row);
+      },
+    ),
+  );
+  assert.equal(readRowHeader('HTTP/1.1 200 OK\r\n\r\n'), undefined);
 });

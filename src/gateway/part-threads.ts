@@ -1,39 +1,41 @@
-// The HTTP threads as the control thread sees them: they start with the first route that needs them, each listens on a
-// unix socket in a folder that nobody else can enter, and they are started again when they die.
+// The threads of a part of ours, HTTP or TLS, as the control thread sees them: they start with the first route that
+// needs them, each listens on a unix socket in a folder that nobody else can enter, and they are started again when
+// they die.
 
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { Verdicts } from '../verdicts.ts';
-import type { FromWorker, HttpStart } from '../worker-messages.ts';
-import { type CommonCounts, WorkerThread } from '../worker-thread.ts';
+import { Verdicts } from './verdicts.ts';
+import type { FromWorker, PartStart } from './worker-messages.ts';
+import { type CommonCounts, WorkerThread } from './worker-thread.ts';
 
 /** What every thread gets; the rest is each one's own. */
-export type HttpThreadOptions = Omit<HttpStart, 'number' | 'rows' | 'socket' | 'verdicts'> & {
+export type PartThreadOptions = Omit<PartStart, 'number' | 'rows' | 'socket' | 'verdicts'> & {
   readonly capacity: number;
 };
 
-export interface HttpThreadEvents {
+export interface PartThreadEvents {
   message(message: FromWorker): void;
   died(thread: WorkerThread, cause: Error): void;
 }
 
-export class HttpThreads implements AsyncDisposable {
+export class PartThreads implements AsyncDisposable {
+  readonly #kind: 'http' | 'tls';
   readonly #count: number;
   readonly #counts: Omit<CommonCounts, 'verdicts'>;
   readonly #verdicts: readonly SharedArrayBuffer[];
-  readonly #events: HttpThreadEvents;
-  #folder: string | undefined;
+  readonly #events: PartThreadEvents;
   #threads: readonly WorkerThread[] = [];
   #sockets: string[] = [];
 
   /** `verdicts` are those of the workers, in their order. */
   constructor(
+    kind: 'http' | 'tls',
     count: number,
     counts: Omit<CommonCounts, 'verdicts'>,
     verdicts: readonly SharedArrayBuffer[],
-    events: HttpThreadEvents,
+    events: PartThreadEvents,
   ) {
+    this.#kind = kind;
     this.#count = count;
     this.#counts = counts;
     this.#verdicts = verdicts;
@@ -50,34 +52,31 @@ export class HttpThreads implements AsyncDisposable {
     return this.#sockets;
   }
 
-  async start(options: HttpThreadOptions): Promise<void> {
-    // Created with mode 0700.
-    const folder = await mkdtemp(join(tmpdir(), 'causeway-'));
-    this.#folder = folder;
+  /** `folder` is for the sockets. */
+  async start(folder: string, options: PartThreadOptions): Promise<void> {
     // Their own rows hold requests, of which no other thread says anything.
     const counts = { ...this.#counts, verdicts: new Verdicts(new SharedArrayBuffer(0)) };
     const threads = Array.from({ length: this.#count }, (_, number) => {
-      const thread: WorkerThread = new WorkerThread(number, 'http', counts, {
+      const thread: WorkerThread = new WorkerThread(number, this.#kind, counts, {
         message: message => this.#events.message(message),
         died: cause => this.#events.died(thread, cause),
       });
       return thread;
     });
-    this.#sockets = threads.map(({ number }) => join(folder, `${number}`));
+    this.#sockets = threads.map(({ number }) => join(folder, `${this.#kind}-${number}`));
     this.#threads = threads;
     await Promise.all(threads.map(thread => this.#startOne(thread, options)));
   }
 
-  restart(thread: WorkerThread, options: HttpThreadOptions): Promise<boolean> {
+  restart(thread: WorkerThread, options: PartThreadOptions): Promise<boolean> {
     return this.#startOne(thread, options);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all(this.#threads.map(thread => thread.end()));
-    if (this.#folder !== undefined) await rm(this.#folder, { recursive: true, force: true });
   }
 
-  async #startOne(thread: WorkerThread, options: HttpThreadOptions): Promise<boolean> {
+  async #startOne(thread: WorkerThread, options: PartThreadOptions): Promise<boolean> {
     const socket = this.#sockets[thread.number];
     // That of one that died stands in the way.
     await rm(socket, { force: true });

@@ -3,8 +3,8 @@
 import { X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { createSecureContext } from 'node:tls';
-import type { KeyPairFiles } from '../config/config.ts';
-import { FileWatch } from '../config/watch-file.ts';
+import type { KeyPairFiles } from './config.ts';
+import { FileWatch } from './watch-file.ts';
 
 /** Two files are seldom written at once: a pair that does not fit is looked at again before it is called bad. */
 const SECOND_LOOK_MS = 2000;

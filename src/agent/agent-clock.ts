@@ -1,0 +1,18 @@
+// Time for the agent's slow loops. Tests have one that they move themselves.
+
+import { setTimeout } from 'node:timers/promises';
+
+export interface AgentClock {
+  /** Milliseconds that never jump. */
+  now(): number;
+  /** The time of day, for people and for other programs. */
+  date(): Date;
+  /** Settles after a while, or at once when the signal is aborted. */
+  wait(ms: number, signal: AbortSignal): Promise<void>;
+}
+
+export const agentClock: AgentClock = {
+  now: () => performance.now(),
+  date: () => new Date(),
+  wait: (ms, signal) => setTimeout(ms, undefined, { signal }).catch(() => {}),
+};

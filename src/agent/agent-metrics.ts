@@ -1,0 +1,81 @@
+// An agent's /healthz, /readyz and /metrics. Nothing of it can be changed over the network.
+
+import { createServer, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { Registry } from '@prometheus-io/client';
+import { type MetricsView, metricsRegistry, metricsText } from '../admin/metrics.ts';
+import { errnoWord } from '../gateway/io/net-reactor.ts';
+import { ListenError } from '../gateway/listen-error.ts';
+import type { Place } from './agent-options.ts';
+
+export interface AgentView extends MetricsView {
+  notReady(): string | undefined;
+}
+
+/** Requests are small; whoever sends slowly is cut. */
+const REQUEST_MS = 10_000;
+const MAX_CONNECTIONS = 64;
+
+export class AgentMetrics implements AsyncDisposable {
+  readonly url: string;
+  readonly #server: Server;
+
+  private constructor(server: Server, url: string) {
+    this.#server = server;
+    this.url = url;
+  }
+
+  static async start(on: Place, view: AgentView): Promise<AgentMetrics> {
+    const server = createServer((request, response) => {
+      answer(request.url ?? '/', response, view).catch(() => response.destroy());
+    });
+    server.requestTimeout = REQUEST_MS;
+    server.headersTimeout = REQUEST_MS;
+    server.maxConnections = MAX_CONNECTIONS;
+    await new Promise<void>((resolve, reject) => {
+      const failed = (error: NodeJS.ErrnoException) =>
+        reject(new ListenError(`${on.host}:${on.port} (--metrics-on)`, errnoWord(error)));
+      server.once('error', failed);
+      server.listen({ host: on.host === '' ? '::' : on.host, port: on.port }, () => {
+        server.off('error', failed);
+        resolve();
+      });
+    });
+    // Out of descriptors: one probe goes without an answer, and the agent goes on.
+    server.on('error', () => {});
+    const { address, port, family } = server.address() as AddressInfo;
+    return new AgentMetrics(server, `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    const closed = new Promise(resolve => this.#server.close(resolve));
+    this.#server.closeAllConnections();
+    await closed;
+  }
+}
+
+const registries = new WeakMap<AgentView, Registry>();
+
+/** Of a view that is started. */
+function registryOf(view: AgentView): Registry {
+  const registry = registries.get(view) ?? metricsRegistry(view, Registry.PROMETHEUS_CONTENT_TYPE);
+  registries.set(view, registry);
+  return registry;
+}
+
+async function answer(url: string, response: ServerResponse, view: AgentView): Promise<void> {
+  const say = (status: number, text: string, type = 'text/plain; charset=utf-8') =>
+    response.writeHead(status, { 'Content-Type': type }).end(text);
+  const notReady = view.notReady();
+  switch (url.split('?')[0]) {
+    case '/healthz':
+      return void say(200, 'ok');
+    case '/readyz':
+      return void say(notReady === undefined ? 200 : 503, notReady ?? 'ok');
+    case '/metrics':
+      if (notReady !== undefined && notReady !== 'draining') return void say(503, notReady);
+      return void say(200, await metricsText(registryOf(view)), Registry.PROMETHEUS_CONTENT_TYPE);
+    default:
+      return void say(404, 'There are /healthz, /readyz and /metrics\n');
+  }
+}

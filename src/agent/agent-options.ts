@@ -1,0 +1,155 @@
+// What an agent is to do, as its flags say it, judged: every mistake in one list, in the words of the flags.
+
+import { isIP } from 'node:net';
+import { needsTls, type UplinkKind, uplinkKinds } from '../cluster/cluster.ts';
+import { CLUSTER_ID } from '../cluster/cluster-id.ts';
+import { isHostname, normalizeHost } from '../cluster/hostname.ts';
+import type { EngineName } from '../gateway/io/open-reactor.ts';
+
+export interface AgentOptions {
+  readonly clusterId: string;
+  readonly gateway: Place;
+  /** IP literals that stand for the gateway's name. */
+  readonly gatewayAddresses: readonly string[];
+  readonly uplink: UplinkKind;
+  readonly on: Place;
+  /** SNI towards the gateway; of `tunnel` and `terminate`. */
+  readonly serverName: string;
+  readonly keyFile?: string;
+  readonly caFile?: string;
+  readonly certFile?: string;
+  readonly certKeyFile?: string;
+  readonly localAddress?: string;
+  readonly localDevice: string;
+  readonly endpoints: boolean;
+  readonly kubeconfig?: string;
+  /** Written into the endpoints: one address, or one of each family. */
+  readonly advertise: readonly string[];
+  readonly metricsOn?: Place;
+  readonly engine: EngineName | 'auto';
+  /** Default: as many as a node's own traffic needs. */
+  readonly workers?: number;
+}
+
+/** `host` is an IP literal without brackets or a name; '' in a listener's place for all addresses. */
+export interface Place {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** The flags as they stand, by name without dashes. */
+export interface AgentFlags {
+  readonly [name: string]: string | boolean | readonly string[] | undefined;
+}
+
+export type ReadAgentOptions =
+  | { readonly ok: true; readonly options: AgentOptions }
+  | { readonly ok: false; readonly mistakes: readonly string[] };
+
+const engines = ['auto', 'epoll', 'net'] as const;
+const MAX_WORKERS = 1024;
+const PLACE = /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]]*)):(\d{1,5})$/;
+
+export function readAgentOptions(flags: AgentFlags): ReadAgentOptions {
+  const mistakes: string[] = [];
+  const wrong = (name: string, must: string) => {
+    const value = flags[name];
+    if (value === '') return;
+    mistakes.push(
+      value === undefined ? `--${name} is needed: ${must}` : `--${name} must be ${must}: ${String(value)}`,
+    );
+  };
+  const text = (name: string): string | undefined => {
+    const value = flags[name];
+    return typeof value === 'string' && value !== '' ? value : undefined;
+  };
+  for (const [name, value] of Object.entries(flags)) {
+    if (value === '') mistakes.push(`--${name} must not be empty`);
+  }
+  const clusterId = text('cluster-id') ?? '';
+  if (!CLUSTER_ID.test(clusterId)) wrong('cluster-id', 'the id that the gateway knows the cluster by');
+  const uplink = uplinkKinds.find(kind => kind === flags.uplink);
+  if (uplink === undefined) wrong('uplink', `one of ${uplinkKinds.join(', ')}`);
+  const gateway = readPlace(text('gateway'), false);
+  if (gateway === undefined) wrong('gateway', "the gateway's HOST:PORT");
+  const on = readPlace(text('on'), true);
+  if (on === undefined) wrong('on', 'an address to listen on, IP:PORT or :PORT');
+  const metricsOn = readPlace(text('metrics-on'), true);
+  if (flags['metrics-on'] !== undefined && metricsOn === undefined) wrong('metrics-on', 'IP:PORT or :PORT');
+  if (flags['local-address'] !== undefined && isIP(text('local-address') ?? '') === 0)
+    wrong('local-address', 'an IP address');
+  const advertised = [flags.advertise ?? []].flat().map(String);
+  if (advertised.some(address => isIP(address) === 0)) wrong('advertise', 'IP addresses');
+  const gatewayAddresses = [flags['gateway-address'] ?? []].flat().map(String);
+  if (gatewayAddresses.some(address => isIP(address) === 0)) wrong('gateway-address', 'IP addresses');
+  const serverName = normalizeHost(text('server-name') ?? gateway?.host ?? '');
+  if (uplink !== undefined && needsTls({ kind: uplink }) && !isHostname(serverName)) {
+    mistakes.push(
+      `--server-name is needed: the name in the gateway's certificate, and the SNI on the way to it`,
+    );
+  }
+  if (uplink === 'tunnel' && text('key-file') === undefined) {
+    mistakes.push('--key-file is needed: a tunnel carries signed ids only. causeway identity key makes one');
+  }
+  if (uplink === 'terminate' && (text('cert-file') === undefined || text('cert-key-file') === undefined)) {
+    mistakes.push('--cert-file and --cert-key-file are needed: what the clients of terminate see');
+  }
+  const engine = engines.find(known => known === (flags.engine ?? 'auto'));
+  if (engine === undefined) wrong('engine', `one of ${engines.join(', ')}`);
+  const workers = Number(text('workers') ?? 1);
+  if (!Number.isInteger(workers) || workers < 1 || workers > MAX_WORKERS)
+    wrong('workers', `a whole number from 1 to ${MAX_WORKERS}`);
+  const isUnspecified = on === undefined || ['', '0.0.0.0', '::', 'localhost'].includes(on.host);
+  const advertise = advertised.length > 0 || isUnspecified ? advertised : [on.host];
+  if (flags.endpoints === true && advertise.length === 0) {
+    mistakes.push('--advertise is needed: --on has no address that could be written into the endpoints');
+  }
+  if (
+    mistakes.length > 0 ||
+    gateway === undefined ||
+    on === undefined ||
+    uplink === undefined ||
+    engine === undefined
+  )
+    return { ok: false, mistakes };
+  return {
+    ok: true,
+    options: {
+      clusterId,
+      gateway,
+      gatewayAddresses,
+      uplink,
+      on,
+      serverName,
+      ...optional('keyFile', text('key-file')),
+      ...optional('caFile', text('ca-file')),
+      ...optional('certFile', text('cert-file')),
+      ...optional('certKeyFile', text('cert-key-file')),
+      ...optional('localAddress', text('local-address')),
+      localDevice: text('local-device') ?? 'lo',
+      endpoints: flags.endpoints === true,
+      ...optional('kubeconfig', text('kubeconfig')),
+      advertise,
+      ...optional('metricsOn', metricsOn),
+      engine,
+      ...optional('workers', flags.workers === undefined ? undefined : workers),
+    },
+  };
+}
+
+function readPlace(text: string | undefined, listens: boolean): Place | undefined {
+  const match = PLACE.exec(text ?? '');
+  if (match === null) return undefined;
+  const [, ipv6, name = '', digits] = match;
+  const port = Number(digits);
+  const host = ipv6 ?? name;
+  if (port > 65_535 || (!listens && port === 0)) return undefined;
+  if (ipv6 !== undefined) return isIP(ipv6) === 6 ? { host, port } : undefined;
+  if (isIP(host) !== 0) return { host, port };
+  if (listens) return host === '' || host === 'localhost' ? { host, port } : undefined;
+  return isHostname(normalizeHost(host)) ? { host: normalizeHost(host), port } : undefined;
+}
+
+function optional<Key extends string, Value>(key: Key, value: Value | undefined): { [key in Key]?: Value } {
+  return value === undefined ? {} : ({ [key]: value } as { [key in Key]?: Value });
+}

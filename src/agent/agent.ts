@@ -1,0 +1,320 @@
+// The tenant side: brings connections that carry no usable SNI to the gateway, marked with the cluster's id. An agent is
+// a gateway with one route and an uplink: the same workers, tunnels, drain, metrics and close reasons.
+
+import { isIP } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Logger } from 'pino';
+import type { Histogram, MetricsView } from '../admin/metrics.ts';
+import type { Status } from '../admin/status.ts';
+import type { Cluster, Uplink } from '../cluster/cluster.ts';
+import { logConnection } from '../controller/connection-log.ts';
+import type { Settings } from '../gateway/data-path.ts';
+import { Gateway, type GatewayConfig, type NamedRecord } from '../gateway/gateway.ts';
+import { canShareListeners } from '../gateway/io/net-reactor.ts';
+import { type EngineName, whyNoEpoll } from '../gateway/io/open-reactor.ts';
+import { NameResolver } from '../gateway/name-resolver.ts';
+import { secondsBuckets } from '../gateway/shared-memory.ts';
+import { CERTIFICATE_LOST } from '../gateway/tls/terminate.ts';
+import type { TlsConfig } from '../gateway/tls/tls-config.ts';
+import { type AgentFiles, readAgentFiles, watchAgentFiles } from './agent-files.ts';
+import { AgentMetrics } from './agent-metrics.ts';
+import type { AgentOptions, Place } from './agent-options.ts';
+import { explainRefusal, hintOf } from './explain-refusal.ts';
+import { TenantSide } from './tenant-side.ts';
+
+export interface AgentHost {
+  readonly cores: number;
+  readonly openFiles: number;
+  readonly platform: NodeJS.Platform;
+  readonly arch: string;
+  readonly node: string;
+  readonly version: string;
+  /** Of this agent among all of its cluster: node and pod. */
+  readonly identity: string;
+}
+
+/** As HyperShift's node proxy has them; a watch may be idle for long. */
+const HELLO_MS = 10_000;
+const CONNECT_MS = 10_000;
+const HALF_CLOSED_MS = 60_000;
+/** Under the 55 s after which some networks forget a silent connection. */
+const KEEPALIVE_MS = 30_000;
+const RETRIES = 3;
+/** After SIGTERM, how long what is open may go on. */
+const DRAIN_MS = 600_000;
+/**
+ * Between leaving the endpoints and the end of accepting: kube-proxy writes its rules at most once a second, and where
+ * there are thousands of Services it takes a few. What it still sends here is served.
+ */
+const LEFT_MS = 5000;
+/** Descriptors that are not connections. */
+const OTHER_FILES = 512;
+const MAX_CAPACITY = 1 << 20;
+/** The one cluster's name in metrics and the log is its id; a name of its own it does not know. */
+const ROUTE = 'api';
+/** A node's own traffic is little, and a node may have a hundred cores. */
+const WORKERS = 2;
+/** A hint that repeats itself is told this often. */
+const HINT_MS = 10_000;
+
+export class Agent implements MetricsView, AsyncDisposable {
+  readonly #options: AgentOptions;
+  readonly #host: AgentHost;
+  readonly #log: Logger;
+  readonly #startedAt = performance.now();
+  #files: AgentFiles;
+  #gateway: Gateway | undefined;
+  #metrics: AgentMetrics | undefined;
+  readonly #tenant: TenantSide;
+  #watch: Disposable | undefined;
+  #engine: EngineName = 'net';
+  #draining = false;
+  readonly #ending = new AbortController();
+  #changing: Promise<void> = Promise.resolve();
+  readonly #hinted = new Map<string, number>();
+  readonly applySeconds: Histogram = { counts: [...secondsBuckets, Infinity].map(() => 0), sum: 0 };
+
+  private constructor(options: AgentOptions, host: AgentHost, log: Logger, files: AgentFiles) {
+    this.#options = options;
+    this.#host = host;
+    this.#log = log;
+    this.#files = files;
+    this.#tenant = new TenantSide(options, log);
+  }
+
+  /** Serves when it returns. Throws a ListenError or an AgentFileError when it cannot. */
+  static async start(options: AgentOptions, host: AgentHost, log: Logger): Promise<Agent> {
+    const agent = new Agent(options, host, log, await readAgentFiles(options));
+    try {
+      await agent.#start();
+      return agent;
+    } catch (error) {
+      await agent[Symbol.asyncDispose]();
+      throw error;
+    }
+  }
+
+  get gateway(): Gateway {
+    if (this.#gateway === undefined) throw new Error('The agent is not started');
+    return this.#gateway;
+  }
+
+  get node(): string {
+    return this.#host.node;
+  }
+
+  /** Where the metrics are, or null. */
+  get metricsUrl(): string | null {
+    return this.#metrics?.url ?? null;
+  }
+
+  /** Those of the tenant, and a client that wanted to use a certificate, which `terminate` takes from it. */
+  findings(): ReadonlyMap<string, number> {
+    const bySeverity = new Map([['warning', this.#hinted.has(CERTIFICATE_LOST) ? 1 : 0]]);
+    for (const { severity } of this.#tenant.findings)
+      bySeverity.set(severity, (bySeverity.get(severity) ?? 0) + 1);
+    return bySeverity;
+  }
+
+  notReady(): string | undefined {
+    if (this.#draining) return 'draining';
+    return this.#gateway === undefined ? 'the listener is not open yet' : undefined;
+  }
+
+  status(): Status {
+    return {
+      version: this.#host.version,
+      engine: this.#engine,
+      workers: this.#workers,
+      uptimeSeconds: Math.round(performance.now() - this.#startedAt) / 1000,
+      generation: this.#gateway?.generation ?? 0,
+      listeners: this.#gateway?.listeners ?? [],
+      config: { ok: true, error: null, restartNeeded: [] },
+      sources: [],
+      leader: false,
+      counts: { clusters: 1, routes: 1, hosts: 0, connections: this.#gateway?.connections ?? 0 },
+      health: this.#gateway?.health ?? { backends: 1, down: 0, stretch: 1 },
+    };
+  }
+
+  /** Once nobody is led here any more, nothing more is accepted; resolves when all has ended. */
+  async drain(): Promise<void> {
+    if (this.#draining) return;
+    this.#draining = true;
+    if (this.#options.endpoints) {
+      await this.#tenant.leaveEndpoints();
+      await delay(LEFT_MS, undefined, { signal: this.#ending.signal }).catch(() => {});
+      if (this.#ending.signal.aborted) return;
+    }
+    this.#log.info({ connections: this.gateway.connections }, 'draining');
+    await this.gateway.drain(DRAIN_MS);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#ending.abort();
+    this.#watch?.[Symbol.dispose]();
+    await this.#tenant.leaveEndpoints();
+    await this.#gateway?.stop();
+    await this.#tenant[Symbol.asyncDispose]();
+    await this.#metrics?.[Symbol.asyncDispose]();
+  }
+
+  get #workers(): number {
+    const { workers = Math.min(WORKERS, this.#host.cores) } = this.#options;
+    return canShareListeners(this.#host.platform) ? workers : 1;
+  }
+
+  async #start(): Promise<void> {
+    const { metricsOn } = this.#options;
+    if (this.#options.engine !== 'net') {
+      const why = await whyNoEpoll(this.#host.platform, this.#host.arch);
+      if (why === undefined) this.#engine = 'epoll';
+      else this.#log.warn({ why }, 'engine epoll cannot be used; net serves instead');
+    }
+    await this.#tenant.addAddress();
+    if (metricsOn !== undefined) this.#metrics = await AgentMetrics.start(metricsOn, this);
+    this.#gateway = await Gateway.start(
+      {
+        engine: this.#engine,
+        arch: this.#host.arch,
+        workers: this.#workers,
+        share: canShareListeners(this.#host.platform),
+        capacity: Math.min(this.#host.openFiles, MAX_CAPACITY),
+        resolver: new NameResolver((name, error) => {
+          if (error === undefined) this.#log.info({ name }, "the gateway's name resolves again");
+          else this.#log.warn({ name, error }, "the gateway's name does not resolve");
+        }),
+        onRecord: record => this.#record(record),
+        onRequest: () => {},
+        onHealth: change => this.#log[change.up ? 'info' : 'warn'](change, 'health'),
+        onDropped: count => this.#log.warn({ count }, 'dropped'),
+        onUplinkRefused: (status, told) => this.#hint('gateway refused', explainRefusal(status, told)),
+        onTlsTrouble: (what, trouble) => this.#hint(what, trouble),
+        onWorkerDeath: (thread, cause) => this.#log.error({ thread, err: cause }, 'thread died'),
+      },
+      this.#config(),
+    );
+    this.#watch = await watchAgentFiles(this.#options, {
+      changed: files => this.#use(files),
+      bad: error => this.#log.error({ error: error.message }, 'file refused; what was read before stays'),
+    });
+    await this.#tenant.joinEndpoints(this.#listener(), this.#host.identity);
+  }
+
+  /** Where its own clients find it. */
+  #listener(): Place {
+    const { host } = this.#options.on;
+    const port = Number(this.gateway.listeners[0].address.split(':').at(-1));
+    if (host === '::') return { host: '::1', port };
+    return { host: host === '' || host === '0.0.0.0' || host === 'localhost' ? '127.0.0.1' : host, port };
+  }
+
+  #use(files: AgentFiles): void {
+    if (JSON.stringify(files) === JSON.stringify(this.#files)) return;
+    this.#files = files;
+    this.#changing = this.#changing
+      .then(() => this.gateway.apply(this.#config()))
+      .then(
+        () => this.#log.info('key, CA or certificate changed'),
+        (error: unknown) => this.#log.error({ err: error }, 'key, CA or certificate could not be changed'),
+      );
+  }
+
+  #record(record: NamedRecord): void {
+    logConnection(this.#log, record);
+    const hint = hintOf(record, this.#options.uplink);
+    if (hint !== undefined) this.#hint('gateway closed at once', hint);
+  }
+
+  #hint(what: string, why: string): void {
+    const now = performance.now();
+    if (now - (this.#hinted.get(what) ?? Number.NEGATIVE_INFINITY) < HINT_MS) return;
+    this.#hinted.set(what, now);
+    this.#log.warn({ why }, what);
+  }
+
+  #config(): GatewayConfig {
+    const { on } = this.#options;
+    const place = isIP(on.host) === 6 ? `[${on.host}]:${on.port}` : `${on.host}:${on.port}`;
+    const tls = this.#tls();
+    return {
+      listeners: [
+        { ...on, on: place, balancers: [], agents: [], idTlv: [], direct: this.#options.clusterId },
+      ],
+      clusters: [this.#cluster()],
+      settings: this.#settings(),
+      ...(tls !== undefined && { tls }),
+    };
+  }
+
+  #uplink(): Uplink {
+    const { uplink, clusterId } = this.#options;
+    const { key } = this.#files;
+    return { kind: uplink, clusterId, ...(key !== undefined && { key }) };
+  }
+
+  #cluster(): Cluster {
+    const { clusterId, gateway, gatewayAddresses } = this.#options;
+    const hosts = gatewayAddresses.length > 0 ? gatewayAddresses : [gateway.host];
+    const backends = hosts.map(host => {
+      const text = isIP(host) === 6 ? `[${host}]:${gateway.port}` : `${host}:${gateway.port}`;
+      return { text, host, port: gateway.port };
+    });
+    const hasTls = this.#tls() !== undefined;
+    return {
+      name: clusterId,
+      source: 'agent',
+      limits: {},
+      identityRequired: false,
+      routes: [
+        {
+          kind: ROUTE,
+          hosts: [],
+          connect: [],
+          alpn: [],
+          proxyProtocol: 'none',
+          redirect: false,
+          uplink: this.#uplink(),
+          pool: {
+            // The TLS part has the addresses by itself, and remembers which one works.
+            backends: hasTls ? backends.slice(0, 1) : backends,
+            balance: 'source',
+            // Where there is no choice, thousands of nodes would only knock at the gateway's door.
+            health: {
+              check: hasTls || backends.length === 1 ? 'none' : 'tcp',
+              everyMs: 5000,
+              timeoutMs: 2000,
+              rise: 1,
+              fall: 2,
+            },
+          },
+        },
+      ],
+    };
+  }
+
+  #tls(): TlsConfig | undefined {
+    const { uplink, gateway, gatewayAddresses, serverName } = this.#options;
+    const { ca, certificate } = this.#files;
+    const place = { ...gateway, addresses: gatewayAddresses, serverName, ...(ca !== undefined && { ca }) };
+    if (uplink === 'tunnel') return { kind: 'tunnel', gateway: place, uplink: this.#uplink() };
+    if (uplink === 'terminate' && certificate !== undefined)
+      return { kind: 'terminate', gateway: place, certificate };
+    return undefined;
+  }
+
+  #settings(): Settings {
+    return {
+      helloMs: HELLO_MS,
+      connectMs: CONNECT_MS,
+      idleMs: undefined,
+      halfClosedMs: HALF_CLOSED_MS,
+      keepaliveMs: KEEPALIVE_MS,
+      retries: RETRIES,
+      connections: Math.max(1, Math.floor((this.#host.openFiles - OTHER_FILES) / 2)),
+      pending: 10_000,
+      perSource: undefined,
+      log: 'all',
+    };
+  }
+}

@@ -1,0 +1,135 @@
+// What the endpoints of Service `default/kubernetes` should be, from the agents that live. Pure: every agent that
+// sees the same leases comes to the same answer, so that it does not matter who writes it.
+//
+//   slice `kubernetes`         the Service's first family
+//   slice `kubernetes-ipv6`    its second one (or `kubernetes-ipv4`), where it has two
+//   Endpoints `kubernetes`     the first family alone: it knows no second one
+
+import { CLUSTER_LABEL, MANAGER, ownLabels } from '../kube/cluster-label.ts';
+import type { EndpointSlice, Endpoints, ObjectMeta } from '../kube/kube-object.ts';
+import type { AgentEndpoint, Family } from './agent-endpoint.ts';
+
+const SERVICE = 'kubernetes';
+/** As Kubernetes validates a slice. */
+const MAX_ENDPOINTS = 1000;
+
+export const SLICE_MANAGER_LABEL = 'endpointslice.kubernetes.io/managed-by';
+/** Every name that a slice of ours can have. */
+export const sliceNames = [SERVICE, `${SERVICE}-ipv4`, `${SERVICE}-ipv6`] as const;
+
+export interface DesiredEndpoints {
+  readonly slices: readonly EndpointSlice[];
+  readonly endpoints: Endpoints;
+  /** A slice has one port for all: agents that listen on another than most are left out. */
+  readonly otherPorts: readonly AgentEndpoint[];
+}
+
+/** `families` in the Service's order. */
+export function desiredEndpoints(
+  cluster: string,
+  families: readonly Family[],
+  living: readonly AgentEndpoint[],
+): DesiredEndpoints {
+  const served = living.filter(({ family }) => families.includes(family));
+  const port = commonestPort(served);
+  const addresses = (family: Family) => {
+    const chosen = served.filter(each => each.family === family && each.port === port);
+    return [...new Set(chosen.map(each => each.address))].toSorted().slice(0, MAX_ENDPOINTS);
+  };
+  const ports = port === undefined ? [] : [{ name: 'https', port, protocol: 'TCP' }];
+  const { labels, annotations } = ownLabels(cluster);
+  return {
+    slices: families.map((family, i) => ({
+      apiVersion: 'discovery.k8s.io/v1',
+      kind: 'EndpointSlice',
+      metadata: {
+        name: i === 0 ? SERVICE : `${SERVICE}-${family.toLowerCase()}`,
+        namespace: 'default',
+        labels: { ...labels, 'kubernetes.io/service-name': SERVICE, [SLICE_MANAGER_LABEL]: MANAGER },
+        annotations,
+      },
+      addressType: family,
+      endpoints: addresses(family).map(address => ({ addresses: [address], conditions: { ready: true } })),
+      ports,
+    })),
+    endpoints: {
+      apiVersion: 'v1',
+      kind: 'Endpoints',
+      metadata: {
+        name: SERVICE,
+        namespace: 'default',
+        // The controller that copies Endpoints to slices would make one beside ours.
+        labels: { ...labels, 'endpointslice.kubernetes.io/skip-mirror': 'true' },
+        annotations,
+      },
+      subsets:
+        families.length === 0 || addresses(families[0]).length === 0
+          ? []
+          : [{ addresses: addresses(families[0]).map(ip => ({ ip })), ports }],
+    },
+    otherPorts: served.filter(each => each.port !== port),
+  };
+}
+
+/** Of two as common the lower: the same for everyone. */
+function commonestPort(endpoints: readonly AgentEndpoint[]): number | undefined {
+  const counts = new Map<number, number>();
+  for (const { port } of endpoints) counts.set(port, (counts.get(port) ?? 0) + 1);
+  return [...counts].toSorted(([a, m], [b, n]) => n - m || a - b)[0]?.[0];
+}
+
+export function addressesOf(object: EndpointSlice | Endpoints): string[] {
+  return 'subsets' in object || object.kind === 'Endpoints'
+    ? ((object as Endpoints).subsets ?? []).flatMap(subset => subset.addresses?.map(({ ip }) => ip) ?? [])
+    : ((object as EndpointSlice).endpoints ?? []).flatMap(endpoint => endpoint.addresses);
+}
+
+/** Whether an object says what it should. What others have added to it, such as labels, does not count. */
+export function isAsDesired<T extends EndpointSlice | Endpoints>(existing: T, desired: T): boolean {
+  return (
+    essence(existing) === essence(desired) &&
+    has(existing.metadata.labels, desired.metadata.labels) &&
+    has(existing.metadata.annotations, desired.metadata.annotations)
+  );
+}
+
+/** The object as it is, with what it should say. */
+export function corrected<T extends EndpointSlice | Endpoints>(existing: T, desired: T): T {
+  const metadata: ObjectMeta = {
+    ...existing.metadata,
+    labels: { ...existing.metadata.labels, ...desired.metadata.labels },
+    annotations: { ...existing.metadata.annotations, ...desired.metadata.annotations },
+  };
+  return { ...existing, ...desired, metadata };
+}
+
+/** Only what we write, whatever the API server adds by default, and empty lists like absent ones. */
+function essence(object: EndpointSlice | Endpoints): string {
+  const portsOf = (ports: EndpointSlice['ports']) =>
+    (ports ?? []).map(({ name, port, protocol }) => [name, port, protocol]);
+  if (object.kind === 'Endpoints') {
+    return JSON.stringify(
+      ((object as Endpoints).subsets ?? []).map(({ addresses, notReadyAddresses, ports }) => [
+        addresses?.map(({ ip }) => ip),
+        notReadyAddresses?.length ?? 0,
+        portsOf(ports),
+      ]),
+    );
+  }
+  const { addressType, endpoints, ports } = object as EndpointSlice;
+  return JSON.stringify([
+    addressType,
+    (endpoints ?? []).map(({ addresses, conditions }) => [addresses, conditions?.ready]),
+    portsOf(ports),
+  ]);
+}
+
+/** Agents that disagree about the cluster's name would otherwise correct each other for ever. */
+function has(
+  existing: Readonly<Record<string, string>> | undefined,
+  wanted: Readonly<Record<string, string>> | undefined,
+): boolean {
+  return Object.entries(wanted ?? {}).every(
+    ([key, value]) => key === CLUSTER_LABEL || existing?.[key] === value,
+  );
+}

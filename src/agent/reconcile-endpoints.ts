@@ -1,0 +1,223 @@
+// One look at the endpoints of Service `default/kubernetes`, and what follows from it:
+//
+//   read the objects ──► read the leases ──► write what differs, at the version that was read
+//
+// The order is what keeps agents from losing each other's addresses: an agent makes its lease before it writes, so
+// whoever reads the objects after that also reads its lease, and whoever read them before is refused by the version.
+// An address without a living lease leaves, whoever wrote it.
+
+import type { Finding } from '../cluster/finding.ts';
+import { MANAGER } from '../kube/cluster-label.ts';
+import {
+  type Answer,
+  endpointSlices,
+  endpoints as endpointsResource,
+  type KubeApi,
+  type KubeFault,
+  leases,
+  type Resource,
+  serviceCidrs,
+  services,
+} from '../kube/kube-api.ts';
+import type { EndpointSlice, Endpoints, Lease, Service } from '../kube/kube-object.ts';
+import type { AgentClock } from './agent-clock.ts';
+import { type AgentEndpoint, type Family, isWithin } from './agent-endpoint.ts';
+import { endpointsOf, LEASE_SELECTOR, LeaseWatch } from './agent-lease.ts';
+import type { AgentLog } from './agent-log.ts';
+import {
+  addressesOf,
+  corrected,
+  type DesiredEndpoints,
+  desiredEndpoints,
+  isAsDesired,
+  SLICE_MANAGER_LABEL,
+  sliceNames,
+} from './desired-endpoints.ts';
+import { findingsOf } from './endpoint-findings.ts';
+import { ForeignWriter } from './foreign-writer.ts';
+
+/** 'conflict': what was read is no longer as it was, so look again. */
+export type Outcome = 'done' | 'conflict' | KubeFault;
+
+export interface ReconcilerOptions {
+  readonly api: KubeApi;
+  readonly clock: AgentClock;
+  readonly cluster: string;
+  readonly leaseNamespace: string;
+  /** The name of our own lease. */
+  readonly ownLease: string;
+  readonly log: AgentLog;
+}
+
+type Kept = EndpointSlice | Endpoints;
+
+interface Existing {
+  readonly slices: ReadonlyMap<string, EndpointSlice>;
+  readonly endpoints: Endpoints | undefined;
+}
+
+/** Remembers between looks what only shows over time: leases that are not renewed, writes that are undone. */
+export class EndpointsReconciler {
+  readonly #options: ReconcilerOptions;
+  readonly #api: KubeApi;
+  readonly #others = new LeaseWatch();
+  readonly #foreign = new ForeignWriter();
+  #serviceCidrs: readonly string[] | undefined;
+  #findings: readonly Finding[] = [];
+  #agents = 1;
+
+  constructor(options: ReconcilerOptions) {
+    this.#options = options;
+    this.#api = options.api;
+  }
+
+  /** As of the last look that came so far. */
+  get findings(): readonly Finding[] {
+    return this.#findings;
+  }
+
+  /** How many have a lease. */
+  get agents(): number {
+    return this.#agents;
+  }
+
+  /** There was an outage: that others did not renew their leases proves nothing. */
+  forget(): void {
+    this.#others.forget();
+  }
+
+  /** `own` are our endpoints, none when we leave. Nothing is written once the signal is aborted. */
+  async reconcile(own: readonly AgentEndpoint[], signal: AbortSignal): Promise<Outcome> {
+    const service = await this.#api.get(services, 'default', 'kubernetes');
+    if (!service.ok) return service.fault;
+    await this.#learnServiceCidrs();
+    const existing = await this.#read();
+    if (!existing.ok) return existing.fault;
+    // Only after the objects: see the top of this file.
+    const { leaseNamespace, ownLease, clock, cluster } = this.#options;
+    const all = await this.#api.list(leases, { namespace: leaseNamespace, labelSelector: LEASE_SELECTOR });
+    if (!all.ok) return all.fault;
+    this.#agents = all.value.length;
+    const others = all.value.filter(({ metadata }) => metadata.name !== ownLease);
+    const now = clock.now();
+    const { living, expired } = this.#others.sort(others, now);
+
+    const families = familiesOf(service.value);
+    const taken = [...(service.value.spec?.clusterIPs ?? []), ...(this.#serviceCidrs ?? [])];
+    const isClusterIp = ({ address }: AgentEndpoint) => taken.some(cidr => isWithin(address, cidr));
+    const candidates = [...own, ...living.flatMap(endpointsOf)].filter(each => !isClusterIp(each));
+    const desired = desiredEndpoints(cluster, families, candidates);
+
+    this.#noticeForeignWriter(desired, existing.value, now);
+    this.#findings = findingsOf({
+      cluster,
+      foreignWriter: this.#foreign.manager(now),
+      clusterIps: own.filter(isClusterIp),
+      missingFamilies: own.some(({ family }) => families.includes(family)) ? [] : families,
+      otherPorts: desired.otherPorts,
+    });
+    if (signal.aborted || this.#foreign.standsBack(now)) return 'done';
+    const written = await this.#write(desired, existing.value);
+    if (written === 'done') await this.#removeLeases(expired);
+    return written;
+  }
+
+  /** Addresses of any Service. Kubernetes tells since 1.33, where we may ask; else the Service's own are known. */
+  async #learnServiceCidrs(): Promise<void> {
+    if (this.#serviceCidrs !== undefined) return;
+    const answer = await this.#api.list(serviceCidrs, {});
+    if (answer.ok) this.#serviceCidrs = answer.value.flatMap(({ spec }) => spec?.cidrs ?? []);
+    else if (answer.fault.status === 403 || answer.fault.status === 404) this.#serviceCidrs = [];
+  }
+
+  async #read(): Promise<Answer<Existing>> {
+    const slices = new Map<string, EndpointSlice>();
+    for (const name of sliceNames) {
+      const slice = await this.#api.get(endpointSlices, 'default', name);
+      if (slice.ok) slices.set(name, slice.value);
+      else if (slice.fault.status !== 404) return slice;
+    }
+    const endpoints = await this.#api.get(endpointsResource, 'default', 'kubernetes');
+    if (!endpoints.ok && endpoints.fault.status !== 404) return endpoints;
+    return { ok: true, value: { slices, endpoints: endpoints.ok ? endpoints.value : undefined } };
+  }
+
+  #noticeForeignWriter(desired: DesiredEndpoints, existing: Existing, now: number): void {
+    const compare = (wanted: Kept, found: Kept | undefined) => {
+      if (found === undefined || !isAsDesired(found, wanted))
+        this.#foreign.differs(keyOf(wanted), found, now);
+    };
+    for (const slice of desired.slices) compare(slice, existing.slices.get(slice.metadata.name));
+    compare(desired.endpoints, existing.endpoints);
+  }
+
+  async #write(desired: DesiredEndpoints, existing: Existing): Promise<Outcome> {
+    for (const slice of existing.slices.values()) {
+      const wanted = desired.slices.find(({ metadata }) => metadata.name === slice.metadata.name);
+      const outcome = await this.#removeUseless(slice, wanted);
+      if (outcome !== 'done') return outcome;
+    }
+    for (const slice of desired.slices) {
+      const outcome = await this.#put(endpointSlices, existing.slices.get(slice.metadata.name), slice);
+      if (outcome !== 'done') return outcome;
+    }
+    return this.#put(endpointsResource, existing.endpoints, desired.endpoints);
+  }
+
+  /** A slice keeps its family for life; ours of a family that the Service no longer has is of no use. */
+  async #removeUseless(slice: EndpointSlice, wanted: EndpointSlice | undefined): Promise<Outcome> {
+    const isOurs = slice.metadata.labels?.[SLICE_MANAGER_LABEL] === MANAGER;
+    if (wanted === undefined ? !isOurs : wanted.addressType === slice.addressType) return 'done';
+    const removed = await this.#api.remove(endpointSlices, slice);
+    if (!removed.ok) return outcomeOf(removed);
+    this.#foreign.removed(keyOf(slice));
+    this.#options.log('info', `Removed EndpointSlice default/${slice.metadata.name} of ${slice.addressType}`);
+    return wanted === undefined ? 'done' : 'conflict';
+  }
+
+  async #put<T extends Kept>(resource: Resource<T>, existing: T | undefined, desired: T): Promise<Outcome> {
+    if (existing !== undefined && isAsDesired(existing, desired)) return 'done';
+    const answer =
+      existing === undefined
+        ? await this.#api.create(resource, desired)
+        : await this.#api.replace(resource, corrected(existing, desired));
+    if (!answer.ok) return outcomeOf(answer);
+    this.#foreign.wrote(keyOf(desired), this.#options.clock.now());
+    this.#options.log('info', changeOf(existing, desired));
+    return 'done';
+  }
+
+  /** At the version that was seen: one that is renewed at last stays. Were it gone, its agent would make it anew. */
+  async #removeLeases(expired: readonly Lease[]): Promise<void> {
+    for (const lease of expired) await this.#api.remove(leases, lease);
+  }
+}
+
+/** In the Service's order. Where it does not say, its addresses do. */
+function familiesOf({ spec }: Service): Family[] {
+  const stated = spec?.ipFamilies ?? spec?.clusterIPs?.map(ip => (ip.includes(':') ? 'IPv6' : 'IPv4')) ?? [];
+  return stated.filter(family => family === 'IPv4' || family === 'IPv6');
+}
+
+function outcomeOf(answer: Answer<unknown>): Outcome {
+  if (answer.ok) return 'done';
+  const { status } = answer.fault;
+  return status === 409 || status === 404 ? 'conflict' : answer.fault;
+}
+
+function keyOf({ kind, metadata }: Kept): string {
+  return `${kind}/${metadata.name}`;
+}
+
+function changeOf(existing: Kept | undefined, desired: Kept): string {
+  const before = existing === undefined ? [] : addressesOf(existing);
+  const after = addressesOf(desired);
+  const added = after.filter(address => !before.includes(address));
+  const removed = before.filter(address => !after.includes(address));
+  const changes = [
+    ...(added.length > 0 ? [`added ${added.join(', ')}`] : []),
+    ...(removed.length > 0 ? [`removed ${removed.join(', ')}`] : []),
+  ];
+  const what = changes.length > 0 ? changes.join(', ') : 'addresses unchanged';
+  return `Wrote ${desired.kind} default/${desired.metadata.name}: ${what}; ${after.length} in all`;
+}

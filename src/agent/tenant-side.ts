@@ -1,0 +1,78 @@
+// What an agent does in its tenant besides carrying connections: its address on the node, and its place among the
+// endpoints of Service `kubernetes`. Its own API client goes through its own listener and uplink, never through the
+// Service: that is what it is about to make work.
+
+import type { Logger } from 'pino';
+import type { Finding } from '../cluster/finding.ts';
+import { openKubeAccess } from '../kube/kube-access.ts';
+import { openKubeClient } from '../kube/kube-client.ts';
+import type { AgentLog } from './agent-log.ts';
+import type { AgentOptions, Place } from './agent-options.ts';
+import { keepEndpoints } from './endpoints.ts';
+import { addLocalAddress } from './local-address.ts';
+
+export class TenantSide implements AsyncDisposable {
+  readonly #options: AgentOptions;
+  readonly #log: AgentLog;
+  readonly #logger: Logger;
+  #address: AsyncDisposable | undefined;
+  #endpoints: AsyncDisposable | undefined;
+  #findings: readonly Finding[] = [];
+
+  constructor(options: AgentOptions, logger: Logger) {
+    this.#options = options;
+    this.#logger = logger;
+    this.#log = (level, sentence) => logger[level](sentence);
+  }
+
+  get findings(): readonly Finding[] {
+    return this.#findings;
+  }
+
+  /** Before the listener is opened. Throws a LocalAddressError. */
+  async addAddress(): Promise<void> {
+    const { localAddress, localDevice } = this.#options;
+    if (localAddress === undefined) return;
+    this.#address = await addLocalAddress({ address: localAddress, device: localDevice, log: this.#log });
+  }
+
+  /** `at` is the agent's own listener. Throws an AdvertiseError or a KubeAccessError. */
+  async joinEndpoints(at: Place, identity: string): Promise<void> {
+    const { endpoints, kubeconfig, advertise, clusterId } = this.#options;
+    if (!endpoints) return;
+    const access = await openKubeAccess(kubeconfig === undefined ? {} : { kubeconfig });
+    const api = openKubeClient({ access, at });
+    const kept = keepEndpoints({
+      api,
+      cluster: clusterId,
+      identity,
+      advertise,
+      port: at.port,
+      log: this.#log,
+      onFindings: findings => this.#found(findings),
+    });
+    this.#endpoints = {
+      async [Symbol.asyncDispose]() {
+        await kept[Symbol.asyncDispose]();
+        api[Symbol.dispose]();
+      },
+    };
+  }
+
+  /** Clients are led elsewhere from now on. While the uplink still works. */
+  async leaveEndpoints(): Promise<void> {
+    await this.#endpoints?.[Symbol.asyncDispose]();
+    this.#endpoints = undefined;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.leaveEndpoints();
+    await this.#address?.[Symbol.asyncDispose]();
+  }
+
+  #found(findings: readonly Finding[]): void {
+    const before = new Set(this.#findings.map(({ code }) => code));
+    this.#findings = findings;
+    for (const finding of findings) if (!before.has(finding.code)) this.#logger.warn(finding, 'finding');
+  }
+}

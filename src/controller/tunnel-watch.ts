@@ -1,0 +1,109 @@
+// The certificates of `tunnel`: read with the file that names them, and again whenever they change. A bad pair refuses
+// the start, or the edit that names it; later the certificates before stay, and the log says what is wrong.
+
+import { dirname, resolve } from 'node:path';
+import type { Logger } from 'pino';
+import type { Config, KeyPairFiles } from '../config/config.ts';
+import { type KeyPair, type KeyPairError, KeyPairWatch, readKeyPair } from '../config/key-pair.ts';
+import type { TunnelEnd } from '../gateway/tls/tls-config.ts';
+import { ConfigError } from './config-error.ts';
+
+export interface LoadedTunnel {
+  readonly hosts: readonly string[];
+  readonly files: readonly KeyPairFiles[];
+  readonly pairs: readonly KeyPair[];
+}
+
+export class TunnelWatch implements Disposable {
+  readonly #configFile: string;
+  readonly #log: Logger;
+  readonly #use: (tunnel: TunnelEnd) => Promise<void>;
+  #loaded: LoadedTunnel | undefined;
+  #pairs: KeyPair[] = [];
+  #watches: KeyPairWatch[] = [];
+  #closed = false;
+
+  /** `use` is told of certificates that changed. */
+  constructor(configFile: string, log: Logger, use: (tunnel: TunnelEnd) => Promise<void>) {
+    this.#configFile = configFile;
+    this.#log = log;
+    this.#use = use;
+  }
+
+  /** Of a new configuration, which need not be served yet. Throws a ConfigError where a pair cannot be used. */
+  async load({ tunnel }: Config): Promise<LoadedTunnel | undefined> {
+    if (tunnel === undefined) return undefined;
+    const folder = dirname(this.#configFile);
+    const files = tunnel.certificates.map(({ certFile, keyFile }) => ({
+      certFile: resolve(folder, certFile),
+      keyFile: resolve(folder, keyFile),
+    }));
+    const mistakes: string[] = [];
+    const pairs: KeyPair[] = [];
+    for (const [index, pair] of files.entries()) {
+      try {
+        pairs.push(await readKeyPair(pair));
+      } catch (error) {
+        mistakes.push(
+          `${this.#configFile}: tunnel.certificates[${index}].${(error as KeyPairError).message}`,
+        );
+      }
+    }
+    if (mistakes.length > 0) throw new ConfigError(mistakes);
+    return { hosts: tunnel.hosts, files, pairs };
+  }
+
+  /** That configuration is served now: its files are watched instead of those before. */
+  async follow(loaded: LoadedTunnel | undefined): Promise<void> {
+    this.#stop();
+    this.#loaded = loaded;
+    this.#pairs = [...(loaded?.pairs ?? [])];
+    if (loaded === undefined || this.#closed) return;
+    const watches = await Promise.all(
+      loaded.files.map((files, index) =>
+        KeyPairWatch.start(files, loaded.pairs[index], {
+          changed: pair => void this.#changed(loaded, index, pair),
+          bad: error =>
+            this.#log.error(
+              { error: error.message },
+              'certificate of the tunnel refused; the one before stays',
+            ),
+        }),
+      ),
+    );
+    // Another configuration may be served by now, or none.
+    if (this.#loaded === loaded && !this.#closed) this.#watches = watches;
+    else for (const watch of watches) watch[Symbol.dispose]();
+  }
+
+  [Symbol.dispose](): void {
+    this.#closed = true;
+    this.#stop();
+  }
+
+  #stop(): void {
+    for (const watch of this.#watches) watch[Symbol.dispose]();
+    this.#watches = [];
+  }
+
+  async #changed(loaded: LoadedTunnel, index: number, pair: KeyPair): Promise<void> {
+    if (this.#loaded !== loaded || this.#closed) return;
+    this.#pairs[index] = pair;
+    const { certFile } = loaded.files[index];
+    try {
+      await this.#use(tunnelEnd({ ...loaded, pairs: this.#pairs }));
+      this.#log.info({ certFile }, 'certificate of the tunnel renewed');
+    } catch (error) {
+      this.#log.error({ certFile, err: error }, 'certificate of the tunnel could not be renewed');
+    }
+  }
+}
+
+/** As the TLS part takes it. */
+export function tunnelEnd({ hosts, pairs }: LoadedTunnel): TunnelEnd {
+  const certificates = pairs.map(({ cert, key }) => ({
+    cert: cert.toString('latin1'),
+    key: key.toString('latin1'),
+  }));
+  return { kind: 'tunnel-end', hosts, certificates };
+}

@@ -1,0 +1,30 @@
+// The names of files in ./demo-out.
+
+import type { DemoCluster } from './demo-clusters.ts';
+
+export const CONFIG_FILE = 'causeway.yaml';
+export const LOG_FILE = 'causeway.log';
+export const AGENTS_LOG_FILE = 'agents.log';
+
+/** What the gateway proves itself by to agents, and they to it. */
+export const identityFiles = {
+  secret: 'identity.secret',
+  tunnelCertificate: 'tunnel.crt',
+  tunnelKey: 'tunnel.key',
+  tunnelCa: 'tunnel-ca.crt',
+} as const;
+
+export const clusterFiles = {
+  ca: ({ name }: DemoCluster) => `${name}-ca.crt`,
+  kubeconfig: ({ name }: DemoCluster) => `${name}.kubeconfig`,
+  /** To the agent's address instead of the gateway's. */
+  agentKubeconfig: ({ name }: DemoCluster) => `${name}-agent.kubeconfig`,
+  clientCertificate: ({ name }: DemoCluster) => `${name}-client.crt`,
+  clientKey: ({ name }: DemoCluster) => `${name}-client.key`,
+  token: ({ name }: DemoCluster) => `${name}.token`,
+  /** Signs the cluster's id. */
+  agentKey: ({ name }: DemoCluster) => `${name}-agent.key`,
+  /** What clients see of an agent that opens their TLS. */
+  apiServerCertificate: ({ name }: DemoCluster) => `${name}-api-server.crt`,
+  apiServerKey: ({ name }: DemoCluster) => `${name}-api-server.key`,
+} as const;

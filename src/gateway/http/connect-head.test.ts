@@ -1,0 +1,69 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import * as fc from 'fast-check';
+import { connectName, parseHttpHead } from '../../wire/http-head.ts';
+import { buildConnectHead } from './connect-head.ts';
+
+const CONNECT = [':method', 'CONNECT', ':authority', 'lab:443'];
+
+test('buildConnectHead() says the authority and what else the front looks at, and nothing more', () => {
+  const head = buildConnectHead([
+    ...CONNECT,
+    'user-agent',
+    'x',
+    'x-gardener-destination',
+    'outbound|443||lab',
+    'host',
+    'else',
+    'causeway-signature',
+    'AbC',
+  ]);
+  assert.equal(
+    Buffer.from(head).toString('latin1'),
+    'CONNECT lab:443 HTTP/1.1\r\nX-Gardener-Destination: outbound|443||lab\r\nCauseway-Signature: AbC\r\n\r\n',
+  );
+});
+
+test('buildConnectHead() keeps a header that is there twice', () => {
+  const head = buildConnectHead([...CONNECT, 'causeway-signature', 'a', 'causeway-signature', 'b']);
+  assert.match(Buffer.from(head).toString(), /Causeway-Signature: a\r\nCauseway-Signature: b\r\n\r\n$/);
+});
+
+test('buildConnectHead() makes a request that is refused of what HTTP/1.1 has no words for', () => {
+  const refused: readonly (readonly string[])[] = [
+    [':method', 'CONNECT'],
+    [':authority', ''],
+    [':authority', 'lab:443 HTTP/1.1\r\nX: y'],
+    [':authority', 'a b'],
+    [':authority', 'l\u00e4b:443'],
+    [':authority', 'lab:443', ':authority', 'lab:443'],
+    [...CONNECT, 'x-gardener-destination', 'a\r\nb: c'],
+    [...CONNECT, 'causeway-signature', '\u00e4'],
+  ];
+  for (const headers of refused) {
+    const head = buildConnectHead(headers);
+    assert.equal(parseHttpHead(head, 0, head.length).kind, 'reject', headers.join());
+  }
+});
+
+test('buildConnectHead() is one whole head, or one that is refused, whatever the headers are', () => {
+  const name = fc.oneof(
+    fc.constantFrom(':authority', 'x-gardener-destination', 'causeway-signature'),
+    fc.string(),
+  );
+  fc.assert(
+    fc.property(fc.array(fc.tuple(name, fc.string({ unit: 'binary' }))), pairs => {
+      const bytes = buildConnectHead(pairs.flat());
+      const head = parseHttpHead(bytes, 0, bytes.length);
+      assert.notEqual(head.kind, 'incomplete');
+      if (head.kind !== 'found') return;
+      assert.equal(head.value.end, bytes.length);
+      const told = pairs.filter(([key]) => key === ':authority');
+      assert.deepEqual(
+        told.map(([, value]) => value),
+        [head.value.target],
+      );
+      connectName(head.value);
+    }),
+  );
+});

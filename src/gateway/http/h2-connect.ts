@@ -1,0 +1,239 @@
+// HTTP/2 in the HTTP part: CONNECT alone, as Kubermatic's agents speak it. The front hands a connection over when it
+// sees the preface; each CONNECT stream goes back to the front as a connection of its own (pass-stream.ts), where it is
+// routed, admitted, dialled, counted and logged. Other requests are reset with HTTP_1_1_REQUIRED.
+//
+// Flow control: node:http2 gives back the connection's window as bytes arrive and a stream's as they are passed on. So
+// a stream that stands still keeps at most its own window here, 128 KiB, and holds up no other; 256 of them are 32 MiB,
+// which only a client in `agents` gets, whose streams are answered with 200. What goes to a client is bounded by the
+// client's own windows and one write buffer a stream.
+
+import {
+  constants,
+  performServerHandshake,
+  type ServerHttp2Session,
+  type ServerHttp2Stream,
+} from 'node:http2';
+import type { Socket } from 'node:net';
+import type { Endpoint } from '../../wire/proxy-protocol.ts';
+import { reasonIndex } from '../account.ts';
+import type { CloseReason } from '../close-reason.ts';
+import type { Settings } from '../data-path.ts';
+import type { FrontRow, HandOver } from '../hand-over.ts';
+import type { Verdicts } from '../verdicts.ts';
+import { buildConnectHead } from './connect-head.ts';
+import { type Passage, passStream } from './pass-stream.ts';
+import { Patience } from './patience.ts';
+
+/** Streams at one time. A client with more to say opens another connection. */
+const MAX_STREAMS = 256;
+const STREAM_WINDOW = 128 * 1024;
+/** For all streams together; given back at once, so that it need only cover a round trip. */
+const CONNECTION_WINDOW = 1024 * 1024;
+/** As the front's limit for a head of HTTP/1.1. */
+const MAX_HEADERS = 16_384;
+const MAX_HEADER_PAIRS = 64;
+/** In MB, of node:http2's own: header tables, frames that wait to be sent. New streams are refused beyond it. */
+const SESSION_MEMORY = 4;
+/** Resets of streams that were served are how some programs close. nghttp2's limit is for those who do nothing else. */
+const RESET_BURST = 10_000;
+const RESETS_PER_SECOND = 1000;
+/** Without a stream a connection is kept this long, or `timeouts.idle` where that is shorter. As over HTTP/1.1. */
+const KEEP_MS = 75_000;
+/** Between the word that no more streams will be taken and the end of taking them: a round trip to most places. */
+const NOTICE_MS = 100;
+/** RFC 9113 6.8: a GOAWAY that cuts off no stream yet. */
+const ANY_STREAM = 2 ** 31 - 1;
+/** nghttp2's numbers for a preface that is none, and for frames that make it answer faster than it can send. */
+const BAD_MAGIC = -903;
+const FLOODED = -904;
+
+/** A connection that the front has handed over. */
+export interface H2Connection {
+  readonly socket: Socket;
+  readonly told: HandOver;
+  /** The true client, and where it believes to have connected to. */
+  readonly source: Endpoint;
+  readonly destination: Endpoint;
+}
+
+interface Session {
+  readonly http2: ServerHttp2Session;
+  readonly connection: H2Connection;
+  readonly patience: Patience;
+  readonly passages: Set<Passage>;
+  /** `timeouts.hello` until the first stream, then the time without any. */
+  timer: NodeJS.Timeout;
+  hadStream: boolean;
+  /** Why we close it; by default it ends as the client wants. */
+  reason: CloseReason | undefined;
+}
+
+export class H2Connect {
+  /** Where streams come back to, by worker. */
+  fronts: readonly string[] = [];
+  settings: Settings;
+  readonly #verdicts: readonly Verdicts[];
+  readonly #sessions = new Set<Session>();
+  #turn = 0;
+  #isDraining = false;
+
+  /** `verdicts` by worker. */
+  constructor(verdicts: readonly Verdicts[], settings: Settings) {
+    this.#verdicts = verdicts;
+    this.settings = settings;
+  }
+
+  /** The workers take turns. */
+  nextFront(): string | undefined {
+    return this.fronts[this.#turn++ % this.fronts.length];
+  }
+
+  verdictsOf({ worker }: FrontRow): Verdicts | undefined {
+    return this.#verdicts[worker];
+  }
+
+  /** `first` is what the client has said so far. */
+  serve(connection: H2Connection, first: Buffer): void {
+    const { socket } = connection;
+    socket.unshift(first);
+    const http2 = performServerHandshake(socket, {
+      settings: {
+        maxConcurrentStreams: MAX_STREAMS,
+        initialWindowSize: STREAM_WINDOW,
+        maxHeaderListSize: MAX_HEADERS,
+      },
+      maxHeaderListPairs: MAX_HEADER_PAIRS,
+      maxSessionMemory: SESSION_MEMORY,
+      streamResetBurst: RESET_BURST,
+      streamResetRate: RESETS_PER_SECOND,
+    });
+    const session: Session = {
+      http2,
+      connection,
+      patience: new Patience(performance.now()),
+      passages: new Set(),
+      timer: setTimeout(() => this.#close(session, 'hello-timeout'), this.settings.helloMs),
+      hadStream: false,
+      reason: undefined,
+    };
+    this.#sessions.add(session);
+    // node:http2 closes the socket before it tells why, and the front may see that first.
+    const destroy = http2.destroy.bind(http2);
+    http2.destroy = (error, code) => {
+      const reason = this.#conclude(session, error);
+      destroy(error, reason === 'over-limit' ? constants.NGHTTP2_ENHANCE_YOUR_CALM : code);
+    };
+    http2.on('error', () => {});
+    http2.on('connect', () => http2.setLocalWindowSize(CONNECTION_WINDOW));
+    http2.on('ping', () => this.#bear(session));
+    http2.on('remoteSettings', () => this.#bear(session));
+    http2.on('stream', (stream, headers, _, rawHeaders) =>
+      this.#stream(session, stream, headers[':method'], rawHeaders),
+    );
+    // A client that has said FIN can take no further part: nothing could be acknowledged.
+    socket.once('end', () => http2.destroy());
+    if (this.#isDraining) this.#bid(session);
+  }
+
+  /** No new streams; those that are open may finish. */
+  drain(): void {
+    this.#isDraining = true;
+    for (const session of this.#sessions) this.#bid(session);
+  }
+
+  stop(): void {
+    for (const session of this.#sessions) {
+      for (const passage of session.passages) passage.drop();
+      session.http2.destroy();
+    }
+  }
+
+  /** What the front has let go of is let go of here. */
+  lookAround(): void {
+    for (const session of this.#sessions) {
+      const { worker, handle, generation } = session.connection.told;
+      if (this.#verdicts[worker]?.isCurrent(handle, generation) !== true) session.http2.destroy();
+      else for (const passage of session.passages) passage.look();
+    }
+  }
+
+  #stream(
+    session: Session,
+    stream: ServerHttp2Stream,
+    method: string | undefined,
+    rawHeaders: readonly string[],
+  ): void {
+    stream.on('error', () => {});
+    if (method !== 'CONNECT') {
+      stream.close(constants.NGHTTP2_HTTP_1_1_REQUIRED);
+      this.#bear(session);
+      return;
+    }
+    session.hadStream = true;
+    clearTimeout(session.timer);
+    const passage = passStream(this, session.connection, stream, buildConnectHead(rawHeaders));
+    session.passages.add(passage);
+    stream.once('close', () => {
+      session.passages.delete(passage);
+      if (!passage.isAnswered) this.#bear(session);
+      if (session.passages.size === 0) this.#keep(session);
+    });
+  }
+
+  /** Nothing is open: it may be used again. */
+  #keep(session: Session): void {
+    if (!this.#sessions.has(session)) return;
+    const limit = Math.min(KEEP_MS, this.settings.idleMs ?? KEEP_MS);
+    session.timer = setTimeout(() => this.#close(session, 'done'), limit);
+  }
+
+  #bear(session: Session): void {
+    if (session.patience.take(performance.now()) || session.http2.destroyed) return;
+    session.reason = 'over-limit';
+    session.http2.destroy(new Error('The client wears us out'));
+  }
+
+  #bid(session: Session): void {
+    if (session.http2.destroyed) return;
+    session.http2.goaway(constants.NGHTTP2_NO_ERROR, ANY_STREAM);
+    setTimeout(() => this.#close(session, 'done'), NOTICE_MS);
+  }
+
+  /** With GOAWAY, and once its streams have ended. */
+  #close(session: Session, reason: CloseReason): void {
+    session.reason ??= reason;
+    if (!session.http2.closed) session.http2.close();
+  }
+
+  /** Its reason is said before the front can see its end. */
+  #conclude(session: Session, error: Error | undefined): CloseReason | undefined {
+    if (!this.#sessions.delete(session)) return undefined;
+    clearTimeout(session.timer);
+    const { worker, handle, generation } = session.connection.told;
+    const reason = session.reason ?? reasonFor(error) ?? (session.hadStream ? 'done' : 'client-gone');
+    this.#verdicts[worker]?.say(handle, generation, {
+      slot: 0,
+      backendSlot: 0,
+      dialMs: -1,
+      reason: reasonIndex[reason],
+      isBroken: false,
+      isEnding: false,
+    });
+    return reason;
+  }
+}
+
+/** Why node:http2 gives a connection up; undefined where the client has ended it. */
+function reasonFor(
+  error: (Error & { readonly code?: string; readonly errno?: number }) | undefined,
+): CloseReason | undefined {
+  switch (error?.code) {
+    case 'ERR_HTTP2_ERROR':
+      if (error.errno === FLOODED) return 'over-limit';
+      return error.errno === BAD_MAGIC ? 'not-recognized' : 'bad-request';
+    case 'ERR_HTTP2_TOO_MANY_INVALID_FRAMES':
+      return 'over-limit';
+    default:
+      return undefined;
+  }
+}

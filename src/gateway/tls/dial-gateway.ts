@@ -1,0 +1,175 @@
+// An agent's way out with TLS: reaches one of the gateway's addresses and completes a verified handshake. Attempts are
+// made as dial.ts makes them: each address once, the one that last worked first, then after a second the list again.
+
+import { connect } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type ConnectionOptions, type TLSSocket, connect as tlsConnect } from 'node:tls';
+import type { GatewayPlace } from './tls-config.ts';
+
+/** Between one round over all addresses and the next. */
+const NEXT_ROUND_MS = 1000;
+/** All attempts together get this many times `connectMs`. */
+const ALL_ATTEMPTS = 3;
+
+/** Why the gateway was not reached, in words for the log. */
+export class GatewayError extends Error {
+  readonly code = 'ERR_GATEWAY';
+  readonly timedOut: boolean;
+  /** What another address or another attempt would not change: a certificate that does not verify. */
+  readonly isFinal: boolean;
+
+  constructor(message: string, { timedOut = false, isFinal = false } = {}) {
+    super(message);
+    this.timedOut = timedOut;
+    this.isFinal = isFinal;
+  }
+}
+
+export interface GatewayConnection {
+  readonly tls: TLSSocket;
+  /** Ends it with RST. */
+  reset(): void;
+}
+
+export interface DialSettings {
+  /** Of each attempt, its handshake included. */
+  readonly connectMs: number;
+  readonly keepaliveMs: number | undefined;
+  readonly retries: number;
+}
+
+export class GatewayDialer {
+  /** The address that last worked. */
+  #preferred = '';
+  readonly #roundMs: number;
+
+  constructor(roundMs: number = NEXT_ROUND_MS) {
+    this.#roundMs = roundMs;
+  }
+
+  /** Rejects with a GatewayError; with the signal's reason once nobody waits for it any more. */
+  async dial(
+    gateway: GatewayPlace,
+    options: ConnectionOptions,
+    settings: DialSettings,
+    signal: AbortSignal,
+  ): Promise<GatewayConnection> {
+    const { addresses } = gateway;
+    const deadline = performance.now() + ALL_ATTEMPTS * settings.connectMs;
+    const order = addresses.toSorted((a, b) => Number(b === this.#preferred) - Number(a === this.#preferred));
+    let failure = new GatewayError(`${gateway.host} does not resolve`);
+    for (let attempt = 0; attempt <= settings.retries && order.length > 0; attempt++) {
+      const address = order[attempt % order.length];
+      if (attempt > 0 && attempt % order.length === 0) await sleep(this.#roundMs, undefined, { signal });
+      const left = Math.min(settings.connectMs, deadline - performance.now());
+      if (left <= 0) break;
+      try {
+        const connection = await handshake(
+          gateway,
+          address,
+          options,
+          { ...settings, connectMs: left },
+          signal,
+        );
+        this.#preferred = address;
+        return connection;
+      } catch (error) {
+        if (!(error instanceof GatewayError) || error.isFinal) throw error;
+        failure = error;
+      }
+    }
+    throw failure;
+  }
+}
+
+function handshake(
+  { port, serverName, ca }: GatewayPlace,
+  address: string,
+  options: ConnectionOptions,
+  { connectMs, keepaliveMs }: DialSettings,
+  signal: AbortSignal,
+): Promise<GatewayConnection> {
+  const raw = connect({
+    host: address,
+    port,
+    allowHalfOpen: true,
+    noDelay: true,
+    ...(keepaliveMs !== undefined && { keepAlive: true, keepAliveInitialDelay: keepaliveMs }),
+  });
+  const tls = tlsConnect({
+    ...options,
+    socket: raw,
+    servername: serverName,
+    ...(ca !== undefined && { ca }),
+    rejectUnauthorized: true,
+    minVersion: 'TLSv1.2',
+  });
+  const { promise, resolve, reject } = Promise.withResolvers<GatewayConnection>();
+  const fail = (error: Error) => {
+    reject(error);
+    raw.destroy();
+    tls.destroy();
+  };
+  const late = () => fail(new GatewayError(`${address}: no answer in time`, { timedOut: true }));
+  const timer = setTimeout(late, connectMs);
+  const onAbort = () => fail(signal.reason as Error);
+  const onClose = () => fail(new GatewayError(`${address}: closed during the handshake`));
+  const onError = (error: NodeJS.ErrnoException) => fail(explain(address, serverName, error));
+  signal.addEventListener('abort', onAbort);
+  if (signal.aborted) onAbort();
+  // Stays: what breaks later is told by the TLS socket, and an error that nobody listens for ends the thread.
+  raw.on('error', onError);
+  tls.on('error', onError);
+  tls.once('close', onClose);
+  tls.once('secureConnect', () => resolve({ tls, reset: () => raw.resetAndDestroy() }));
+  return promise.finally(() => {
+    clearTimeout(timer);
+    signal.removeEventListener('abort', onAbort);
+    tls.off('close', onClose);
+  });
+}
+
+/** Node's and OpenSSL's words for a certificate that does not verify. */
+const UNVERIFIED =
+  /^(ERR_TLS_CERT|CERT_|UNABLE_TO_|SELF_SIGNED|DEPTH_ZERO|HOSTNAME_MISMATCH|INVALID_CA|ERR_SSL_CERT)/;
+const WRONG_TIME = /^CERT_(HAS_EXPIRED|NOT_YET_VALID)$/;
+
+function explain(address: string, serverName: string, error: NodeJS.ErrnoException): GatewayError {
+  const code = error.code ?? '';
+  if (WRONG_TIME.test(code)) {
+    return new GatewayError(
+      `${address}: the certificate of ${serverName} ${code === 'CERT_HAS_EXPIRED' ? 'has expired' : 'is not valid yet'}. Renew it there, or is this node's clock wrong?`,
+      { isFinal: true },
+    );
+  }
+  if (UNVERIFIED.test(code)) {
+    return new GatewayError(
+      `${address}: its certificate does not verify for ${serverName}: ${firstSentence(error.message)}. Is --server-name right, and --ca-file the CA that signed it?`,
+      { isFinal: true },
+    );
+  }
+  if (code.endsWith('NO_APPLICATION_PROTOCOL'))
+    return new GatewayError(notTunnel(serverName), { isFinal: true });
+  if (code.endsWith('UNRECOGNIZED_NAME')) {
+    return new GatewayError(
+      `${address}: what answers there does not know the name ${serverName}. Is --server-name one of the gateway's hosts?`,
+      { isFinal: true },
+    );
+  }
+  return new GatewayError(`${address}: ${plain(error)}`, { timedOut: code === 'ETIMEDOUT' });
+}
+
+/** Of a server that answers to that name, and is something else. */
+export function notTunnel(serverName: string): string {
+  return `${serverName} is not the end of a tunnel. Is it in tunnel.hosts of a gateway, and is its TLS passed through on the way?`;
+}
+
+/** Node adds advice for its own programmers. */
+function firstSentence(message: string): string {
+  return message.replace(/[;.] .*/s, '');
+}
+
+/** OpenSSL's messages are lines of colons; its reason is the readable part. */
+function plain(error: NodeJS.ErrnoException & { readonly reason?: string }): string {
+  return error.reason ?? error.message.trim();
+}

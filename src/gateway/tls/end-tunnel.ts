@@ -1,0 +1,79 @@
+// The gateway's end of the agents' `tunnel`: the outer TLS ends here. What is inside goes back to the front as a
+// connection of its own, and is identified there like every other: its header names a cluster and must prove it.
+
+import { X509Certificate } from 'node:crypto';
+import { connect } from 'node:net';
+import { createSecureContext, type SecureContext, TLSSocket } from 'node:tls';
+import type { CloseReason } from '../close-reason.ts';
+import { buildHandOver } from '../hand-over.ts';
+import { TUNNEL_ALPN } from './enter-tunnel.ts';
+import { join } from './join.ts';
+import type { TunnelEnd } from './tls-config.ts';
+import type { TlsConnection } from './tls-connection.ts';
+import type { TlsPart } from './tls-part.ts';
+
+/** The certificates as they are now. */
+export class TunnelContexts {
+  readonly #entries: readonly { readonly certificate: X509Certificate; readonly context: SecureContext }[];
+
+  constructor({ certificates }: TunnelEnd) {
+    this.#entries = certificates.map(({ cert, key }) => ({
+      certificate: new X509Certificate(cert),
+      context: createSecureContext({ cert, key, minVersion: 'TLSv1.2' }),
+    }));
+  }
+
+  /** The one that is for that name, else the first. */
+  find(name: string): SecureContext | undefined {
+    const fits = this.#entries.find(({ certificate }) => certificate.checkHost(name) !== undefined);
+    return (fits ?? this.#entries[0])?.context;
+  }
+}
+
+export function endTunnel(part: TlsPart, connection: TlsConnection, contexts: TunnelContexts): void {
+  const outer = new TLSSocket(connection.socket, {
+    isServer: true,
+    SNICallback: (name, done) => done(null, contexts.find(name)),
+    secureContext: contexts.find(''),
+    ALPNCallback: ({ protocols }) => protocols.find(name => name === TUNNEL_ALPN),
+  });
+  connection.through(outer);
+  let isSettled = false;
+  const settle = (reason?: CloseReason) => {
+    if (isSettled) return;
+    isSettled = true;
+    clearTimeout(timer);
+    if (reason === undefined) comeBack(part, connection, outer);
+    else part.refuse(connection, reason);
+  };
+  const timer = setTimeout(() => settle('hello-timeout'), part.settings.helloMs);
+  outer.on('error', (error: NodeJS.ErrnoException) => settle(reasonOf(error.code ?? '')));
+  // Who does not trust the certificate leaves in the middle of the handshake.
+  outer.once('end', () => settle('client-gone'));
+  outer.once('close', () => settle('client-gone'));
+  outer.once('secure', () => settle());
+}
+
+function reasonOf(code: string): CloseReason {
+  if (code === 'ERR_SSL_NO_APPLICATION_PROTOCOL') return 'not-recognized';
+  return code.includes('ALERT') || code === 'ECONNRESET' ? 'client-gone' : 'bad-hello';
+}
+
+function comeBack(part: TlsPart, connection: TlsConnection, outer: TLSSocket): void {
+  const { source, destination, told, gone } = connection;
+  const path = part.fronts[told.worker];
+  // A client that offers no ALPN is none of our agents.
+  const refusal = outer.alpnProtocol !== TUNNEL_ALPN ? 'not-recognized' : 'no-backend';
+  if (refusal === 'not-recognized' || path === undefined) return part.refuse(connection, refusal);
+  const inner = connect({ path, allowHalfOpen: true });
+  inner.write(buildHandOver(source, destination, { ...told, isTunnelled: true }));
+  gone.addEventListener('abort', () => inner.destroy());
+  // The front has both, and itself tells why they end: see tunnel-links.ts.
+  join({
+    near: outer,
+    far: inner,
+    nearLost: () => connection.cut(),
+    farLost: () => part.break(connection, outer),
+    farEnded: () => (part.isBroken(connection) ? part.break(connection, outer) : outer.end()),
+  });
+}

@@ -1,0 +1,38 @@
+// An agent's uplink `tunnel`: TLS to a tunnel host, through whatever routes by SNI on the way, and inside it a PROXY v2
+// header with the cluster id in front of the client's own TLS, which stays untouched.
+
+import { buildUplinkHeader } from '../uplink.ts';
+import { notTunnel } from './dial-gateway.ts';
+import { join } from './join.ts';
+import type { TunnelUplink } from './tls-config.ts';
+import type { TlsConnection } from './tls-connection.ts';
+import type { TlsPart } from './tls-part.ts';
+
+/** What the end of a tunnel answers to; a router on the way may tell by it. */
+export const TUNNEL_ALPN = 'causeway/1';
+
+export async function enterTunnel(
+  part: TlsPart,
+  connection: TlsConnection,
+  config: TunnelUplink,
+): Promise<void> {
+  const { socket, source, destination, gone } = connection;
+  const outer = await part.dialGateway(connection, config.gateway, { ALPNProtocols: [TUNNEL_ALPN] });
+  if (outer === undefined) return;
+  if (outer.tls.alpnProtocol !== TUNNEL_ALPN) {
+    outer.tls.on('error', () => {});
+    outer.tls.destroy();
+    part.trouble('gateway not reached', notTunnel(config.gateway.serverName));
+    return part.refuse(connection, 'connect-failed');
+  }
+  gone.addEventListener('abort', () => outer.reset());
+  // One write, and with it what the client has said already: see uplink.ts on HAProxy's first look.
+  const header = buildUplinkHeader(config.uplink, source, destination);
+  outer.tls.write(Buffer.concat([header, connection.take()]));
+  join({
+    near: socket,
+    far: outer.tls,
+    nearLost: () => connection.cut(),
+    farLost: () => part.break(connection),
+  });
+}

@@ -1,0 +1,106 @@
+// A connection that the front has handed to the TLS part, and whether the front still has it. A unix socket knows FIN
+// but no reset: what the client ended with a reset, and what was cut, is told by shared memory (verdicts.ts).
+
+import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import type { Endpoint } from '../../wire/proxy-protocol.ts';
+import type { HandOver } from '../hand-over.ts';
+
+/** Once both sides have ended, what is still on its way gets this long. */
+const LAST_BYTES_MS = 60_000;
+
+/** What a client may send ahead while its gateway is dialled; beyond that it waits in the kernel. */
+const MAX_AHEAD = 64 * 1024;
+
+export interface HandedOver {
+  readonly socket: Socket;
+  readonly told: HandOver;
+  readonly source: Endpoint;
+  readonly destination: Endpoint;
+}
+
+export class TlsConnection implements HandedOver {
+  readonly socket: Socket;
+  readonly told: HandOver;
+  readonly source: Endpoint;
+  readonly destination: Endpoint;
+  readonly #isCurrent: () => boolean;
+  readonly #gone = new AbortController();
+  #client: Duplex;
+  #lastBytes: NodeJS.Timeout | undefined;
+  #ahead: Buffer[] = [];
+  #onEnd = () => {};
+
+  /** `isCurrent`: whether the front still has it. */
+  constructor({ socket, told, source, destination }: HandedOver, isCurrent: () => boolean) {
+    this.socket = socket;
+    this.told = told;
+    this.source = source;
+    this.destination = destination;
+    this.#isCurrent = isCurrent;
+    this.#client = socket;
+    socket.once('close', () => clearTimeout(this.#lastBytes));
+    socket.once('end', () => this.look());
+  }
+
+  /** Aborted when it was cut off: the other side is to be cut off too. */
+  get gone(): AbortSignal {
+    return this.#gone.signal;
+  }
+
+  /** Reads what the client says ahead, until take(). `left` is called when it ends before that. */
+  listen(left: () => void): void {
+    this.#onEnd = left;
+    this.socket.on('data', this.#hear);
+    this.socket.once('end', left);
+    this.socket.resume();
+  }
+
+  /** What the client has said ahead. Nothing more is read. */
+  take(): Buffer {
+    this.socket.off('data', this.#hear);
+    this.socket.off('end', this.#onEnd);
+    this.socket.pause();
+    return Buffer.concat(this.#ahead.splice(0));
+  }
+
+  /** The first byte that the client says, or has said ahead: none when it ends, or says nothing within that time. */
+  async firstByte(waitMs: number): Promise<number | undefined> {
+    if (this.#client !== this.socket) return undefined;
+    const said = this.take();
+    if (said.length > 0) return said[0];
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const timer = setTimeout(resolve, waitMs);
+    this.listen(resolve);
+    this.socket.once('data', () => resolve());
+    this.socket.once('close', resolve);
+    await promise;
+    clearTimeout(timer);
+    return this.take()[0];
+  }
+
+  readonly #hear = (chunk: Buffer): void => {
+    this.#ahead.push(chunk);
+    const length = this.#ahead.reduce((sum, one) => sum + one.length, 0);
+    if (length >= MAX_AHEAD) this.socket.pause();
+  };
+
+  /** The client's bytes pass through that stream, which has taken the socket. */
+  through(stream: Duplex): void {
+    this.#client = stream;
+    stream.once('end', () => this.look());
+  }
+
+  /** Has the front let go of it? Before both sides have ended that is a cut. */
+  look(): void {
+    if (this.#isCurrent()) return;
+    if (this.#client.writableEnded) this.#lastBytes ??= setTimeout(() => this.cut(), LAST_BYTES_MS).unref();
+    else this.cut();
+  }
+
+  cut(): void {
+    this.#gone.abort();
+    this.#client.destroy();
+    this.socket.destroy();
+  }
+}

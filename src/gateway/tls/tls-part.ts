@@ -1,0 +1,234 @@
+// The TLS part: whatever needs TLS itself, behind the layer-4 front. The front hands connections over on a unix socket;
+// here they enter a tunnel, leave one, or have their TLS opened and made anew. One TLS thread has one of these. Why a
+// connection did not come about goes back to the front as a verdict (verdicts.ts), always before its end.
+
+import { createServer, type Server, type Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import type { ConnectionOptions } from 'node:tls';
+import { mapIp } from '../../wire/ip-address.ts';
+import { type Endpoint, MAX_PROXY_HEADER, parseProxyHeader } from '../../wire/proxy-protocol.ts';
+import { reasonIndex } from '../account.ts';
+import type { CloseReason } from '../close-reason.ts';
+import type { Settings } from '../data-path.ts';
+import { type HandOver, readHandOver } from '../hand-over.ts';
+import { refusalWord } from '../refusal.ts';
+import { TLS } from '../rows.ts';
+import type { Verdicts } from '../verdicts.ts';
+import { type GatewayConnection, GatewayDialer, GatewayError } from './dial-gateway.ts';
+import { endTunnel, TunnelContexts } from './end-tunnel.ts';
+import { enterTunnel } from './enter-tunnel.ts';
+import { Terminator } from './terminate.ts';
+import type { GatewayPlace, TlsConfig } from './tls-config.ts';
+import { type HandedOver, TlsConnection } from './tls-connection.ts';
+
+/** How often it is looked for clients that the front has let go of. */
+const LOOK_MS = 250;
+/** A client that has connected says hello within a round trip. */
+const HELLO_SOON_MS = 500;
+/** RFC 8446 5.1: the first byte of a TLS record with a handshake. */
+const HANDSHAKE = 0x16;
+
+export interface TlsPartOptions {
+  /** By worker. */
+  readonly verdicts: readonly Verdicts[];
+  readonly settings: Settings;
+  /** Something that a person should know. */
+  readonly onTrouble: (what: string, why: string) => void;
+  /** No address of the gateway could be reached: perhaps its name leads elsewhere by now. */
+  readonly onDialFailed: () => void;
+}
+
+const nothing = new Uint8Array();
+
+/** What is done with each connection. */
+type Serve = (connection: TlsConnection) => void | Promise<void>;
+
+export class TlsPart {
+  settings: Settings;
+  /** Where connections come back to, by worker. */
+  fronts: readonly string[] = [];
+  readonly #options: TlsPartOptions;
+  readonly #connections = new Map<Socket, TlsConnection>();
+  readonly #dialer = new GatewayDialer();
+  readonly #front: Server;
+  readonly #look: NodeJS.Timeout;
+  #serve: Serve = connection => this.refuse(connection, 'no-backend');
+
+  constructor(options: TlsPartOptions) {
+    this.settings = options.settings;
+    this.#options = options;
+    this.#front = createServer({ allowHalfOpen: true }, socket => this.#accept(socket));
+    this.#look = setInterval(() => this.#lookAround(), LOOK_MS);
+  }
+
+  /** How many connections it has. */
+  get size(): number {
+    return this.#connections.size;
+  }
+
+  async listen(path: string): Promise<void> {
+    await new Promise<void>((resolve, reject) => {
+      this.#front.once('error', reject);
+      this.#front.listen({ path, backlog: 4096 }, () => {
+        this.#front.off('error', reject);
+        resolve();
+      });
+    });
+    // Out of descriptors: the front is told so by its own attempt.
+    this.#front.on('error', () => {});
+  }
+
+  /** Open connections go on as they are. */
+  configure(config: TlsConfig): void {
+    this.#serve = this.#serving(config);
+  }
+
+  stop(): void {
+    clearInterval(this.#look);
+    this.#front.close();
+    for (const connection of this.#connections.values()) connection.cut();
+  }
+
+  trouble(what: string, why: string): void {
+    this.#options.onTrouble(what, why);
+  }
+
+  /** undefined when it is not to be had, and the client was told so. */
+  async dialGateway(
+    connection: TlsConnection,
+    gateway: GatewayPlace,
+    options: ConnectionOptions,
+  ): Promise<GatewayConnection | undefined> {
+    const startedAt = performance.now();
+    connection.listen(() => {
+      this.#say(connection.told, -1, 'client-gone', false);
+      connection.cut();
+    });
+    try {
+      const outer = await this.#dialer.dial(gateway, options, this.settings, connection.gone);
+      this.#say(connection.told, performance.now() - startedAt, undefined, false);
+      return outer;
+    } catch (error) {
+      if (connection.gone.aborted) return undefined;
+      if (!(error instanceof GatewayError)) throw error;
+      this.#options.onDialFailed();
+      this.trouble('gateway not reached', error.message);
+      this.refuse(connection, error.timedOut ? 'connect-timeout' : 'connect-failed');
+      return undefined;
+    }
+  }
+
+  /**
+   * It did not come about: the front tells the reason, and the client hears its word once it has said hello, which it
+   * may be about to.
+   */
+  refuse(connection: TlsConnection, reason: CloseReason): void {
+    this.#say(connection.told, -1, reason, false);
+    void this.#answer(connection, reason);
+  }
+
+  /** Whether the front has said already that it ends in the middle. */
+  isBroken({ told }: TlsConnection): boolean {
+    const verdicts = this.#options.verdicts[told.worker];
+    return verdicts?.isCurrent(told.handle, told.generation) === true && verdicts.isBroken(told.handle);
+  }
+
+  /**
+   * The other side is gone in the middle: the client gets a reset, behind what came before it. Its own TLS, where
+   * `client` is that, is left without a word of farewell, which would make it look whole.
+   */
+  break(connection: TlsConnection, client: Duplex = connection.socket): void {
+    const { socket, told } = connection;
+    if (!this.isBroken(connection)) this.#say(told, -1, 'backend-reset', true);
+    client.write(nothing, () => socket.destroy());
+  }
+
+  async #answer(connection: TlsConnection, reason: CloseReason): Promise<void> {
+    const { socket } = connection;
+    const isTls = (await connection.firstByte(HELLO_SOON_MS)) === HANDSHAKE;
+    if (isTls && !socket.destroyed) socket.write(refusalWord(reason, TLS));
+    socket.destroySoon();
+  }
+
+  #say(
+    { worker, handle, generation }: HandOver,
+    dialMs: number,
+    reason: CloseReason | undefined,
+    isBroken: boolean,
+  ): void {
+    this.#options.verdicts[worker]?.say(handle, generation, {
+      slot: 0,
+      backendSlot: 0,
+      dialMs,
+      reason: reason === undefined ? -1 : reasonIndex[reason],
+      isBroken,
+      isEnding: false,
+    });
+  }
+
+  #serving(config: TlsConfig): Serve {
+    switch (config.kind) {
+      case 'tunnel':
+        return connection => enterTunnel(this, connection, config);
+      case 'terminate': {
+        const terminator = new Terminator(config);
+        return connection => terminator.terminate(this, connection);
+      }
+      case 'tunnel-end': {
+        const contexts = new TunnelContexts(config);
+        return connection => endTunnel(this, connection, contexts);
+      }
+      default:
+        return config satisfies never;
+    }
+  }
+
+  /** The front's header comes first, then the client's bytes. */
+  #accept(socket: Socket): void {
+    let held: Buffer = Buffer.alloc(0);
+    // What breaks a socket ends it; an error that nobody listens for would end the thread.
+    socket.on('error', () => socket.destroy());
+    const onEnd = () => socket.destroy();
+    const onData = (chunk: Buffer) => {
+      held = held.length === 0 ? chunk : Buffer.concat([held, chunk]);
+      const header = parseProxyHeader(held, 0, held.length);
+      if (header.kind === 'incomplete' && held.length < MAX_PROXY_HEADER) return;
+      const told = header.kind === 'found' ? readHandOver(header.value) : undefined;
+      if (header.kind !== 'found' || told === undefined || header.value.source === undefined) {
+        socket.destroy();
+        return;
+      }
+      const { source, destination = source, end } = header.value;
+      socket.off('data', onData);
+      socket.off('end', onEnd);
+      socket.pause();
+      if (held.length > end) socket.unshift(held.subarray(end));
+      this.#begin({ socket, told, source: mapped(source), destination: mapped(destination) });
+    };
+    // The client may leave before the header is sent.
+    socket.once('end', onEnd);
+    socket.on('data', onData);
+  }
+
+  #begin(handed: HandedOver): void {
+    const { socket, told } = handed;
+    const isCurrent = () =>
+      this.#options.verdicts[told.worker]?.isCurrent(told.handle, told.generation) === true;
+    const connection = new TlsConnection(handed, isCurrent);
+    this.#connections.set(socket, connection);
+    socket.once('close', () => this.#connections.delete(socket));
+    // A fault with one of them must not end the others, as an exception that nobody catches would.
+    Promise.try(this.#serve, connection).catch((fault: unknown) => {
+      this.trouble('fault', fault instanceof Error ? (fault.stack ?? fault.message) : String(fault));
+      this.refuse(connection, 'connect-failed');
+    });
+  }
+
+  #lookAround(): void {
+    for (const connection of this.#connections.values()) connection.look();
+  }
+}
+
+function mapped({ address, port }: Endpoint): Endpoint {
+  return { address: mapIp(address), port };
+}

@@ -1,0 +1,67 @@
+// A TLS thread: one TLS part, and the control thread's messages. Entry point of the thread.
+
+import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
+import { Verdicts } from '../verdicts.ts';
+import type { FromWorker, PartStart, ToWorker } from '../worker-messages.ts';
+import { TlsPart } from './tls-part.ts';
+
+/** The same trouble is told at most this often. */
+const TROUBLE_MS = 1000;
+
+class TlsWorker {
+  readonly #control: MessagePort;
+  readonly #part: TlsPart;
+  readonly #told = new Map<string, number>();
+
+  constructor(start: PartStart, control: MessagePort) {
+    this.#control = control;
+    this.#part = new TlsPart({
+      verdicts: start.verdicts.map(memory => new Verdicts(memory)),
+      settings: start.settings,
+      onTrouble: (what, why) => this.#trouble(what, why),
+      onDialFailed: () => this.#tell({ kind: 'gateway-failed' }),
+    });
+  }
+
+  async run(socket: string): Promise<void> {
+    await this.#part.listen(socket);
+    this.#control.on('message', (message: ToWorker) => this.#message(message));
+    this.#tell({ kind: 'started', wakeFd: undefined, epollFd: undefined });
+  }
+
+  #tell(message: FromWorker): void {
+    this.#control.postMessage(message);
+  }
+
+  #trouble(what: string, why: string): void {
+    const now = performance.now();
+    if (now - (this.#told.get(what) ?? Number.NEGATIVE_INFINITY) < TROUBLE_MS) return;
+    this.#told.set(what, now);
+    this.#tell({ kind: 'tls-trouble', what, why });
+  }
+
+  #message(message: ToWorker): void {
+    switch (message.kind) {
+      case 'tls':
+        this.#part.configure(message.config);
+        break;
+      case 'fronts':
+        this.#part.fronts = message.fronts;
+        break;
+      case 'table':
+        this.#part.settings = message.settings;
+        this.#tell({ kind: 'applied', generation: message.generation });
+        break;
+      case 'stop':
+        this.#part.stop();
+        this.#control.close();
+        break;
+      default:
+    }
+  }
+}
+
+if (parentPort !== null) {
+  const start = workerData as PartStart;
+  await new TlsWorker(start, parentPort).run(start.socket);
+}

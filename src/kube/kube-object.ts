@@ -1,0 +1,74 @@
+// Kubernetes objects as JSON has them: only what we read or write. Where the API server sends more, a replaced
+// object carries it back unseen.
+
+export interface ObjectMeta {
+  readonly name: string;
+  readonly namespace?: string;
+  readonly uid?: string;
+  readonly resourceVersion?: string;
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly annotations?: Readonly<Record<string, string>>;
+  readonly managedFields?: readonly ManagedFields[];
+}
+
+/** Who has set which fields last: the API server keeps these books. */
+export interface ManagedFields {
+  readonly manager?: string;
+  /** Keys are `f:` and the name of a field. */
+  readonly fieldsV1?: Readonly<Record<string, unknown>>;
+}
+
+export interface KubeObject {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly metadata: ObjectMeta;
+}
+
+export interface Service extends KubeObject {
+  readonly spec?: {
+    readonly clusterIPs?: readonly string[];
+    readonly ipFamilies?: readonly string[];
+  };
+}
+
+export interface ServiceCidr extends KubeObject {
+  readonly spec?: { readonly cidrs?: readonly string[] };
+}
+
+export interface Lease extends KubeObject {
+  readonly spec?: {
+    readonly holderIdentity?: string;
+    readonly leaseDurationSeconds?: number;
+    /** RFC 3339 with exactly six digits of a second. */
+    readonly acquireTime?: string;
+    readonly renewTime?: string;
+  };
+}
+
+export interface EndpointPort {
+  readonly name?: string;
+  readonly port?: number;
+  readonly protocol?: string;
+}
+
+export interface EndpointSlice extends KubeObject {
+  /** Immutable: 'IPv4' or 'IPv6' (or 'FQDN', which is not ours). */
+  readonly addressType: string;
+  readonly endpoints?: readonly EndpointOfSlice[] | null;
+  readonly ports?: readonly EndpointPort[] | null;
+}
+
+export interface EndpointOfSlice {
+  readonly addresses: readonly string[];
+  readonly conditions?: { readonly ready?: boolean };
+}
+
+export interface Endpoints extends KubeObject {
+  readonly subsets?: readonly EndpointSubset[] | null;
+}
+
+export interface EndpointSubset {
+  readonly addresses?: readonly { readonly ip: string }[];
+  readonly notReadyAddresses?: readonly { readonly ip: string }[];
+  readonly ports?: readonly EndpointPort[];
+}

@@ -1,0 +1,227 @@
+// What the tests of agents are made of: a gateway with tunnel, secrets and two clusters; keys and certificates as files;
+// and a way through each uplink, from a client of the agent to a backend of the gateway.
+
+import { once } from 'node:events';
+import { copyFile, readFile, writeFile } from 'node:fs/promises';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { connect as tlsConnect, createServer as tlsServer } from 'node:tls';
+import { clusterKey } from '../../src/identity/cluster-key.ts';
+import { authority, type Certificate, certificateFor } from '../../testbed/certificates.ts';
+import { type RunningAgent, startAgent } from '../../testbed/start-agent.ts';
+import { type Causeway, startCauseway } from '../../testbed/start-causeway.ts';
+import { type TempDir, tempDir } from '../../testbed/temp-dir.ts';
+import { hello, until } from './given.ts';
+
+export const SECRET = 'a secret for tests, of at least 32 bytes';
+export const TUNNEL_HOST = 'tunnel.example.com';
+/** Leads to the tunnel too; the certificate there is not for it. */
+export const MISNAMED_HOST = 'misnamed.example.com';
+export const API_HOST = 'api.a.test';
+/** As a HyperShift cluster has it: the header in front is 67 bytes. */
+export const ID = '0b9c7c0e-6d2c-4d7b-9d5c-2f3f0a2f8f11';
+export const OTHER_ID = 'other-1';
+
+export const uplinks = ['proxy', 'connect', 'tunnel', 'terminate'] as const;
+export type Uplink = (typeof uplinks)[number];
+
+/** Both ends of one connection. */
+export interface Ends extends Disposable {
+  readonly client: Duplex;
+  readonly backend: Duplex;
+  /** RST from that end. */
+  resetClient(): void;
+  resetBackend(): void;
+}
+
+export class World implements AsyncDisposable {
+  readonly #stack = new AsyncDisposableStack();
+  readonly dir: TempDir;
+  readonly gateway: Causeway;
+  /** Accepts what it is sent, and TLS where the uplink is terminate. */
+  readonly plain: EndOfAll;
+  readonly tls: EndOfAll;
+  readonly caFile: string;
+
+  private constructor(
+    dir: TempDir,
+    gateway: Causeway,
+    plain: EndOfAll,
+    tls: EndOfAll,
+    caFile: string,
+    stack: AsyncDisposableStack,
+  ) {
+    this.dir = dir;
+    this.gateway = gateway;
+    this.plain = plain;
+    this.tls = tls;
+    this.caFile = caFile;
+    this.#stack = stack;
+  }
+
+  static async start(more = ''): Promise<World> {
+    await using stack = new AsyncDisposableStack();
+    const dir = stack.use(await tempDir());
+    const plain = stack.use(await EndOfAll.start());
+    const tls = stack.use(await EndOfAll.startTls(API_HOST, '127.0.0.1'));
+    await writeFile(dir.file('secret'), `${SECRET}\n`);
+    for (const [id, name] of [
+      [ID, 'key'],
+      [OTHER_ID, 'other.key'],
+    ] as const)
+      await writeKey(dir.file(name), id);
+    const { certFile, keyFile } = await certificateFor(TUNNEL_HOST);
+    await copyFile(certFile, dir.file('tunnel.crt'));
+    await copyFile(keyFile, dir.file('tunnel.key'));
+    const gateway = stack.use(
+      await startCauseway({
+        config: `
+listen: [{ on: "127.0.0.1:0", agents: [127.0.0.1/32] }, { on: "127.0.0.2:0" }]
+workers: 2
+timeouts: { hello: 3s }
+identity: { secretFile: ${dir.file('secret')} }
+tunnel:
+  hosts: [${TUNNEL_HOST}, ${MISNAMED_HOST}]
+  certificates: [{ certFile: ${dir.file('tunnel.crt')}, keyFile: ${dir.file('tunnel.key')} }]
+clusters:
+  - { name: a, id: ${ID}, api: { hosts: [a.test], backends: ["127.0.0.1:${plain.port}"] }, routes: { opened: { hosts: [${API_HOST}], backends: ["127.0.0.1:${tls.port}"] } } }
+  - { name: other, id: ${OTHER_ID}, identity: required, api: { hosts: [other.test], backends: ["127.0.0.1:${plain.port}"] } }
+${more}`,
+      }),
+    );
+    const caFile = (await authority()).certFile;
+    return new World(dir, gateway, plain, tls, caFile, stack.move());
+  }
+
+  /** The flags that the uplink needs besides the address. */
+  async flags(uplink: Uplink, { signed = uplink === 'tunnel' } = {}): Promise<string[]> {
+    const shown = await certificateFor('127.0.0.1', 'kubernetes.default.svc');
+    return [
+      ...(signed ? ['--key-file', this.dir.file('key')] : []),
+      ...(uplink === 'tunnel' ? ['--server-name', TUNNEL_HOST, '--ca-file', this.caFile] : []),
+      ...(uplink === 'terminate'
+        ? ['--server-name', API_HOST, '--ca-file', this.caFile]
+            .concat(['--cert-file', shown.certFile])
+            .concat(['--cert-key-file', shown.keyFile])
+        : []),
+    ];
+  }
+
+  async agent(
+    uplink: Uplink,
+    { signed, args = [], id = ID }: { signed?: boolean; args?: readonly string[]; id?: string } = {},
+  ): Promise<RunningAgent> {
+    const flags = await this.flags(uplink, { ...(signed !== undefined && { signed }) });
+    const gateway = `127.0.0.1:${this.gateway.port}`;
+    return startAgent({ uplink, gateway, id, args: [...flags, ...args] });
+  }
+
+  /** A connection by that agent, with TLS at both ends where the uplink opens it. `a hello` goes ahead. */
+  async open(uplink: Uplink, agent: RunningAgent): Promise<Ends> {
+    const end = uplink === 'terminate' ? this.tls : this.plain;
+    const before = end.accepted.length;
+    const raw = connect({ port: agent.port, host: '127.0.0.1', allowHalfOpen: true });
+    raw.on('error', () => {});
+    await once(raw, 'connect');
+    let client: Duplex = raw;
+    if (uplink === 'terminate') {
+      const tls = tlsConnect({ socket: raw, ca: await readFile(this.caFile), host: '127.0.0.1' });
+      await once(tls, 'secureConnect');
+      client = tls;
+    } else {
+      raw.write(hello(''));
+    }
+    const accepted = await until('the backend', () => end.accepted[before]);
+    client.on('error', () => {});
+    return {
+      client,
+      backend: accepted.stream,
+      resetClient: () => raw.resetAndDestroy(),
+      resetBackend: () => accepted.raw.resetAndDestroy(),
+      [Symbol.dispose]() {
+        raw.destroy();
+        accepted.raw.destroy();
+      },
+    };
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.#stack.disposeAsync();
+  }
+}
+
+/** The key that an agent of that cluster is given. */
+export async function writeKey(path: string, id: string, secret = SECRET): Promise<void> {
+  await writeFile(path, `${Buffer.from(clusterKey(Buffer.from(secret), id)).toString('base64url')}\n`);
+}
+
+interface Accepted {
+  readonly raw: Socket;
+  readonly stream: Duplex;
+}
+
+/** A backend that keeps what it has accepted, and says nothing by itself. */
+export class EndOfAll implements AsyncDisposable {
+  readonly accepted: Accepted[] = [];
+  readonly port: number;
+  readonly #close: () => Promise<void>;
+
+  private constructor(port: number, close: () => Promise<void>) {
+    this.port = port;
+    this.#close = close;
+  }
+
+  static async start(port = 0, host = '127.0.0.1'): Promise<EndOfAll> {
+    const sockets = new Set<Socket>();
+    const server = createServer({ allowHalfOpen: true }).listen(port, host);
+    await once(server, 'listening');
+    const end = new EndOfAll((server.address() as AddressInfo).port, async () => {
+      for (const socket of sockets) socket.destroy();
+      server.close();
+      await once(server, 'close');
+    });
+    server.on('connection', socket => {
+      sockets.add(socket);
+      socket.on('error', () => {});
+      end.accepted.push({ raw: socket, stream: socket });
+    });
+    return end;
+  }
+
+  static async startTls(...names: [string, ...string[]]): Promise<EndOfAll> {
+    return EndOfAll.startTlsWith(await certificateFor(...names), 'h2', 'http/1.1');
+  }
+
+  static async startTlsWith(
+    { certFile, keyFile }: Certificate,
+    ...alpn: readonly string[]
+  ): Promise<EndOfAll> {
+    const [cert, key] = await Promise.all([readFile(certFile), readFile(keyFile)]);
+    const sockets = new Set<Socket>();
+    const raws: Socket[] = [];
+    const server = tlsServer({ cert, key, allowHalfOpen: true, ALPNProtocols: [...alpn] });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const end = new EndOfAll((server.address() as AddressInfo).port, async () => {
+      for (const socket of sockets) socket.destroy();
+      server.close();
+      await once(server, 'close');
+    });
+    server.on('connection', (socket: Socket) => {
+      sockets.add(socket);
+      raws.push(socket);
+      socket.on('error', () => {});
+    });
+    server.on('tlsClientError', () => {});
+    server.on('secureConnection', socket => {
+      socket.on('error', () => {});
+      const raw = raws.find(one => one.remotePort === socket.remotePort) ?? socket;
+      end.accepted.push({ raw, stream: socket });
+    });
+    return end;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.#close();
+  }
+}

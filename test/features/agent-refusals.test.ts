@@ -1,0 +1,479 @@
+// What an agent, or one who pretends to be one, is refused: one close reason at the gateway, a sentence in the agent's
+// log that says what to do, nothing at the backend, and the next connection is served.
+
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { readFile, writeFile } from 'node:fs/promises';
+import { connect } from 'node:net';
+import { Duplex } from 'node:stream';
+import { after, before, beforeEach, describe, test } from 'node:test';
+import { type ConnectionOptions, type TLSSocket, connect as tlsConnect } from 'node:tls';
+import { clusterKey } from '../../src/identity/cluster-key.ts';
+import { sign } from '../../src/identity/sign.ts';
+import { buildProxyV2 } from '../../src/wire/proxy-protocol.ts';
+import { authorityOf, expiredCertificate } from '../../testbed/certificates.ts';
+import { run } from '../../testbed/run.ts';
+import { type RunningAgent, startAgent } from '../../testbed/start-agent.ts';
+import { causewayBin } from '../../testbed/start-causeway.ts';
+import {
+  API_HOST,
+  EndOfAll,
+  ID,
+  MISNAMED_HOST,
+  OTHER_ID,
+  SECRET,
+  TUNNEL_HOST,
+  World,
+  writeKey,
+} from './agent-given.ts';
+import { alert, bytes, connectClient, hello, until, visit } from './given.ts';
+
+let world: World;
+let good: RunningAgent;
+before(async () => {
+  world = await World.start();
+  good = await world.agent('proxy');
+  await writeKey(world.dir.file('nobody.key'), 'nobody');
+});
+after(async () => {
+  await good?.[Symbol.asyncDispose]();
+  await world?.[Symbol.asyncDispose]();
+});
+
+let lines = 0;
+let accepted = 0;
+beforeEach(() => {
+  lines = world.gateway.connections().length;
+  accepted = world.plain.accepted.length;
+});
+
+/** The gateway's reasons for what has ended since the test began, as soon as there are so many. */
+async function reasons(count: number): Promise<string[]> {
+  await until(`${count} lines`, () => world.gateway.connections().length >= lines + count);
+  return world.gateway
+    .connections()
+    .slice(lines)
+    .map(({ reason }) => String(reason))
+    .toSorted();
+}
+
+/** Nothing has reached the backend, and the next client does. */
+async function unharmed(): Promise<void> {
+  assert.equal(world.plain.accepted.length, accepted);
+  const before = world.gateway.connections().length;
+  using ends = await world.open('proxy', good);
+  ends.client.end('x');
+  ends.backend.end();
+  ends.backend.resume();
+  await once(ends.backend, 'end');
+  await until('its line', () => world.gateway.connections().length > before);
+}
+
+interface Refusal {
+  readonly what: string;
+  readonly uplink: 'proxy' | 'connect' | 'tunnel';
+  readonly id?: string;
+  readonly key?: string;
+  readonly to?: 'stranger';
+  readonly reasons: readonly string[];
+  readonly alert: number | undefined;
+  readonly msg: 'gateway closed at once' | 'gateway refused';
+  readonly why: RegExp;
+}
+
+const closedAtOnce = 'gateway closed at once';
+const refusals: readonly Refusal[] = [
+  ...(['proxy', 'tunnel'] as const).flatMap((uplink): Refusal[] => {
+    const outer = uplink === 'tunnel' ? ['done'] : [];
+    const told = { uplink, msg: closedAtOnce, why: /TLS alert.*--cluster-id.*signed/ } as const;
+    return [
+      {
+        ...told,
+        what: 'an unknown id',
+        id: 'nobody',
+        key: 'nobody.key',
+        reasons: [...outer, 'unknown-cluster'],
+        alert: 49,
+      },
+      {
+        ...told,
+        what: "another cluster's key",
+        key: 'other.key',
+        reasons: ['bad-signature', ...outer],
+        alert: 49,
+      },
+      {
+        ...told,
+        what: 'its own key for another cluster',
+        id: OTHER_ID,
+        key: 'key',
+        reasons: ['bad-signature', ...outer],
+        alert: 49,
+      },
+    ];
+  }),
+  {
+    what: 'no signature where one is required',
+    uplink: 'proxy',
+    id: OTHER_ID,
+    reasons: ['bad-signature'],
+    alert: 49,
+    msg: closedAtOnce,
+    why: /signed/,
+  },
+  {
+    what: 'an address that is not in agents',
+    uplink: 'proxy',
+    to: 'stranger',
+    reasons: ['untrusted-agent'],
+    alert: undefined,
+    msg: closedAtOnce,
+    why: /closed without a word.*'agents'/,
+  },
+  ...(
+    [
+      [
+        'an unknown id',
+        { id: 'nobody' },
+        'unknown-host',
+        /404: unknown-host: .*no cluster with this --cluster-id/s,
+      ],
+      ["another cluster's key", { key: 'other.key' }, 'bad-signature', /403: bad-signature: .*--key-file/s],
+      [
+        'its own key for another cluster',
+        { id: OTHER_ID, key: 'key' },
+        'bad-signature',
+        /403: bad-signature/,
+      ],
+      ['no signature where one is required', { id: OTHER_ID }, 'bad-signature', /403: bad-signature/],
+      [
+        'an address that is not in agents',
+        { to: 'stranger' },
+        'untrusted-agent',
+        /403: untrusted-agent: .*'agents'/s,
+      ],
+    ] as const
+  ).map(
+    ([what, given, reason, why]): Refusal => ({
+      what,
+      uplink: 'connect',
+      ...given,
+      reasons: [reason],
+      alert: 80,
+      msg: 'gateway refused',
+      why,
+    }),
+  ),
+];
+
+describe('an agent is refused', () => {
+  for (const { what, uplink, id = ID, key, to, alert: code, msg, why, ...expected } of refusals) {
+    test(`by ${uplink}, with ${what}`, async () => {
+      const gateway =
+        to === 'stranger' ? `127.0.0.2:${world.gateway.ports[1]}` : `127.0.0.1:${world.gateway.port}`;
+      const flags = [
+        ...(key === undefined ? [] : ['--key-file', world.dir.file(key)]),
+        ...(uplink === 'tunnel' ? ['--server-name', TUNNEL_HOST, '--ca-file', world.caFile] : []),
+      ];
+      await using agent = await startAgent({ uplink, gateway, id, args: flags });
+      using client = await connectClient(agent.port);
+      client.send(hello('a.test'));
+      assert.equal(await client.untilEnd(), 'FIN');
+      assert.deepEqual(client.received(), code === undefined ? Buffer.alloc(0) : alert(code));
+      client.finish();
+      assert.match(String((await agent.line(line => line.msg === msg)).why), why);
+      assert.deepEqual(await reasons(expected.reasons.length), expected.reasons);
+      await unharmed();
+    });
+  }
+});
+
+describe('a gateway is not trusted', () => {
+  const cases: readonly (readonly [what: string, flags: () => Promise<string[]>, why: RegExp])[] = [
+    [
+      'whose certificate is for another name',
+      async () => ['--server-name', MISNAMED_HOST, '--ca-file', world.caFile],
+      /does not verify for misnamed\.example\.com: .*--server-name right, and --ca-file/,
+    ],
+    [
+      'whose certificate another CA has signed',
+      async () => ['--server-name', TUNNEL_HOST, '--ca-file', (await authorityOf('somebody else')).certFile],
+      /does not verify for tunnel\.example\.com: .*--ca-file the CA that signed it/,
+    ],
+    [
+      "whose certificate the system's CAs have not signed",
+      async () => ['--server-name', TUNNEL_HOST],
+      /does not verify for tunnel\.example\.com/,
+    ],
+  ];
+  for (const uplink of ['tunnel', 'terminate'] as const) {
+    for (const [what, flags, why] of cases) {
+      test(`by ${uplink}, ${what}`, async () => {
+        const own = await world.flags(uplink);
+        // The last of a flag counts.
+        await using agent = await startAgent({
+          uplink,
+          gateway: `127.0.0.1:${world.gateway.port}`,
+          id: ID,
+          args: [...own.filter((_, at) => !isCa(own, at)), ...(await flags())],
+        });
+        using client = await connectClient(agent.port);
+        client.send(realHello());
+        assert.equal(await client.untilEnd(), 'FIN');
+        assert.deepEqual(client.received(), alert(80));
+        const line = await agent.line(one => one.msg === 'gateway not reached');
+        assert.match(String(line.why), why);
+        assert.equal((await agent.line(one => one.msg === 'connection')).reason, 'connect-failed');
+        assert.deepEqual(await reasons(1), ['client-gone']);
+        await unharmed();
+      });
+    }
+  }
+
+  test('whose certificate has expired', async () => {
+    const expired = await expiredCertificate('expired.example.com');
+    await using server = await EndOfAll.startTlsWith(expired, 'causeway/1');
+    await using agent = await startAgent({
+      uplink: 'tunnel',
+      gateway: `127.0.0.1:${server.port}`,
+      id: ID,
+      args: [
+        '--key-file',
+        world.dir.file('key'),
+        '--server-name',
+        'expired.example.com',
+        '--ca-file',
+        expired.certFile,
+      ],
+    });
+    using client = await connectClient(agent.port);
+    client.send(hello(''));
+    await client.untilEnd();
+    const { why } = await agent.line(one => one.msg === 'gateway not reached');
+    assert.match(String(why), /the certificate of expired\.example\.com has expired\. Renew it there/);
+  });
+
+  for (const [what, serverName, why] of [
+    [
+      'that is not the end of a tunnel',
+      API_HOST,
+      /api\.a\.test is not the end of a tunnel\. Is it in tunnel\.hosts/,
+    ],
+    ['that does not know the name', 'nobody.example.com', /does not know the name nobody\.example\.com/],
+  ] as const) {
+    test(`by tunnel, ${what}`, async () => {
+      await using agent = await startAgent({
+        uplink: 'tunnel',
+        gateway: `127.0.0.1:${world.gateway.port}`,
+        id: ID,
+        args: ['--key-file', world.dir.file('key'), '--server-name', serverName, '--ca-file', world.caFile],
+      });
+      using client = await connectClient(agent.port);
+      client.send(hello(''));
+      assert.equal(await client.untilEnd(), 'FIN');
+      assert.deepEqual(client.received(), alert(80));
+      assert.match(String((await agent.line(one => one.msg === 'gateway not reached')).why), why);
+      await unharmed();
+    });
+  }
+});
+
+/** A tunnel as an agent opens it. */
+async function tunnel(options: ConnectionOptions = {}): Promise<TLSSocket> {
+  const raw = connect({ port: world.gateway.port, host: '127.0.0.1', allowHalfOpen: true });
+  const outer = tlsConnect({
+    socket: raw,
+    servername: TUNNEL_HOST,
+    ca: await readFile(world.caFile),
+    ALPNProtocols: ['causeway/1'],
+    ...options,
+  });
+  raw.on('error', () => {});
+  outer.on('error', () => {});
+  await new Promise<void>(resolve => outer.once('secureConnect', resolve).once('close', () => resolve()));
+  return outer;
+}
+
+async function heard(stream: Duplex): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  stream.on('data', (chunk: Buffer) => chunks.push(chunk));
+  await new Promise<void>(resolve => stream.once('end', resolve).once('close', resolve));
+  return Buffer.concat(chunks);
+}
+
+const source = { address: Uint8Array.of(10, 1, 2, 3), port: 40_000 };
+const destination = { address: Uint8Array.of(172, 20, 0, 1), port: 6443 };
+
+/** Signed, unless `seconds` is undefined: so far from now. */
+function header(id: string | undefined, seconds: number | undefined = 0): Uint8Array {
+  const key = clusterKey(Buffer.from(SECRET), id ?? '');
+  const tlvs = id === undefined ? [] : [{ type: 0x20, value: Buffer.from(id) }];
+  if (id !== undefined && !Number.isNaN(seconds))
+    tlvs.push({ type: 0xe1, value: Buffer.from(sign(key, { id, source }, Date.now() + 1000 * seconds)) });
+  return buildProxyV2({ source, destination, tlvs });
+}
+const unsigned = Number.NaN;
+
+describe('inside a tunnel', () => {
+  const replayed = header(ID);
+  const cases: readonly (readonly [what: string, said: () => Uint8Array, reason: string, hears: Buffer])[] = [
+    ['an id that is not signed', () => bytes(header(ID, unsigned), hello('')), 'bad-signature', alert(49)],
+    ['a header without an id', () => bytes(header(undefined), hello('a.test')), 'bad-signature', alert(49)],
+    ['a hello without a header', () => hello('a.test'), 'bad-signature', alert(49)],
+    ['a signature of two minutes ago', () => bytes(header(ID, -120), hello('')), 'bad-signature', alert(49)],
+    ['a signature of two minutes ahead', () => bytes(header(ID, 120), hello('')), 'bad-signature', alert(49)],
+    [
+      'garbage behind a good header',
+      () => bytes(header(ID), 'nonsense\r\n'),
+      'not-recognized',
+      Buffer.alloc(0),
+    ],
+    ['garbage alone', () => bytes('\x01\x02\x03\x04nonsense'), 'bad-signature', Buffer.alloc(0)],
+    ['a request', () => bytes('GET / HTTP/1.1\r\nHost: a.test\r\n\r\n'), 'bad-signature', Buffer.alloc(0)],
+    ['CONNECT', () => bytes(`CONNECT ${ID}:6443 HTTP/1.1\r\n\r\n`), 'bad-signature', Buffer.alloc(0)],
+    [
+      'CONNECT behind a good header',
+      () => bytes(header(ID), `CONNECT ${ID}:6443 HTTP/1.1\r\n\r\n`),
+      'not-recognized',
+      Buffer.alloc(0),
+    ],
+    ['two headers', () => bytes(header(ID), header(ID), hello('')), 'bad-proxy-header', Buffer.alloc(0)],
+  ];
+  for (const [what, said, reason, hears] of cases) {
+    test(`${what} is ${reason}`, async () => {
+      const outer = await tunnel();
+      outer.write(said());
+      assert.deepEqual(await heard(outer), hears);
+      outer.end();
+      assert.deepEqual(await reasons(2), [reason, 'done'].toSorted());
+      await unharmed();
+    });
+  }
+
+  test('a header that was used before is bad-signature', async () => {
+    const first = await tunnel();
+    first.end(bytes(replayed, hello('')));
+    const { stream } = await until('the first', () => world.plain.accepted[accepted]);
+    (stream as Duplex).end();
+    await heard(first);
+    const second = await tunnel();
+    second.write(bytes(replayed, hello('')));
+    assert.deepEqual(await heard(second), alert(49));
+    second.end();
+    assert.deepEqual(await reasons(4), ['bad-signature', 'done', 'done', 'done']);
+    assert.match(
+      String((await world.gateway.line(line => line.msg === 'bad signature' && line.why === 'replayed')).fix),
+      /./,
+    );
+  });
+
+  test("a tunnel's own name is no tunnel: it goes to the cluster, as every name that is not its own", async () => {
+    const outer = await tunnel();
+    const inner = hello(TUNNEL_HOST);
+    outer.write(bytes(header(ID), inner));
+    const { stream } = await until('the backend', () => world.plain.accepted[accepted]);
+    await until('the hello', () => stream.readableLength >= inner.length);
+    assert.deepEqual(stream.read(), Buffer.from(inner));
+    outer.destroy();
+    stream.destroy();
+    await reasons(2);
+  });
+
+  test('nothing at all is no-data, which is not logged', async () => {
+    const outer = await tunnel();
+    outer.end();
+    await heard(outer);
+    assert.deepEqual(await reasons(1), ['done']);
+  });
+});
+
+describe('the end of a tunnel', () => {
+  test('refuses a client that offers another protocol', async () => {
+    const outer = await tunnel({ ALPNProtocols: ['h2'] });
+    assert.equal(outer.destroyed, true);
+    assert.deepEqual(await reasons(1), ['not-recognized']);
+    await unharmed();
+  });
+
+  test('refuses a client that offers none', async () => {
+    const outer = await tunnel({ ALPNProtocols: [] });
+    assert.deepEqual(await heard(outer), Buffer.alloc(0));
+    outer.destroy();
+    assert.deepEqual(await reasons(1), ['not-recognized']);
+    await unharmed();
+  });
+
+  test('answers garbage in the handshake with an alert', async () => {
+    using client = await connectClient(world.gateway.port);
+    client.send(realHello(), '\x16\x03\x03\x00\x04nope');
+    await client.untilEnd();
+    assert.deepEqual(await reasons(1), ['bad-hello']);
+    await unharmed();
+  });
+
+  test('gives up on a handshake that is not finished in time', async () => {
+    const { end } = await visit(world.gateway.port, realHello());
+    assert.equal(end, 'FIN');
+    assert.deepEqual(await reasons(1), ['hello-timeout']);
+    await unharmed();
+  });
+
+  test('notes a client that leaves in the middle', async () => {
+    using client = await connectClient(world.gateway.port);
+    client.send(realHello());
+    await client.hears(1);
+    client.reset();
+    assert.match((await reasons(1))[0], /^client-(gone|reset)$/);
+    await unharmed();
+  });
+});
+
+test('CONNECT reaches nothing but configured backends', async () => {
+  await using decoy = await EndOfAll.start();
+  const names = [
+    `127.0.0.1:${decoy.port}`,
+    `localhost:${decoy.port}`,
+    `[::1]:${decoy.port}`,
+    `[::ffff:127.0.0.1]:${decoy.port}`,
+    'example.com:443',
+  ];
+  for (const name of names) {
+    const { received } = await visit(world.gateway.port, `CONNECT ${name} HTTP/1.1\r\nHost: ${name}\r\n\r\n`);
+    assert.match(received.toString(), /^HTTP\/1\.1 404 /, name);
+  }
+  const gardener = `X-Gardener-Destination: outbound|${decoy.port}||localhost`;
+  const { received } = await visit(world.gateway.port, `CONNECT ${ID}:1 HTTP/1.1\r\n${gardener}\r\n\r\n`);
+  assert.match(received.toString(), /^HTTP\/1\.1 404 /);
+  assert.equal(decoy.accepted.length, 0);
+  await unharmed();
+});
+
+test('causeway check refuses a tunnel without identity.secretFile', async () => {
+  const file = world.dir.file('check.yaml');
+  const pair = `{ certFile: ${world.dir.file('tunnel.crt')}, keyFile: ${world.dir.file('tunnel.key')} }`;
+  await writeFile(file, `listen: [":0"]\ntunnel: { hosts: [${TUNNEL_HOST}], certificates: [${pair}] }\n`);
+  const { code, stderr } = await run(causewayBin, ['check', '-c', file]);
+  assert.equal(code, 1);
+  assert.match(stderr, /check\.yaml:2:\d+: tunnel: .*identity\.secretFile/);
+});
+
+function isCa(flags: readonly string[], at: number): boolean {
+  return [flags[at], flags[at - 1]].some(flag => flag === '--ca-file' || flag === '--server-name');
+}
+
+/** One that a server can go on from, as Node says it. */
+function realHello(): Buffer {
+  const sent: Buffer[] = [];
+  const transport = new Duplex({
+    read() {},
+    write(chunk: Buffer, _encoding, done) {
+      sent.push(chunk);
+      done();
+    },
+  });
+  tlsConnect({ socket: transport, servername: TUNNEL_HOST, ALPNProtocols: ['causeway/1'] }).on(
+    'error',
+    () => {},
+  );
+  return Buffer.concat(sent);
+}

@@ -1,0 +1,163 @@
+// The first minutes of a node, and the bad ones later: an agent is there before the gateway, before the API server and
+// before there is any DNS, and is never restarted. As soon as the rest is there, clients get through and the agent is
+// among the endpoints.
+
+import assert from 'node:assert/strict';
+import { writeFile } from 'node:fs/promises';
+import { after, before, describe, test } from 'node:test';
+import { type Authority, authorityOf } from '../../testbed/certificates.ts';
+import { freePort } from '../../testbed/free-port.ts';
+import { missingGoPrograms } from '../../testbed/go-build.ts';
+import { kubeconfig, kubectl } from '../../testbed/kubectl.ts';
+import { missingNetns, type Netns, netns } from '../../testbed/netns.ts';
+import { missingPrograms } from '../../testbed/packages.ts';
+import { type ApiServer, startApiServer } from '../../testbed/start-api-server.ts';
+import { type Causeway, startCauseway } from '../../testbed/start-causeway.ts';
+import { type CausewayAgent, startCausewayAgent } from '../../testbed/start-causeway-agent.ts';
+import { startCoredns } from '../../testbed/start-coredns.ts';
+import { type Etcd, startEtcd } from '../../testbed/start-etcd.ts';
+import { type TempDir, tempDir } from '../../testbed/temp-dir.ts';
+import { until } from '../features/given.ts';
+
+const skip =
+  missingPrograms('openssl', 'curl') ||
+  missingNetns() ||
+  missingGoPrograms('etcd', 'kube-apiserver', 'kubectl', 'coredns');
+const TIMEOUT_MS = 240_000;
+const PATIENCE_MS = 60_000;
+
+const LOCAL = '172.20.0.1';
+const PORT = 6443;
+const ID = '0b9c7c0e-6d2c-4d7b-9d5c-2f3f0a2f8f11';
+const GATEWAY = 'gateway.example.com';
+
+describe('causeway agent before everything else', { skip, timeout: TIMEOUT_MS }, () => {
+  const stack = new AsyncDisposableStack();
+  let dir: TempDir;
+  let authority: Authority;
+  let node: Netns;
+  let agent: CausewayAgent;
+  let store: Etcd;
+  let ports: { readonly gateway: number; readonly api: number };
+  let gateway: Causeway | undefined;
+  let api: ApiServer | undefined;
+
+  before(async () => {
+    dir = stack.use(await tempDir());
+    authority = await authorityOf('bootstrap');
+    // There is no name server: nothing may wait for one.
+    node = stack.use(await netns({ resolver: '198.51.100.53' }));
+    ports = { gateway: await freePort(), api: await freePort() };
+    const user = await authority.clientCertificate({ user: 'node-admin', groups: ['system:masters'] });
+    const file = { server: `https://${LOCAL}:${PORT}`, caFile: authority.certFile, user };
+    await writeFile(dir.file('kubeconfig'), await kubeconfig(file));
+    agent = stack.use(
+      await startCausewayAgent({
+        netns: node,
+        clusterId: ID,
+        gateway: `${GATEWAY}:${ports.gateway}`,
+        gatewayAddress: node.machine,
+        on: `${LOCAL}:${PORT}`,
+        flags: ['--local-address', LOCAL, '--endpoints', '--kubeconfig', dir.file('kubeconfig')],
+      }),
+    );
+    store = stack.use(await startEtcd());
+  });
+  after(async () => {
+    await gateway?.[Symbol.asyncDispose]();
+    await api?.[Symbol.asyncDispose]();
+    await stack.disposeAsync();
+  });
+
+  function startGateway(): Promise<Causeway> {
+    return startCauseway({
+      config: `
+listen: [{ on: "${node.machine}:${ports.gateway}", agents: [198.18.0.0/15] }]
+clusters:
+  - name: a
+    id: ${ID}
+    api: { hosts: [api.a.test], backends: ["127.0.0.1:${ports.api}"], health: { every: 1s } }
+`,
+    });
+  }
+
+  function startApi(): Promise<ApiServer> {
+    return startApiServer({ authority, store, port: ports.api, sans: [LOCAL] });
+  }
+
+  /** Who the API server takes the node's client for, through the agent; undefined while it is not reached. */
+  async function whoami(host = node): Promise<string | undefined> {
+    const args = ['auth', 'whoami', '-o', 'jsonpath={.status.userInfo.username}', '--request-timeout=20s'];
+    const { code, stdout } = await kubectl(dir.file('kubeconfig'), args, { netns: host });
+    return code === 0 ? stdout.toString() : undefined;
+  }
+
+  async function addresses(): Promise<string> {
+    const path = 'jsonpath={.endpoints[*].addresses}';
+    return (await api?.kubectl('get', 'endpointslice', 'kubernetes', '--ignore-not-found', '-o', path)) ?? '';
+  }
+
+  const told = (sentence: RegExp) => agent.lines().filter(({ msg }) => sentence.test(msg)).length;
+
+  test('without a gateway clients are turned away, and the log says why', async () => {
+    assert.equal(await whoami(), undefined);
+    const line = await agent.line(({ msg }) => msg === 'connection');
+    const { reason, cluster, backend } = line;
+    assert.deepEqual([reason, cluster, backend], ['connect-failed', ID, `${node.machine}:${ports.gateway}`]);
+  });
+
+  test('with a gateway and no API server they are turned away by the gateway', async () => {
+    gateway = await startGateway();
+    assert.equal(await whoami(), undefined);
+    const { reason, cluster, clusterId } = await gateway.line(({ msg }) => msg === 'connection');
+    assert.deepEqual([reason, cluster, clusterId], ['connect-failed', 'a', ID]);
+    await agent.line(
+      ({ msg, why }) => msg === 'gateway closed at once' && /reach the API server/.test(String(why)),
+    );
+  });
+
+  test('with both, the first client gets through, and the agent finds its way into the endpoints', async () => {
+    api = await startApi();
+    assert.equal(await whoami(), 'node-admin');
+    await until('its address', async () => (await addresses()) === `["${LOCAL}"]`, PATIENCE_MS);
+    await agent.line(({ msg }) => /answers again/.test(msg));
+    // Once each, however long it took.
+    assert.deepEqual([told(/cannot be kept now/), told(/answers again/)], [1, 1]);
+  });
+
+  test('the gateway goes and comes back', async () => {
+    await gateway?.[Symbol.asyncDispose]();
+    assert.equal(await whoami(), undefined);
+    gateway = await startGateway();
+    assert.equal(await whoami(), 'node-admin');
+  });
+
+  test('the API server goes and comes back', async () => {
+    await api?.[Symbol.asyncDispose]();
+    assert.equal(await whoami(), undefined);
+    api = await startApi();
+    assert.equal(await whoami(), 'node-admin');
+    assert.equal(await addresses(), `["${LOCAL}"]`);
+    assert.equal(agent.exit(), undefined);
+  });
+
+  test('a gateway that is given by name is found as soon as there is DNS', async () => {
+    await using nameServer = await netns();
+    await using other = await netns({ lo: [LOCAL], resolver: nameServer.address });
+    await using agent = await startCausewayAgent({
+      netns: other,
+      clusterId: ID,
+      gateway: `${GATEWAY}:${ports.gateway}`,
+      on: `${LOCAL}:${PORT}`,
+    });
+    assert.equal(await whoami(other), undefined);
+    await agent.line(({ msg, name }) => msg === "the gateway's name does not resolve" && name === GATEWAY);
+    await using _ = await startCoredns({
+      netns: nameServer,
+      bindAddress: nameServer.address,
+      port: 53,
+      plugins: `hosts {\n  ${node.machine} ${GATEWAY}\n}`,
+    });
+    assert.equal(await until('the gateway', () => whoami(other), PATIENCE_MS), 'node-admin');
+  });
+});

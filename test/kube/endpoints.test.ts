@@ -1,0 +1,309 @@
+// The agent's `--endpoints` against real API servers: what they accept, who may write it, and who else writes it.
+
+import assert from 'node:assert/strict';
+import { readFile, writeFile } from 'node:fs/promises';
+import { after, before, describe, test } from 'node:test';
+import { type AgentClock, agentClock } from '../../src/agent/agent-clock.ts';
+import { keepEndpoints } from '../../src/agent/endpoints.ts';
+import type { Finding } from '../../src/cluster/finding.ts';
+import { type KubeAccessOptions, openKubeAccess } from '../../src/kube/kube-access.ts';
+import type { KubeApi } from '../../src/kube/kube-api.ts';
+import { openKubeClient } from '../../src/kube/kube-client.ts';
+import type { EndpointSlice, Endpoints } from '../../src/kube/kube-object.ts';
+import { authorityOf } from '../../testbed/certificates.ts';
+import { freePort } from '../../testbed/free-port.ts';
+import { missingGoPrograms } from '../../testbed/go-build.ts';
+import { kubeconfig } from '../../testbed/kubectl.ts';
+import { missingPrograms } from '../../testbed/packages.ts';
+import { type ApiServer, startApiServer } from '../../testbed/start-api-server.ts';
+import { type TempDir, tempDir } from '../../testbed/temp-dir.ts';
+
+const skip = missingPrograms('openssl', 'curl') || missingGoPrograms('etcd', 'kube-apiserver', 'kubectl');
+const TIMEOUT_MS = 240_000;
+/** Leases expire after eight seconds instead of forty. */
+const HURRY = 5;
+
+const hurried: AgentClock = {
+  now: () => agentClock.now() * HURRY,
+  date: agentClock.date,
+  wait: (ms, signal) => agentClock.wait(ms / HURRY, signal),
+};
+
+/** Exactly what an agent needs (docs/agent.md has the same). */
+const RBAC = [
+  {
+    apiVersion: 'v1',
+    kind: 'ServiceAccount',
+    metadata: { name: 'causeway-agent', namespace: 'kube-system' },
+  },
+  role('default', [
+    { apiGroups: [''], resources: ['services'], resourceNames: ['kubernetes'], verbs: ['get'] },
+    { apiGroups: [''], resources: ['endpoints'], resourceNames: ['kubernetes'], verbs: ['get', 'update'] },
+    { apiGroups: [''], resources: ['endpoints'], verbs: ['create'] },
+    {
+      apiGroups: ['discovery.k8s.io'],
+      resources: ['endpointslices'],
+      resourceNames: ['kubernetes', 'kubernetes-ipv4', 'kubernetes-ipv6'],
+      verbs: ['get', 'update', 'delete'],
+    },
+    { apiGroups: ['discovery.k8s.io'], resources: ['endpointslices'], verbs: ['create'] },
+  ]),
+  binding('default'),
+  role('kube-system', [
+    {
+      apiGroups: ['coordination.k8s.io'],
+      resources: ['leases'],
+      verbs: ['get', 'list', 'create', 'update', 'delete'],
+    },
+  ]),
+  binding('kube-system'),
+  role(undefined, [{ apiGroups: ['networking.k8s.io'], resources: ['servicecidrs'], verbs: ['list'] }]),
+  binding(undefined),
+];
+
+describe('keepEndpoints() with --endpoint-reconciler-type=none', { skip, timeout: TIMEOUT_MS }, () => {
+  const stack = new AsyncDisposableStack();
+  let api: ApiServer;
+  let pod: KubeAccessOptions;
+  before(async () => {
+    const dir = stack.use(await tempDir());
+    api = await startApiServer({ serviceCidr: '10.96.0.0/16,fd00:10:96::/112' });
+    stack.use(api);
+    await until(async () => (await api.kubectl('get', 'namespaces', '-o', 'name')).includes('/kube-system'));
+    await api.apply(...RBAC);
+    pod = { serviceAccount: await podFiles(api, dir) };
+  });
+  after(() => stack.disposeAsync());
+
+  test('two agents with no more than their role merge; one that is killed leaves after its lease', async () => {
+    const doomed = await clientOf(api, pod);
+    using client = await clientOf(api, pod);
+    const first = startAgent(doomed, ['192.0.2.1']);
+    await using second = startAgent(client, ['192.0.2.2']);
+    await Promise.all([first.kept.settled, second.kept.settled]);
+    assert.deepEqual(await addresses(api), ['192.0.2.1', '192.0.2.2']);
+    assert.deepEqual(await oldAddresses(api), ['192.0.2.1', '192.0.2.2']);
+    assert.equal(await slices(api), 'kubernetes');
+    assert.equal((await leases(api)).length, 2);
+    assert.deepEqual([...first.warnings, ...second.warnings], []);
+    // As in a power failure: from now on none of its calls comes through.
+    doomed[Symbol.dispose]();
+    await until(async () => (await addresses(api)).join() === '192.0.2.2');
+    await until(async () => (await oldAddresses(api)).join() === '192.0.2.2');
+    await until(async () => (await leases(api)).length === 1);
+    await first.kept[Symbol.asyncDispose]();
+    await second.kept[Symbol.asyncDispose]();
+    await until(async () => (await oldAddresses(api)).length === 0);
+    assert.deepEqual(await addresses(api), []);
+    assert.deepEqual(await leases(api), []);
+  });
+
+  test('what agents write does not change again as long as they live', async () => {
+    using client = await clientOf(api, pod);
+    await using stack = new AsyncDisposableStack();
+    for (const address of ['192.0.2.1', '192.0.2.2', '192.0.2.3']) {
+      await stack.use(startAgent(client, [address])).kept.settled;
+    }
+    assert.deepEqual(await addresses(api), ['192.0.2.1', '192.0.2.2', '192.0.2.3']);
+    const versions = () =>
+      api.kubectl('get', 'endpointslices,endpoints', '-o', 'jsonpath={.items[*].metadata.resourceVersion}');
+    const before = await versions();
+    const renewals = await leaseVersions(api);
+    await until(async () => (await leaseVersions(api)).every(version => !renewals.includes(version)));
+    assert.equal(await versions(), before);
+  });
+
+  test('both families are written where the Service has both', async () => {
+    const patch = (spec: object) =>
+      api.kubectl('patch', 'service', 'kubernetes', '--patch', JSON.stringify({ spec }));
+    await patch({ ipFamilyPolicy: 'RequireDualStack' });
+    using client = await clientOf(api, pod);
+    await using agent = startAgent(client, ['192.0.2.1', '2001:db8::1']);
+    await agent.kept.settled;
+    assert.deepEqual(await addresses(api), ['192.0.2.1']);
+    assert.deepEqual(await addresses(api, 'kubernetes-ipv6'), ['2001:db8::1']);
+    assert.deepEqual(await oldAddresses(api), ['192.0.2.1']);
+    await patch({ ipFamilyPolicy: 'SingleStack', ipFamilies: ['IPv4'], clusterIPs: ['10.96.0.1'] });
+    await until(async () => (await slices(api)) === 'kubernetes');
+    assert.deepEqual(agent.warnings, []);
+  });
+
+  test('an address of the Service network is a finding, and is not written', async () => {
+    using client = await clientOf(api, pod);
+    await using agent = startAgent(client, ['10.96.44.7']);
+    await until(async () => agent.findings.length > 0);
+    assert.deepEqual(
+      agent.findings.at(-1)?.map(({ code }) => code),
+      ['EndpointIsClusterIp'],
+    );
+    await agent.kept.settled;
+    assert.deepEqual(await addresses(api), []);
+  });
+
+  test('an agent that may not write says so once, and writes as soon as it may', async () => {
+    await api.kubectl('delete', 'rolebinding', 'causeway-agent', '-n', 'default');
+    using client = await clientOf(api, pod);
+    await using agent = startAgent(client, ['192.0.2.1']);
+    await until(async () => agent.warnings.length > 0);
+    assert.match(agent.warnings[0], /403 Forbidden: .*cannot get resource/);
+    await api.apply(...RBAC);
+    await agent.kept.settled;
+    assert.equal(agent.warnings.length, 1);
+    assert.deepEqual(await addresses(api), ['192.0.2.1']);
+  });
+});
+
+test('keepEndpoints() finds an API server that writes the endpoints itself, and stands back', {
+  skip,
+  timeout: TIMEOUT_MS,
+}, async () => {
+  // The lease reconciler refuses a loopback address.
+  const flags = ['--advertise-address=198.51.100.7'];
+  await using api = await startApiServer({ endpointReconciler: 'lease', flags });
+  using client = await clientOf(api, { kubeconfig: await api.kubeconfig() });
+  // In real time: the API server looks every 10 s.
+  await using agent = startAgent(client, ['192.0.2.1'], agentClock);
+  await until(async () => agent.findings.length > 0);
+  const [finding] = agent.findings.at(-1) ?? [];
+  assert.equal(finding?.code, 'EndpointsOverwritten');
+  assert.match(finding.text, /changed back by 'kube-apiserver'/);
+  assert.match(finding.fix, /--endpoint-reconciler-type=none/);
+  await until(async () => (await addresses(api)).join() === '198.51.100.7');
+  await agent.kept[Symbol.asyncDispose]();
+  assert.deepEqual(await addresses(api), ['198.51.100.7']);
+});
+
+test('keepEndpoints() starts before the API server, and takes over what an earlier reconciler left', {
+  skip,
+  timeout: TIMEOUT_MS,
+}, async () => {
+  const port = await freePort();
+  await using dir = await tempDir();
+  const authority = await authorityOf('late');
+  const token = 'not valid yet';
+  const server = 'https://127.0.0.1';
+  await writeFile(
+    dir.file('config'),
+    await kubeconfig({ server, caFile: authority.certFile, user: { token } }),
+  );
+  const access = await openKubeAccess({ kubeconfig: dir.file('config') });
+  using client = openKubeClient({ access, at: { host: '127.0.0.1', port } });
+  await using agent = startAgent(client, ['192.0.2.1']);
+  await until(async () => agent.warnings.length > 0);
+  assert.match(agent.warnings[0], /Unreachable: connect ECONNREFUSED/);
+
+  await using api = await startApiServer({ port, authority });
+  await api.apply({
+    apiVersion: 'discovery.k8s.io/v1',
+    kind: 'EndpointSlice',
+    metadata: {
+      name: 'kubernetes',
+      namespace: 'default',
+      labels: { 'kubernetes.io/service-name': 'kubernetes' },
+    },
+    addressType: 'IPv4',
+    endpoints: [{ addresses: ['198.51.100.7'], conditions: { ready: true } }],
+    ports: [{ name: 'https', port: 6443, protocol: 'TCP' }],
+  });
+  await writeFile(dir.file('config'), await readFile(await api.kubeconfig({ as: 'token' })));
+  await agent.kept.settled;
+  assert.deepEqual(await addresses(api), ['192.0.2.1']);
+  assert.equal(agent.warnings.length, 1);
+  assert.deepEqual(agent.findings, []);
+  await agent.kept[Symbol.asyncDispose]();
+});
+
+/** What a pod has of its service account. */
+async function podFiles(api: ApiServer, dir: TempDir): Promise<string> {
+  const token = await api.kubectl('create', 'token', 'causeway-agent', '-n', 'kube-system');
+  await writeFile(dir.file('token'), token);
+  await writeFile(dir.file('ca.crt'), await readFile(api.caFile));
+  return dir.path;
+}
+
+let agents = 0;
+
+/** The part of an agent that is looked at here. */
+function startAgent(api: KubeApi, advertise: readonly string[], clock = hurried) {
+  const warnings: string[] = [];
+  const findings: (readonly Finding[])[] = [];
+  const kept = keepEndpoints({
+    api,
+    cluster: 'a',
+    identity: `node-${++agents}/agent`,
+    advertise,
+    port: 6443,
+    log: (level, sentence) => {
+      if (level === 'warn') warnings.push(sentence);
+    },
+    onFindings: found => findings.push(found),
+    clock,
+  });
+  return { kept, warnings, findings, [Symbol.asyncDispose]: () => kept[Symbol.asyncDispose]() };
+}
+
+async function clientOf({ host, port }: ApiServer, access: KubeAccessOptions) {
+  return openKubeClient({ access: await openKubeAccess(access), at: { host, port } });
+}
+
+async function addresses(api: ApiServer, name = 'kubernetes'): Promise<readonly string[]> {
+  const slice = JSON.parse(await api.kubectl('get', 'endpointslice', name, '-o', 'json')) as EndpointSlice;
+  return (slice.endpoints ?? []).flatMap(endpoint => endpoint.addresses);
+}
+
+async function oldAddresses(api: ApiServer): Promise<readonly string[]> {
+  const { subsets } = JSON.parse(
+    await api.kubectl('get', 'endpoints', 'kubernetes', '-o', 'json'),
+  ) as Endpoints;
+  return (subsets ?? []).flatMap(({ addresses = [] }) => addresses.map(({ ip }) => ip));
+}
+
+function slices(api: ApiServer): Promise<string> {
+  return api.kubectl('get', 'endpointslices', '-o', 'jsonpath={.items[*].metadata.name}');
+}
+
+async function leases(api: ApiServer): Promise<readonly string[]> {
+  return jsonpathOfLeases(api, '{.items[*].metadata.name}');
+}
+
+async function leaseVersions(api: ApiServer): Promise<readonly string[]> {
+  return jsonpathOfLeases(api, '{.items[*].metadata.resourceVersion}');
+}
+
+async function jsonpathOfLeases(api: ApiServer, path: string): Promise<readonly string[]> {
+  const selector = 'app.kubernetes.io/managed-by=causeway';
+  const text = await api.kubectl(
+    'get',
+    'leases',
+    '-n',
+    'kube-system',
+    '-l',
+    selector,
+    '-o',
+    `jsonpath=${path}`,
+  );
+  return text.split(' ').filter(Boolean);
+}
+
+function role(namespace: string | undefined, rules: readonly object[]) {
+  const metadata = { name: 'causeway-agent', ...(namespace !== undefined && { namespace }) };
+  const kind = namespace === undefined ? 'ClusterRole' : 'Role';
+  return { apiVersion: 'rbac.authorization.k8s.io/v1', kind, metadata, rules };
+}
+
+function binding(namespace: string | undefined) {
+  const { kind, ...object } = role(namespace, []);
+  const roleRef = { apiGroup: 'rbac.authorization.k8s.io', kind, name: 'causeway-agent' };
+  const subjects = [{ kind: 'ServiceAccount', name: 'causeway-agent', namespace: 'kube-system' }];
+  return {
+    apiVersion: object.apiVersion,
+    kind: `${kind}Binding`,
+    metadata: object.metadata,
+    roleRef,
+    subjects,
+  };
+}
+
+async function until(condition: () => Promise<boolean>): Promise<void> {
+  while (!(await condition())) await new Promise(resolve => setTimeout(resolve, 200));
+}

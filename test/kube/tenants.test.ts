@@ -1,0 +1,295 @@
+// Two tenants with the same Service network behind one port of one gateway. In each, `kubernetes.default.svc` works as
+// in any cluster:
+//
+//   pod ── 10.96.0.1:443 ── kube-proxy ── EndpointSlice ── causeway agent ══ gateway ══ kube-apiserver of that tenant
+//
+// Nothing in it names a server: the id that the agent proves decides.
+
+import assert from 'node:assert/strict';
+import { writeFile } from 'node:fs/promises';
+import { after, before, describe, test } from 'node:test';
+import { authorityOf } from '../../testbed/certificates.ts';
+import { freePort } from '../../testbed/free-port.ts';
+import { missingGoPrograms } from '../../testbed/go-build.ts';
+import { missingNetns, type Netns, netns } from '../../testbed/netns.ts';
+import { missingPrograms } from '../../testbed/packages.ts';
+import { run } from '../../testbed/run.ts';
+import { type ApiServer, startApiServer } from '../../testbed/start-api-server.ts';
+import { type Causeway, causewayBin, startCauseway } from '../../testbed/start-causeway.ts';
+import { type CausewayAgent, startCausewayAgent } from '../../testbed/start-causeway-agent.ts';
+import { startEtcd } from '../../testbed/start-etcd.ts';
+import { startKubeProxy } from '../../testbed/start-kube-proxy.ts';
+import { type TempDir, tempDir } from '../../testbed/temp-dir.ts';
+import { until } from '../features/given.ts';
+import { type Pod, startPod } from './start-pod.ts';
+
+const skip =
+  missingPrograms('openssl', 'curl', 'nft', 'iptables') ||
+  missingNetns() ||
+  missingGoPrograms('etcd', 'kube-apiserver', 'kubectl', 'kube-proxy');
+const TIMEOUT_MS = 360_000;
+/** A lease that is not renewed takes 40 s to expire, and up to two looks of 10 s each to be seen. */
+const PATIENCE_MS = 120_000;
+
+/** The first of 10.96.0.0/16, in both. */
+const CLUSTER_IP = '10.96.0.1';
+/** Agents listen there, whatever their address. */
+const PORT = 6443;
+/** HyperShift's address, on the loopback of every node. */
+const SHARED = '172.20.0.1';
+/** What kube-proxy may take to follow a change, as in a cluster with many Services. */
+const LAG = '2s';
+/** Left by an API server that kept its endpoints itself, and is gone. */
+const STALE = '192.0.2.10';
+
+type Name = 'a' | 'b';
+type NodeName = 'a1' | 'a2' | 'a3' | 'b1';
+const idOf = (name: Name) => `00000000-0000-4000-8000-00000000000${name}`;
+
+describe('tenants with one Service network', { skip, timeout: TIMEOUT_MS }, () => {
+  const stack = new AsyncDisposableStack();
+  let dir: TempDir;
+  let apis: Record<Name, ApiServer>;
+  let nodes: Record<NodeName, Netns>;
+  let pods: Record<Name, Pod>;
+  let gateway: Causeway;
+  const agents = {} as Record<NodeName, CausewayAgent>;
+
+  before(async () => {
+    dir = stack.use(await tempDir());
+    const [a, b] = await Promise.all([startFormerLeaseApi(), startApi('b')]);
+    apis = { a, b };
+    const host = async (name: Name) => stack.use(await netns({ name, names: [`api.${name}.test`] }));
+    nodes = { a1: await host('a'), a2: await host('a'), a3: await host('a'), b1: await host('b') };
+    gateway = stack.use(await startGateway());
+  });
+  after(() => stack.disposeAsync());
+
+  async function startApi(name: Name): Promise<ApiServer> {
+    return stack.use(await startApiServer({ sans: [`api.${name}.test`] }));
+  }
+
+  /** Tenant a was a cluster of its own before: its first API server wrote the endpoints. */
+  async function startFormerLeaseApi(): Promise<ApiServer> {
+    const store = stack.use(await startEtcd());
+    const authority = await authorityOf('tenant a');
+    const cluster = { store, authority, sans: ['api.a.test'] };
+    {
+      const flags = [`--advertise-address=${STALE}`];
+      await using _ = await startApiServer({ ...cluster, endpointReconciler: 'lease', flags });
+    }
+    return stack.use(await startApiServer(cluster));
+  }
+
+  async function startGateway(): Promise<Causeway> {
+    await writeFile(dir.file('secret'), 'a secret for tests, of at least 32 bytes\n');
+    return startCauseway({
+      config: `
+listen: [{ on: "${nodes.a1.machine}:0", agents: [198.18.0.0/15] }]
+identity: { secretFile: ${dir.file('secret')}, required: true }
+clusters:
+  - { name: a, id: ${idOf('a')}, api: { hosts: [api.a.test], backends: ["127.0.0.1:${apis.a.port}"] } }
+  - { name: b, id: ${idOf('b')}, api: { hosts: [api.b.test], backends: ["127.0.0.1:${apis.b.port}"] } }
+`,
+    });
+  }
+
+  async function keyOf(name: Name): Promise<string> {
+    const flags = ['--secret-file', dir.file('secret'), '--cluster-id', idOf(name)];
+    const { code, stdout, stderr } = await run(causewayBin, ['identity', 'key', ...flags]);
+    assert.equal(code, 0, stderr);
+    await writeFile(dir.file(`${name}.key`), stdout, { mode: 0o600 });
+    return dir.file(`${name}.key`);
+  }
+
+  /** With `--endpoints`: it writes itself into the slice that pods are led by. */
+  async function startAgent(node: Netns, name: Name, ...flags: readonly string[]): Promise<CausewayAgent> {
+    const kubeconfig = await apis[name].kubeconfig({ serverName: 'kubernetes.default.svc' });
+    return startCausewayAgent({
+      netns: node,
+      clusterId: idOf(name),
+      keyFile: await keyOf(name),
+      gateway: `${node.machine}:${gateway.port}`,
+      on: `${node.address}:${PORT}`,
+      flags: ['--endpoints', '--kubeconfig', kubeconfig, ...flags],
+    });
+  }
+
+  async function startHypershiftAgent(node: Netns, name: Name): Promise<CausewayAgent> {
+    return startAgent(node, name, '--local-address', SHARED, '--on', `${SHARED}:${PORT}`);
+  }
+
+  function endpointsBecome(api: ApiServer, ...addresses: readonly string[]): Promise<boolean> {
+    const wanted = addresses.toSorted().join(' ');
+    const read = async () => {
+      const found = (await slice(api, '{.endpoints[*].addresses[0]}')).split(' ').toSorted().join(' ');
+      return found === wanted;
+    };
+    return until(`the slice to have ${wanted}`, read, PATIENCE_MS);
+  }
+
+  /** A node's kube-proxy, which comes to its API server by name, and a pod on the node. */
+  async function startPodOn(node: Netns, name: Name): Promise<Pod> {
+    const api = apis[name];
+    await api.addNode('node-1', node.address);
+    const metadata = { name: 'pod', namespace: 'default' };
+    await api.apply(
+      { apiVersion: 'v1', kind: 'ServiceAccount', metadata },
+      {
+        apiVersion: 'rbac.authorization.k8s.io/v1',
+        kind: 'Role',
+        metadata,
+        rules: [{ apiGroups: [''], resources: ['configmaps'], verbs: ['get'] }],
+      },
+      {
+        apiVersion: 'rbac.authorization.k8s.io/v1',
+        kind: 'RoleBinding',
+        metadata,
+        roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: 'pod' },
+        subjects: [{ kind: 'ServiceAccount', name: 'pod', namespace: 'default' }],
+      },
+      { apiVersion: 'v1', kind: 'ConfigMap', metadata: { ...metadata, name: 'tenant' }, data: { name } },
+    );
+    const kubeconfig = await api.kubeconfig({ server: `https://api.${name}.test:${gateway.port}` });
+    // Pods and nodes are on one link here: without a change of the source address, replies would find a way of
+    // their own.
+    const flags = ['--masquerade-all', `--iptables-min-sync-period=${LAG}`];
+    const mode = name === 'a' ? 'iptables' : 'nftables';
+    stack.use(await startKubeProxy({ netns: node, kubeconfig, node: 'node-1', mode, flags }));
+    return stack.use(await startPod({ node, api, account: 'pod', clusterIp: CLUSTER_IP }));
+  }
+
+  const slice = (api: ApiServer, path: string) =>
+    api.kubectl('get', 'endpointslice', 'kubernetes', '--ignore-not-found', '-o', `jsonpath=${path}`);
+  const service = (api: ApiServer, path: string) =>
+    api.kubectl('get', 'service', 'kubernetes', '--ignore-not-found', '-o', `jsonpath=${path}`);
+
+  test('--endpoint-reconciler-type=none keeps the Service and leaves the slice alone, a stale one too', async () => {
+    assert.equal(await slice(apis.a, '{.endpoints[*].addresses}'), `["${STALE}"]`);
+    assert.equal(await apis.b.kubectl('get', 'endpointslices,endpoints', '-o', 'name'), '');
+    const version = await slice(apis.a, '{.metadata.resourceVersion}');
+    const uid = await service(apis.a, '{.metadata.uid}');
+    // It looks every ten seconds, at the Service first and at the endpoints then: a new Service shows that it did.
+    await apis.a.kubectl('delete', 'service', 'kubernetes');
+    const next = await until('a new Service', () => service(apis.a, '{.metadata.uid}'), PATIENCE_MS);
+    assert.notEqual(next, uid);
+    assert.equal(await service(apis.a, '{.spec.clusterIP}'), CLUSTER_IP);
+    assert.equal(await slice(apis.a, '{.metadata.resourceVersion}'), version);
+  });
+
+  test('a pod reaches the API server of its own tenant, with nothing but what every pod has', async () => {
+    agents.a1 = stack.use(await startAgent(nodes.a1, 'a'));
+    agents.a2 = stack.use(await startAgent(nodes.a2, 'a'));
+    agents.b1 = stack.use(await startHypershiftAgent(nodes.b1, 'b'));
+    await endpointsBecome(apis.a, nodes.a1.address, nodes.a2.address);
+    await endpointsBecome(apis.b, SHARED);
+    const [a, b] = await Promise.all([startPodOn(nodes.a1, 'a'), startPodOn(nodes.b1, 'b')]);
+    pods = { a, b };
+    for (const name of ['a', 'b'] as const) {
+      const { stdout, stderr } = await pods[name].kubectl(
+        'get',
+        'configmap',
+        'tenant',
+        '-o',
+        'jsonpath={.data.name}',
+      );
+      assert.equal(stdout.toString(), name, stderr);
+      const line = await gateway.line(
+        ({ clusterId, reason, host }) => clusterId === idOf(name) && reason === 'done' && host === null,
+      );
+      assert.deepEqual([line.cluster, line.route], [name, 'api']);
+    }
+    const ways = gateway.connections().map(({ clusterId, backend }) => `${clusterId} ${backend}`);
+    const backendOf = (name: Name) => `${idOf(name)} 127.0.0.1:${apis[name].port}`;
+    assert.deepEqual(new Set(ways), new Set([backendOf('a'), backendOf('b')]));
+  });
+
+  test('the name of the Service does as well as its address', async () => {
+    for (const name of ['a', 'b'] as const) {
+      const resolve = ['--resolve', `kubernetes.default.svc:443:${CLUSTER_IP}`];
+      const url = 'https://kubernetes.default.svc/api/v1/namespaces/default/configmaps/tenant';
+      const { stdout, stderr } = await pods[name].curl(url, ...resolve);
+      assert.equal(JSON.parse(stdout.toString()).data.name, name, stderr);
+    }
+  });
+
+  test('a tenant cannot name another: neither with its own key nor without any', async () => {
+    for (const [why, key] of [
+      ['wrong', { keyFile: await keyOf('a') }],
+      ['missing', {}],
+    ] as const) {
+      const port = await freePort();
+      await using liar = await startCausewayAgent({
+        netns: nodes.a1,
+        clusterId: idOf('b'),
+        ...key,
+        gateway: `${nodes.a1.machine}:${gateway.port}`,
+        on: `127.0.0.1:${port}`,
+      });
+      const { code, stdout, stderr } = await nodes.a1.run('curl', [
+        '-sSk',
+        `https://127.0.0.1:${port}/version`,
+      ]);
+      assert.equal(code, 35, stderr); // the handshake failed
+      assert.equal(stdout.length, 0);
+      const told = await gateway.line(line => line.msg === 'bad signature' && line.why === why);
+      const line = await gateway.line(({ msg, client }) => msg === 'connection' && client === told.client);
+      assert.deepEqual(
+        [line.reason, line.clusterId, line.cluster, line.backend],
+        ['bad-signature', idOf('b'), null, null],
+      );
+      await liar.line(({ msg, why }) => msg === 'gateway closed at once' && /signed/.test(String(why)));
+    }
+  });
+
+  test('an agent is replaced, the old one drained as soon as the new one is there, and no pod notices', async () => {
+    const failures: string[] = [];
+    const done = new AbortController();
+    const asking = (async () => {
+      while (!done.signal.aborted) {
+        const { code, stderr } = await pods.a.curl(`https://${CLUSTER_IP}/version`);
+        if (code !== 0) failures.push(stderr);
+      }
+    })();
+    try {
+      agents.a3 = stack.use(await startAgent(nodes.a3, 'a'));
+      await endpointsBecome(apis.a, nodes.a1.address, nodes.a2.address, nodes.a3.address);
+      agents.a2.signal('SIGTERM');
+      await endpointsBecome(apis.a, nodes.a1.address, nodes.a3.address);
+      assert.equal((await agents.a2.ended).code, 0);
+    } finally {
+      done.abort();
+      await asking;
+    }
+    assert.deepEqual(failures, []);
+  });
+
+  test('one of two agents is killed: the other goes on, and takes it out of the endpoints', async () => {
+    const ask = async () => (await pods.a.curl(`https://${CLUSTER_IP}/version`)).code === 0;
+    const carried = ({ lines }: CausewayAgent) => lines().filter(({ msg }) => msg === 'connection').length;
+    await until(
+      'both to have carried something',
+      async () => {
+        assert.equal(await ask(), true);
+        return carried(agents.a1) > 0 && carried(agents.a3) > 0;
+      },
+      PATIENCE_MS,
+    );
+    agents.a1.signal('SIGKILL');
+    await agents.a1.ended;
+    // Until its lease has expired, half of the attempts meet the dead one.
+    await until('an answer by the other', ask, PATIENCE_MS);
+    await endpointsBecome(apis.a, nodes.a3.address);
+    const tenAnswers = async () => {
+      for (let i = 0; i < 10; i++) if (!(await ask())) return false;
+      return true;
+    };
+    await until('only the living one to be asked', tenAnswers, PATIENCE_MS);
+    // All the time nobody else has written: that would be one.
+    for (const { lines } of Object.values(agents))
+      assert.deepEqual(
+        lines().filter(({ msg }) => msg === 'finding'),
+        [],
+      );
+  });
+});

@@ -1,0 +1,63 @@
+// Starts `causeway agent` as a user would, in a process of its own, with the log read back:
+// `await using agent = await startAgent({ uplink: 'proxy', gateway: '127.0.0.1:6443', id: 'a-1' })`.
+
+import { type LogLine, type LogLines, logLines } from './log-lines.ts';
+import type { Netns } from './netns.ts';
+import { type Program, startProgram } from './program.ts';
+import { causewayBin } from './start-causeway.ts';
+
+export interface AgentOptions {
+  readonly uplink: 'proxy' | 'connect' | 'tunnel' | 'terminate';
+  /** `host:port`. */
+  readonly gateway: string;
+  readonly id: string;
+  /** Default 127.0.0.1 and any free port. */
+  readonly on?: string;
+  /** Further flags. */
+  readonly args?: readonly string[];
+  /** In place of all flags. */
+  readonly environment?: Readonly<Record<string, string>>;
+  readonly netns?: Netns;
+}
+
+export interface RunningAgent extends AsyncDisposable, LogLines {
+  readonly program: Program;
+  readonly port: number;
+  readonly ready: LogLine;
+  /** Where its metrics are. */
+  readonly metrics: string;
+}
+
+export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
+  const { uplink, gateway, id, on = '127.0.0.1:0', args = [], environment, netns } = options;
+  const flags = ['--cluster-id', id, '--gateway', gateway, '--uplink', uplink, '--on', on, ...engineArgs()];
+  const program = await startProgram({
+    command: causewayBin,
+    args: ['agent', ...(environment === undefined ? [...flags, ...args] : args)],
+    ...(environment !== undefined && { env: environment }),
+    netns,
+    ready: { log: /"msg":"ready"/ },
+    stopSignal: 'SIGTERM',
+  });
+  const log = logLines(program);
+  const ready = log.lines().find(line => line.msg === 'ready') as LogLine;
+  const [address] = ready.listen as string[];
+  return {
+    program,
+    port: Number(address.slice(address.lastIndexOf(':') + 1)),
+    ready,
+    metrics: String(ready.admin),
+    ...log,
+    async [Symbol.asyncDispose]() {
+      // The second signal ends what is open; it is another one, since the kernel makes one of two alike.
+      program.signal('SIGINT');
+      await program.stop();
+    },
+  };
+}
+
+/** As the gateway's: `CAUSEWAY_TEST_ENGINE` says which, else the program decides. */
+function engineArgs(): string[] {
+  const engine = process.env.CAUSEWAY_TEST_ENGINE;
+  return engine === undefined ? [] : ['--engine', engine];
+}
