@@ -6,7 +6,7 @@ import { type DataPath, SMALL_READ } from './data-path.ts';
 import { end, endOfPart, endWithReset } from './end.ts';
 import { AGAIN, FAILED, HUNG_UP, READABLE, WRITABLE } from './io/reactor.ts';
 import { ENDED, FAILING, HANDED_OVER, HUNG, LASTING, MORE, SHUT, TUNNEL, UNWRITABLE } from './rows.ts';
-import { BYTES_IN_AT, BYTES_OUT_AT } from './shared-memory.ts';
+import { BYTES_IN_AT, BYTES_OUT_AT, HTTP_SLOT } from './shared-memory.ts';
 
 /** Reads of one direction before others get their turn. */
 const READS_PER_TURN = 2;
@@ -212,6 +212,10 @@ function hasVerdict(path: DataPath, client: number): boolean {
   return (path.rows.flags[client] & HANDED_OVER) !== 0 && path.shared.verdicts.reason(client) >= 0;
 }
 
+function isInTlsPart({ rows }: DataPath, client: number): boolean {
+  return (rows.flags[client] & HANDED_OVER) !== 0 && rows.slot[client] !== HTTP_SLOT;
+}
+
 /** Both sides sent FIN and everything is written: done, and ended here. */
 function isThrough(path: DataPath, handle: number): boolean {
   const { rows } = path;
@@ -251,7 +255,10 @@ function passReset(path: DataPath, source: number): boolean {
   const client = clientOf(path, source);
   // A unix socket that is closed before all was read from it looks like a reset.
   if (client !== source && hasVerdict(path, client)) return ended(path, source);
-  endWithReset(path, client, client === source ? 'client-reset' : 'backend-reset');
+  // The TLS part says why before it closes: without a word its thread has died.
+  const isDead = client !== source && isInTlsPart(path, client);
+  if (isDead) end(path, client, 'shutdown');
+  else endWithReset(path, client, client === source ? 'client-reset' : 'backend-reset');
   return false;
 }
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
 import { ascii } from './hello.samples.ts';
-import { connectName, type HttpHead, MAX_HTTP_HEAD, parseHttpHead } from './http-head.ts';
+import { connectName, type HttpHead, MAX_HTTP_HEAD, parseHttpHead, parseResponseHead } from './http-head.ts';
 import type { Parsed } from './parsed.ts';
 
 function parse(text: string): Parsed<HttpHead> {
@@ -168,4 +168,29 @@ test("connectName() takes Gardener's header alone where it is present", () => {
     assert.equal(ask(destination), undefined, destination);
   }
   assert.equal(ask('outbound|443||x', 'outbound|443||x'), undefined);
+});
+
+test('parseResponseHead() tells the status and where the head ends', () => {
+  const text = 'HTTP/1.1 407 Proxy Authentication Required\r\nVia: x\r\n\r\n';
+  assert.deepEqual(parseResponseHead(ascii(`${text}body`), 0, text.length + 4), {
+    kind: 'found',
+    value: { status: 407, end: text.length },
+  });
+});
+
+test('parseResponseHead() refuses, by name and without waiting for the blank line', () => {
+  const cases: readonly (readonly [reason: string, text: string])[] = [
+    ['status-line', 'SSH-2.0-OpenSSH_9.9\r\n'],
+    ['status-line', 'HTTP/2.0 200 OK\r\n'],
+    ['status-line', 'HTTP/1.1 2000 OK\r\n'],
+    ['status-line', 'HTTP/1.1 600 No\r\n'],
+    ['status-line', 'HTTP/1.1\r\n'],
+    ['control-character', '\x15\x03\x01\x00\x02\x02\x70'],
+    ['bare-line-feed', 'HTTP/1.1 200 OK\n'],
+    ['folded-line', 'HTTP/1.1 200 OK\r\n folded\r\n'],
+    ['field-name', 'HTTP/1.1 200 OK\r\nno colon\r\n'],
+    ['head-too-long', `HTTP/1.1 200 OK\r\nX: ${'x'.repeat(MAX_HTTP_HEAD)}`],
+  ];
+  for (const [reason, text] of cases)
+    assert.deepEqual(parseResponseHead(ascii(text), 0, text.length), { kind: 'reject', reason }, text);
 });

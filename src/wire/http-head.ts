@@ -31,7 +31,7 @@ const DELETE = 0x7f;
 /** The request line ends with a space, `HTTP/1.` and one digit. */
 const VERSION = Buffer.from(' HTTP/1.', 'latin1');
 /** `HTTP/1.1 200` and what follows it. */
-const STATUS_LINE = /^HTTP\/1\.[01] ([1-5]\d\d)(?: |\r|$)/;
+const STATUS_LINE = /^HTTP\/1\.[01] ([1-5]\d\d)(?: |$)/;
 const STATUS_LINE_LENGTH = 13;
 
 const ZERO = 0x30;
@@ -76,15 +76,20 @@ export function parseResponseHead(
 ): Parsed<{ readonly status: number; readonly end: number }> {
   const limit = Math.min(to, from + MAX_HTTP_HEAD);
   let line = from;
+  let status = 0;
   while (true) {
     const end = endOfLine(bytes, line, limit);
     if (typeof end === 'string') return reject(end);
     if (end === limit) return limit - from < MAX_HTTP_HEAD ? incomplete : reject('head-too-long');
-    if (line > from && end === line) {
-      const status = STATUS_LINE.exec(latin1(bytes, from, Math.min(end, from + STATUS_LINE_LENGTH)));
-      return status === null ? reject('status-line') : found({ status: Number(status[1]), end: end + 2 });
+    if (end === line && line > from) return found({ status, end: end + 2 });
+    if (line === from) {
+      const digits = STATUS_LINE.exec(latin1(bytes, from, Math.min(end, from + STATUS_LINE_LENGTH)))?.[1];
+      if (digits === undefined) return reject('status-line');
+      status = Number(digits);
+    } else {
+      const fault = fieldFault(bytes, line, end);
+      if (fault !== undefined) return reject(fault);
     }
-    if (line > from && fieldFault(bytes, line, end) !== undefined) return reject('field-name');
     line = end + 2;
   }
 }

@@ -6,7 +6,7 @@ import { suite, test } from 'node:test';
 import * as fc from 'fast-check';
 import { parseClientHello } from './client-hello.ts';
 import { alpnExtension, ascii, helloMessage, helloSamples, inRecords, messageOf } from './hello.samples.ts';
-import { parseHttpHead } from './http-head.ts';
+import { parseHttpHead, parseResponseHead } from './http-head.ts';
 import { parseIp } from './ip-address.ts';
 import type { Parsed } from './parsed.ts';
 import { buildProxyV1, buildProxyV2, parseProxyHeader } from './proxy-protocol.ts';
@@ -66,6 +66,15 @@ const codecs: readonly Codec[] = [
       ascii('CONNECT kube:6443 HTTP/1.1\r\n\r\n'),
       ascii('GET / HTTP/1.0\r\nHost: a.example\r\nAccept:\t*/* \r\nx-empty:\r\n\r\n'),
       ascii('CONNECT any HTTP/1.1\r\nX-Gardener-Destination: outbound|443||kube-apiserver.x.svc\r\n\r\n'),
+    ],
+  },
+  {
+    name: 'parseResponseHead()',
+    parse: parseResponseHead,
+    samples: [
+      ascii('HTTP/1.1 200 Connection established\r\n\r\n'),
+      ascii('HTTP/1.0 503\r\nContent-Length: 4\r\nConnection: close\r\n\r\n'),
+      ascii('HTTP/1.1 403 \r\nX-Empty:\r\n\r\n'),
     ],
   },
 ];
