@@ -1,9 +1,13 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { readdirSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import * as net from 'node:net';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import * as tls from 'node:tls';
+import { certificateFor } from '../../testbed/certificates.ts';
+import { missingPrograms } from '../../testbed/packages.ts';
 import { sampleCluster, sampleRoute } from '../cluster/clusters.samples.ts';
 import { helloMessage, inRecords, serverNameExtension } from '../wire/hello.samples.ts';
 import { closeReasons } from './close-reason.ts';
@@ -348,3 +352,49 @@ test('Gateway.figuresOf() and traffic() add up what the workers counted', async 
   assert.equal([...gateway.routes()].length, 1);
   assert.deepEqual(gateway.traffic(), before);
 });
+
+for (const engine of ['epoll', 'net'] as const) {
+  test(`Gateway (${engine}) survives the death of a TLS thread: its connections are shutdown, it starts again`, {
+    skip: missingPrograms('openssl'),
+  }, async () => {
+    await using it = await given(engine);
+    const { gateway, config, deaths, records } = it;
+    const { certFile, keyFile } = await certificateFor('tunnel.lab');
+    const [cert, key] = [await readFile(certFile, 'latin1'), await readFile(keyFile, 'latin1')];
+    await gateway.apply({
+      ...config,
+      tls: { kind: 'tunnel-end', hosts: ['tunnel.lab'], certificates: [{ cert, key }] },
+    });
+    const port = Number(gateway.listeners[0].address.split(':').at(-1));
+    const enter = async () => {
+      const socket = tls.connect({
+        port,
+        host: '127.0.0.1',
+        servername: 'tunnel.lab',
+        ALPNProtocols: ['causeway/1'],
+        rejectUnauthorized: false,
+      });
+      socket.on('error', () => {});
+      await once(socket, 'secureConnect');
+      return socket;
+    };
+    const sockets = [await enter(), await enter(), await enter(), await enter()];
+    const closed = () => sockets.filter(socket => socket.destroyed).length;
+    for (const socket of sockets) socket.resume();
+    gateway.killWorker(0, 'tls');
+    await until(() => deaths.length === 1 && closed() > 0);
+    assert.deepEqual(deaths, ['tls-0']);
+    const hosts = () => records.filter(record => record.host === 'tunnel.lab');
+    await until(() => hosts().length > 0);
+    // One who hears FIN before the worker hears of the death, and answers it, is done.
+    for (const record of hosts()) assert.match(closeReasons[record.reason], /^(shutdown|done)$/);
+    assert.ok(closed() < 4, 'those of the other thread go on');
+    // Both threads serve again.
+    for (let round = 0; round < 6; round++) {
+      const again = await enter();
+      again.destroy();
+    }
+    for (const socket of sockets) socket.destroy();
+    await until(() => gateway.connections === 0);
+  });
+}

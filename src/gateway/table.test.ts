@@ -169,3 +169,25 @@ test('TableAuthor.change() says nothing when nothing changed, and keeps slots wh
     }),
   );
 });
+
+test('Table.putTunnels() has names of its own, which come, go and change sides with clusters in any order', () => {
+  const author = new TableAuthor();
+  const table = new Table();
+  const serve = (...hosts: string[]) => {
+    const clusters = hosts.length === 0 ? [] : [sampleCluster('a', { routes: [sampleRoute({ hosts })] })];
+    const { removed, put } = author.change(clusters, backend => [backend.host]);
+    table.apply(removed, put);
+  };
+  const find = (host: string) => nameOf(routeTls(table, everything, host, [], undefined));
+  serve('api.a.lab', 't.lab');
+  table.putTunnels(['*.tunnel.lab'], ['/part-0']);
+  assert.deepEqual(['t.lab', 'x.tunnel.lab', 'y.lab'].map(find), ['a/api', '/', 'unknown-host']);
+  // t.lab becomes a tunnel's: the workers hear of tunnels before they hear of clusters.
+  table.putTunnels(['t.lab'], ['/part-0']);
+  serve('api.a.lab');
+  assert.deepEqual(['t.lab', 'x.tunnel.lab'].map(find), ['/', 'unknown-host']);
+  // And back.
+  table.putTunnels([], ['/part-0']);
+  serve('api.a.lab', 't.lab');
+  assert.deepEqual(['t.lab', 'api.a.lab'].map(find), ['a/api', 'a/api']);
+});

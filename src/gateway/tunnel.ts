@@ -232,6 +232,10 @@ function isBrokenOff(path: DataPath, handle: number): boolean {
   return (path.rows.flags[handle] & RETURNED) !== 0 && path.shared.verdicts.reason(handle) >= 0;
 }
 
+function isInTlsPart({ rows }: DataPath, client: number): boolean {
+  return (rows.flags[client] & HANDED_OVER) !== 0 && rows.slot[client] !== HTTP_SLOT;
+}
+
 /** Both sides sent FIN and everything is written: done, and ended here. */
 function isThrough(path: DataPath, handle: number): boolean {
   const { rows } = path;
@@ -276,7 +280,9 @@ function passReset(path: DataPath, source: number): boolean {
     const hasVerdict = path.shared.verdicts.reason(client) >= 0;
     if (hasVerdict || (isNew && path.rows.slot[client] === HTTP_SLOT)) return ended(path, source);
   }
-  endWithReset(path, client, client === source ? 'client-reset' : 'backend-reset');
+  // The TLS part says why before it closes: without a word its thread has died.
+  if (client !== source && isInTlsPart(path, client)) end(path, client, 'shutdown');
+  else endWithReset(path, client, client === source ? 'client-reset' : 'backend-reset');
   return false;
 }
 

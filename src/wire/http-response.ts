@@ -37,10 +37,15 @@ export function parseResponseHead(bytes: Uint8Array, from: number, to: number): 
     if (typeof end === 'string') return reject(end);
     if (end === limit) return limit - from < MAX_HTTP_HEAD ? incomplete : reject('head-too-long');
     if (end === line && line > from) return readHead(bytes, from, end);
-    const fault = line === from ? undefined : fieldFault(bytes, line, end);
+    const fault = line === from ? statusFault(bytes, line, end) : fieldFault(bytes, line, end);
     if (fault !== undefined) return reject(fault);
     line = end + 2;
   }
+}
+
+/** What is no answer at all is refused at its first line. */
+function statusFault(bytes: Uint8Array, from: number, to: number): string | undefined {
+  return STATUS_LINE.test(latin1(bytes, from, to)) ? undefined : 'status-line';
 }
 
 /** RFC 9112 6.3, without its leniencies. undefined when the head contradicts itself. */

@@ -75,6 +75,7 @@ const codecs: readonly Codec[] = [
     samples: [
       ascii('HTTP/1.0 200\r\n\r\n'),
       ascii('HTTP/1.1 404 Not Found\r\nDate:\t now \r\nSet-Cookie: a=b\r\nx-empty:\r\n\r\n'),
+      ascii('HTTP/1.1 200 Connection established\r\n\r\n'),
     ],
   },
 ];

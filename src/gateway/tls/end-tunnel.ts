@@ -72,7 +72,7 @@ function comeBack(part: TlsPart, connection: TlsConnection, outer: TLSSocket): v
   join({
     near: outer,
     far: inner,
-    nearLost: () => connection.cut(),
+    nearLost: () => part.lose(connection),
     farLost: () => part.break(connection, outer),
     farEnded: () => (part.isBroken(connection) ? part.break(connection, outer) : outer.end()),
   });

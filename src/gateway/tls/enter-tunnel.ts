@@ -32,7 +32,7 @@ export async function enterTunnel(
   join({
     near: socket,
     far: outer.tls,
-    nearLost: () => connection.cut(),
+    nearLost: () => part.lose(connection),
     farLost: () => part.break(connection),
   });
 }

@@ -103,7 +103,7 @@ function openAnew(
   join({
     near: inner,
     far: outer.tls,
-    nearLost: () => connection.cut(),
+    nearLost: () => part.lose(connection),
     farLost: () => part.break(connection, inner),
   });
 }

@@ -139,8 +139,14 @@ export class TlsPart {
    */
   break(connection: TlsConnection, client: Duplex = connection.socket): void {
     const { socket, told } = connection;
-    if (!this.isBroken(connection)) this.#say(told, -1, 'backend-reset', true);
+    this.#say(told, -1, 'backend-reset', true);
     client.write(nothing, () => socket.destroy());
+  }
+
+  /** The client is gone in the middle, or what it says is no longer TLS. */
+  lose(connection: TlsConnection): void {
+    this.#say(connection.told, -1, 'client-reset', true);
+    connection.cut();
   }
 
   async #answer(connection: TlsConnection, reason: CloseReason): Promise<void> {
@@ -156,7 +162,10 @@ export class TlsPart {
     reason: CloseReason | undefined,
     isBroken: boolean,
   ): void {
-    this.#options.verdicts[worker]?.say(handle, generation, {
+    const verdicts = this.#options.verdicts[worker];
+    // The first reason counts: what follows from it may look like another.
+    if (verdicts === undefined || verdicts.reason(handle) >= 0) return;
+    verdicts.say(handle, generation, {
       slot: 0,
       backendSlot: 0,
       dialMs,

@@ -1,0 +1,140 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { type AgentFlags, type AgentOptions, readAgentOptions } from './agent-options.ts';
+
+const needed = {
+  'cluster-id': 'a-1',
+  gateway: 'gw.example.com:6443',
+  uplink: 'proxy',
+  on: '172.20.0.1:6443',
+};
+const tunnel = { ...needed, uplink: 'tunnel', 'key-file': 'key' };
+const terminate = { ...needed, uplink: 'terminate', 'cert-file': 'crt', 'cert-key-file': 'key' };
+
+function read(flags: AgentFlags): AgentOptions {
+  const answer = readAgentOptions(flags);
+  assert.ok(answer.ok, JSON.stringify(answer));
+  return answer.options;
+}
+
+function mistakes(flags: AgentFlags): readonly string[] {
+  const answer = readAgentOptions(flags);
+  return answer.ok ? [] : answer.mistakes;
+}
+
+test('readAgentOptions() has defaults for everything but four flags', () => {
+  assert.deepEqual(read(needed), {
+    clusterId: 'a-1',
+    gateway: { host: 'gw.example.com', port: 6443 },
+    gatewayAddresses: [],
+    uplink: 'proxy',
+    on: { host: '172.20.0.1', port: 6443 },
+    serverName: 'gw.example.com',
+    localDevice: 'lo',
+    endpoints: false,
+    advertise: '172.20.0.1',
+    engine: 'auto',
+  });
+});
+
+test('readAgentOptions() reads every flag', () => {
+  const flags = {
+    ...terminate,
+    gateway: 'GW.Example.com.:443',
+    on: '[fd00::1]:0',
+    'gateway-address': ['192.0.2.1', '2001:db8::1'],
+    'server-name': 'API.example.com',
+    'key-file': 'k',
+    'ca-file': 'ca',
+    'local-address': 'fd00::1',
+    'local-device': 'dummy0',
+    endpoints: true,
+    kubeconfig: 'kc',
+    advertise: '192.0.2.9',
+    'metrics-on': ':9441',
+    engine: 'net',
+    workers: '3',
+  };
+  assert.deepEqual(read(flags), {
+    clusterId: 'a-1',
+    gateway: { host: 'gw.example.com', port: 443 },
+    gatewayAddresses: ['192.0.2.1', '2001:db8::1'],
+    uplink: 'terminate',
+    on: { host: 'fd00::1', port: 0 },
+    serverName: 'api.example.com',
+    keyFile: 'k',
+    caFile: 'ca',
+    certFile: 'crt',
+    certKeyFile: 'key',
+    localAddress: 'fd00::1',
+    localDevice: 'dummy0',
+    endpoints: true,
+    kubeconfig: 'kc',
+    advertise: '192.0.2.9',
+    metricsOn: { host: '', port: 9441 },
+    engine: 'net',
+    workers: 3,
+  });
+});
+
+test('readAgentOptions() takes --on as the address to advertise, unless it is none', () => {
+  for (const on of [':6443', '0.0.0.0:6443', '[::]:6443']) {
+    assert.equal(read({ ...needed, on }).advertise, undefined);
+    assert.deepEqual(mistakes({ ...needed, on, endpoints: true }), [
+      '--advertise is needed: --on has no address that could be written into the endpoints',
+    ]);
+  }
+});
+
+test('readAgentOptions() says every mistake in the words of the flags', () => {
+  assert.deepEqual(mistakes({}), [
+    '--cluster-id is needed: the id that the gateway knows the cluster by',
+    '--uplink is needed: one of proxy, connect, tunnel, terminate',
+    "--gateway is needed: the gateway's HOST:PORT",
+    '--on is needed: an address to listen on, IP:PORT or :PORT',
+  ]);
+  const cases: readonly (readonly [flags: AgentFlags, mistake: string])[] = [
+    [{ 'cluster-id': 'a b' }, '--cluster-id must be the id that the gateway knows the cluster by: a b'],
+    [
+      { uplink: 'carrier-pigeon' },
+      '--uplink must be one of proxy, connect, tunnel, terminate: carrier-pigeon',
+    ],
+    [{ gateway: 'gw.example.com' }, "--gateway must be the gateway's HOST:PORT: gw.example.com"],
+    [{ gateway: 'gw.example.com:0' }, "--gateway must be the gateway's HOST:PORT: gw.example.com:0"],
+    [{ gateway: 'gw.example.com:65536' }, "--gateway must be the gateway's HOST:PORT: gw.example.com:65536"],
+    [{ gateway: '-dash.example:1' }, "--gateway must be the gateway's HOST:PORT: -dash.example:1"],
+    [{ gateway: '2001:db8::1:443' }, "--gateway must be the gateway's HOST:PORT: 2001:db8::1:443"],
+    [{ on: 'node-1:6443' }, '--on must be an address to listen on, IP:PORT or :PORT: node-1:6443'],
+    [{ on: '[10.0.0.1]:1' }, '--on must be an address to listen on, IP:PORT or :PORT: [10.0.0.1]:1'],
+    [{ 'metrics-on': '9441' }, '--metrics-on must be IP:PORT or :PORT: 9441'],
+    [{ 'gateway-address': ['gw'] }, '--gateway-address must be IP addresses: gw'],
+    [{ 'local-address': '10.0.0.1/32' }, '--local-address must be an IP address: 10.0.0.1/32'],
+    [{ advertise: 'node-1' }, '--advertise must be an IP address: node-1'],
+    [{ engine: 'haproxy' }, '--engine must be one of auto, epoll, net: haproxy'],
+    [{ workers: '0' }, '--workers must be a whole number from 1 to 1024: 0'],
+    [{ workers: 'auto' }, '--workers must be a whole number from 1 to 1024: auto'],
+    [{ 'key-file': '' }, '--key-file must not be empty'],
+    [{ 'cluster-id': '' }, '--cluster-id must not be empty'],
+  ];
+  for (const [flags, mistake] of cases) assert.deepEqual(mistakes({ ...needed, ...flags }), [mistake]);
+});
+
+test('readAgentOptions() knows what each uplink needs', () => {
+  const { 'key-file': _, ...unsigned } = tunnel;
+  assert.deepEqual(mistakes(unsigned), [
+    '--key-file is needed: a tunnel carries signed ids only. causeway identity key makes one',
+  ]);
+  const noName =
+    "--server-name is needed: the name in the gateway's certificate, and the SNI on the way to it";
+  assert.deepEqual(mistakes({ ...tunnel, gateway: '192.0.2.1:443' }), [noName]);
+  assert.deepEqual(mistakes({ ...terminate, gateway: '[2001:db8::1]:443' }), [noName]);
+  assert.equal(
+    read({ ...tunnel, gateway: '192.0.2.1:443', 'server-name': 't.example.com' }).serverName,
+    't.example.com',
+  );
+  const { 'cert-key-file': __, ...keyless } = terminate;
+  assert.deepEqual(mistakes(keyless), [
+    '--cert-file and --cert-key-file are needed: what the clients of terminate see',
+  ]);
+  assert.deepEqual(mistakes({ ...needed, gateway: '192.0.2.1:443' }), []);
+});

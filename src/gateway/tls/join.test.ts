@@ -1,0 +1,48 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { type Duplex, duplexPair } from 'node:stream';
+import { test } from 'node:test';
+import { join } from './join.ts';
+
+function given(more: { farEnded?(): void } = {}) {
+  const [client, near] = duplexPair();
+  const [server, far] = duplexPair();
+  const lost: string[] = [];
+  join({ near, far, nearLost: () => lost.push('near'), farLost: () => lost.push('far'), ...more });
+  return { client, near, server, far, lost };
+}
+
+async function heard(stream: Duplex): Promise<string> {
+  const chunks: Buffer[] = [];
+  stream.on('data', (chunk: Buffer) => chunks.push(chunk));
+  await once(stream, 'end');
+  return Buffer.concat(chunks).toString();
+}
+
+test('join() carries bytes both ways, and FIN in each direction by itself', async () => {
+  const { client, server, lost } = given();
+  client.end('question');
+  assert.equal(await heard(server), 'question');
+  server.end('answer');
+  assert.equal(await heard(client), 'answer');
+  assert.deepEqual(lost, []);
+});
+
+test('join() tells which side is gone without FIN, and leaves the other to the caller', async () => {
+  for (const side of ['near', 'far'] as const) {
+    const { near, far, lost } = given();
+    const [gone, other] = side === 'near' ? [near, far] : [far, near];
+    gone.destroy(new Error('broken'));
+    await new Promise<void>(resolve => gone.once('close', resolve));
+    assert.deepEqual(new Set(lost), new Set([side]));
+    assert.equal(other.destroyed, false);
+  }
+});
+
+test('join() leaves it to the caller what the end of the far side means', async () => {
+  const ended = Promise.withResolvers<void>();
+  const { server, near } = given({ farEnded: ended.resolve });
+  server.end();
+  await ended.promise;
+  assert.equal(near.writableEnded, false);
+});
