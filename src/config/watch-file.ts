@@ -70,7 +70,7 @@ export class FileWatch implements Disposable {
     const now = performance.now();
     this.#stirredAt ??= now;
     clearTimeout(this.#quiet);
-    const wait = Math.min(QUIET_MS, this.#stirredAt + MAX_QUIET_MS - now);
+    const wait = Math.max(0, Math.min(QUIET_MS, this.#stirredAt + MAX_QUIET_MS - now));
     this.#quiet = setTimeout(() => void this.#look(), wait);
   }
 

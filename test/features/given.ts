@@ -23,6 +23,8 @@ export class Peer implements Disposable {
   readonly socket: Socket;
   /** Its own `host:port`, as the gateway's log has it. */
   readonly address: string;
+  /** When it came to be, as the log writes it. */
+  readonly since = new Date().toISOString();
   #end: End | undefined;
   #chunks: Buffer[] = [];
   #length = 0;
@@ -146,11 +148,16 @@ export async function visit(
   port: number,
   said: string | Uint8Array,
   options?: ClientOptions,
-): Promise<{ readonly received: Buffer; readonly end: End; readonly address: string }> {
+): Promise<{
+  readonly received: Buffer;
+  readonly end: End;
+  readonly address: string;
+  readonly since: string;
+}> {
   using client = await connectClient(port, options);
   client.send(said);
   const end = await client.untilEnd();
-  return { received: client.received(), end, address: client.address };
+  return { received: client.received(), end, address: client.address, since: client.since };
 }
 
 /** Which backend answers to that: its name. The connection is `done` afterwards. */
@@ -294,8 +301,13 @@ export function alert(code: number): Buffer {
 }
 
 /** The log line of the connection that came from that address, and that there is only one. */
-export async function lineOf(gateway: Causeway, { address }: { readonly address: string }): Promise<LogLine> {
-  const fits = (line: LogLine) => line.msg === 'connection' && line.peer === address;
+export async function lineOf(
+  gateway: Causeway,
+  { address, since = '' }: { readonly address: string; readonly since?: string },
+): Promise<LogLine> {
+  // Its port may have been another's before.
+  const fits = (line: LogLine) =>
+    line.msg === 'connection' && line.peer === address && String(line.time) >= since;
   const line = await gateway.line(fits);
   assert.equal(gateway.lines().filter(fits).length, 1, `one line for ${address}`);
   return line;

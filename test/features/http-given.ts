@@ -47,6 +47,10 @@ export class HttpClient implements Disposable {
     return this.peer.address;
   }
 
+  get since(): string {
+    return this.peer.since;
+  }
+
   send(...parts: readonly (string | Uint8Array)[]): void {
     this.peer.send(...parts);
   }
@@ -194,10 +198,14 @@ export class HttpBackend implements AsyncDisposable {
 /** The log lines of requests from that address, once there are so many. */
 export async function requestLines(
   gateway: Causeway,
-  { address }: { readonly address: string },
+  { address, since = '' }: { readonly address: string; readonly since?: string },
   count: number,
 ): Promise<LogLine[]> {
-  const found = () => gateway.lines().filter(({ msg, client }) => msg === 'request' && client === address);
+  // Its port may have been another's before.
+  const found = () =>
+    gateway
+      .lines()
+      .filter(({ msg, client, time }) => msg === 'request' && client === address && String(time) >= since);
   await until(`${count} request lines of ${address}`, () => found().length >= count);
   assert.equal(found().length, count);
   return found();

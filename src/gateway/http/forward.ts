@@ -58,7 +58,10 @@ function attempt(part: HttpPart, exchange: Exchange, route: TableRoute, mayReuse
     setHost: false,
     headers,
     backend,
-    connectMs: Math.min(settings.connectMs, exchange.dialAt + ALL_ATTEMPTS * settings.connectMs - now()),
+    connectMs: Math.max(
+      1,
+      Math.min(settings.connectMs, exchange.dialAt + ALL_ATTEMPTS * settings.connectMs - now()),
+    ),
     keepaliveMs: settings.keepaliveMs,
     header: proxyHeader(exchange, route),
   };
@@ -162,7 +165,7 @@ function dialAgain(part: HttpPart, exchange: Exchange, route: TableRoute, { time
       if (now() < lastMoment) attempt(part, exchange, route);
       else part.refuse(exchange, timedOut ? 'connect-timeout' : 'connect-failed');
     },
-    Math.min(NEXT_ROUND_MS, lastMoment - now()),
+    Math.max(0, Math.min(NEXT_ROUND_MS, lastMoment - now())),
   );
 }
 
