@@ -186,6 +186,7 @@ export class Gateway implements AsyncDisposable {
   #settings: Settings;
   #open: Opened[] = [];
   #generation = 0;
+  #served = 0;
   #retiring: Retiring[] = [];
   /** What was counted in slots that have been given out again since, by offset. */
   readonly #past: number[] = [];
@@ -261,8 +262,9 @@ export class Gateway implements AsyncDisposable {
     }
   }
 
+  /** Of the last change that every thread has taken up. */
   get generation(): number {
-    return this.#generation;
+    return this.#served;
   }
 
   get listeners(): readonly OpenListener[] {
@@ -491,6 +493,7 @@ export class Gateway implements AsyncDisposable {
     const changed = change.put.map(cluster => cluster.name);
     this.#health.change(this.#author.backends(changed), change.freed.backends);
     this.#backendCount = countBackends(config.clusters);
+    this.#served = this.#generation;
     if (closed.length > 0) {
       this.#send({ kind: 'close', indexes: closed.map(({ index }) => index) });
       // The next change may want the same address again.
