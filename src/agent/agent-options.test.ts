@@ -32,7 +32,7 @@ test('readAgentOptions() has defaults for everything but four flags', () => {
     serverName: 'gw.example.com',
     localDevice: 'lo',
     endpoints: false,
-    advertise: '172.20.0.1',
+    advertise: ['172.20.0.1'],
     engine: 'auto',
   });
 });
@@ -70,7 +70,7 @@ test('readAgentOptions() reads every flag', () => {
     localDevice: 'dummy0',
     endpoints: true,
     kubeconfig: 'kc',
-    advertise: '192.0.2.9',
+    advertise: ['192.0.2.9'],
     metricsOn: { host: '', port: 9441 },
     engine: 'net',
     workers: 3,
@@ -79,7 +79,7 @@ test('readAgentOptions() reads every flag', () => {
 
 test('readAgentOptions() takes --on as the address to advertise, unless it is none', () => {
   for (const on of [':6443', '0.0.0.0:6443', '[::]:6443']) {
-    assert.equal(read({ ...needed, on }).advertise, undefined);
+    assert.deepEqual(read({ ...needed, on }).advertise, []);
     assert.deepEqual(mistakes({ ...needed, on, endpoints: true }), [
       '--advertise is needed: --on has no address that could be written into the endpoints',
     ]);
@@ -109,7 +109,7 @@ test('readAgentOptions() says every mistake in the words of the flags', () => {
     [{ 'metrics-on': '9441' }, '--metrics-on must be IP:PORT or :PORT: 9441'],
     [{ 'gateway-address': ['gw'] }, '--gateway-address must be IP addresses: gw'],
     [{ 'local-address': '10.0.0.1/32' }, '--local-address must be an IP address: 10.0.0.1/32'],
-    [{ advertise: 'node-1' }, '--advertise must be an IP address: node-1'],
+    [{ advertise: 'node-1' }, '--advertise must be IP addresses: node-1'],
     [{ engine: 'haproxy' }, '--engine must be one of auto, epoll, net: haproxy'],
     [{ workers: '0' }, '--workers must be a whole number from 1 to 1024: 0'],
     [{ workers: 'auto' }, '--workers must be a whole number from 1 to 1024: auto'],
