@@ -54,6 +54,6 @@ export async function curlClient(options: CurlOptions): Promise<CurlReport> {
     alert: reason >= ALERT_REASONS && reason < ALERT_REASONS + 256 ? reason - ALERT_REASONS : undefined,
     alpn: { '1.1': 'http/1.1', '2': 'h2' }[String(summary.http_version)],
     status: Number(summary.response_code ?? 0),
-    transcript: stderr,
+    printed: stderr,
   };
 }

@@ -29,13 +29,13 @@ export async function gnutlsClient(options: TlsClientOptions): Promise<TlsClient
     input,
     inputUntil: printed => printed.length >= answerBytes,
   });
-  const transcript = `${await readFile(log, 'utf8').catch(() => '')}${stderr}`;
-  const alert = /Received alert \[(\d+)\]/.exec(transcript)?.[1];
+  const printed = `${await readFile(log, 'utf8').catch(() => '')}${stderr}`;
+  const alert = /Received alert \[(\d+)\]/.exec(printed)?.[1];
   return {
-    handshake: transcript.includes('- Handshake was completed'),
+    handshake: printed.includes('- Handshake was completed'),
     answer: stdout,
     alert: alert === undefined ? undefined : Number(alert),
-    alpn: /^- Application protocol: (.+)$/m.exec(transcript)?.[1],
-    transcript,
+    alpn: /^- Application protocol: (.+)$/m.exec(printed)?.[1],
+    printed,
   };
 }

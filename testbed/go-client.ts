@@ -67,6 +67,6 @@ export async function goClient(options: GoClientOptions): Promise<GoClientReport
     answer: Buffer.from(report.answer ?? '', 'base64'),
     alert: report.alert ?? undefined,
     alpn: report.alpn || undefined,
-    transcript: `${stdout}${stderr}`,
+    printed: `${stdout}${stderr}`,
   };
 }

@@ -48,7 +48,7 @@ export async function javaClient(options: TlsClientOptions): Promise<TlsClientRe
     answer: Buffer.from(report.answer, 'base64'),
     alert: ALERTS[/Received fatal alert: (\w+)/.exec(report.error)?.[1] ?? ''],
     alpn: report.alpn || undefined,
-    transcript: `${stdout}${stderr}`,
+    printed: `${stdout}${stderr}`,
   };
 }
 

@@ -30,6 +30,6 @@ export async function opensslClient(options: TlsClientOptions): Promise<TlsClien
     answer: stdout,
     alert: alert === undefined ? undefined : Number(alert),
     alpn: undefined,
-    transcript: stderr,
+    printed: stderr,
   };
 }

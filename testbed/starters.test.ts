@@ -53,9 +53,9 @@ for (const [name, client] of Object.entries(CLIENTS)) {
       await using _ = server;
       const connect = `127.0.0.1:${server.port}`;
       const options = { connect, serverName: HOST, input: HELLO, answerBytes: HELLO.length, ca };
-      const { handshake, answer, alert, transcript } = await client(options);
-      assert.ok(handshake, transcript);
-      assert.equal(answer.toString(), `${[...HELLO.trim()].toReversed().join('')}\n`, transcript);
+      const { handshake, answer, alert, printed } = await client(options);
+      assert.ok(handshake, printed);
+      assert.equal(answer.toString(), `${[...HELLO.trim()].toReversed().join('')}\n`, printed);
       assert.equal(alert, undefined);
     }
     await assertGone(server, server.port);
@@ -77,9 +77,9 @@ for (const [name, client] of Object.entries(CLIENTS)) {
         answerBytes: HELLO.length,
         ca,
       };
-      const { answer, alpn, transcript } = await client(options);
-      assert.equal(answer.toString(), HELLO, transcript);
-      if (name !== 'openssl') assert.equal(alpn, 'h2', transcript);
+      const { answer, alpn, printed } = await client(options);
+      assert.equal(answer.toString(), HELLO, printed);
+      if (name !== 'openssl') assert.equal(alpn, 'h2', printed);
     }
     await assertGone(server, server.port);
   });
@@ -107,7 +107,7 @@ for (const [name, client] of Object.entries(CLIENTS)) {
     const { port } = server.address() as AddressInfo;
     const report = await client({ connect: `127.0.0.1:${port}`, serverName: HOST, input: HELLO });
     server.close();
-    assert.deepEqual([report.handshake, report.alert], [false, 112], report.transcript);
+    assert.deepEqual([report.handshake, report.alert], [false, 112], report.printed);
   });
 
   test(`${name}Client() does not trust a stranger's certificate`, { skip }, async () => {
@@ -115,7 +115,7 @@ for (const [name, client] of Object.entries(CLIENTS)) {
     const { certFile: ca } = await certificateFor('elsewhere.test');
     await using server = await startOpensslServer(await certificateFor(HOST));
     const report = await client({ connect: `127.0.0.1:${server.port}`, serverName: HOST, input: HELLO, ca });
-    assert.deepEqual([report.handshake, report.answer.length], [false, 0], report.transcript);
+    assert.deepEqual([report.handshake, report.answer.length], [false, 0], report.printed);
   });
 }
 
@@ -167,7 +167,7 @@ test('curlClient() gets a page from openssl s_server', { skip: skipCurl }, async
   const { certFile: ca } = await authority();
   await using server = await startOpensslServer({ ...(await certificateFor(HOST)), answer: 'www' });
   const report = await curlClient({ url: `https://${HOST}/`, connect: `127.0.0.1:${server.port}`, ca });
-  assert.equal(report.status, 200, report.transcript);
+  assert.equal(report.status, 200, report.printed);
   assert.ok(report.handshake);
   assert.match(report.answer.toString(), /s_server -accept/);
 });
@@ -179,7 +179,7 @@ test('curlClient() tells the alert it received', { skip: skipCurl }, async () =>
   const { port } = server.address() as AddressInfo;
   const report = await curlClient({ url: `https://${HOST}/`, connect: `127.0.0.1:${port}` });
   server.close();
-  assert.deepEqual([report.handshake, report.alert, report.status], [false, 80, 0], report.transcript);
+  assert.deepEqual([report.handshake, report.alert, report.status], [false, 80, 0], report.printed);
 });
 
 test('startHaproxy() passes TLS by SNI, answers on its socket, and leaves nothing', {
@@ -206,7 +206,7 @@ backend a
   {
     await using _ = proxy;
     const report = await curlClient({ url: `https://${HOST}/`, connect: `127.0.0.1:${port}`, ca });
-    assert.equal(report.status, 200, report.transcript);
+    assert.equal(report.status, 200, report.printed);
     assert.match(await proxy.runtime('show stat'), /^a,one,/m);
   }
   await assertGone(proxy, port);
@@ -239,7 +239,7 @@ test('startNginx() serves http over TLS with HTTP/2, and leaves nothing', { skip
     assert.deepEqual(
       [report.status, report.answer.toString(), report.alpn],
       [200, 'cluster a', 'h2'],
-      report.transcript,
+      report.printed,
     );
   }
   await assertGone(server, port);
@@ -259,7 +259,7 @@ test('startNginx() passes TLS by SNI with its stream module, and leaves nothing'
   {
     await using _ = proxy;
     const report = await curlClient({ url: `https://${HOST}/`, connect: `127.0.0.1:${port}`, ca });
-    assert.equal(report.status, 200, report.transcript);
+    assert.equal(report.status, 200, report.printed);
   }
   await assertGone(proxy, port);
 });

@@ -27,7 +27,7 @@ export interface TlsClientReport {
   /** The protocol agreed on; undefined where there is none, and for programs that do not tell. */
   readonly alpn: string | undefined;
   /** What the program printed besides, for a failing test. */
-  readonly transcript: string;
+  readonly printed: string;
 }
 
 /** The parts of `host:port`, the brackets of an IPv6 address removed. */

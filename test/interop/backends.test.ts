@@ -182,8 +182,8 @@ describe('a TLS server of its own kind answers through the gateway', { skip }, (
           input,
           ...(answerBytes !== undefined && { answerBytes }),
         });
-        assert.ok(report.handshake, report.transcript);
-        assert.ok(report.answer.toString().endsWith(heard), `${report.answer}\n${report.transcript}`);
+        assert.ok(report.handshake, report.printed);
+        assert.ok(report.answer.toString().endsWith(heard), `${report.answer}\n${report.printed}`);
         const line = await gateway.line(entry => entry.msg === 'connection' && entry.host === `${name}.test`);
         assert.deepEqual([line.cluster, line.protocol], [name, 'tls']);
       });
@@ -211,25 +211,25 @@ describe('a client certificate', { skip }, () => {
     const report = await fetchFrom('nginx-mutual', { flags: ['--cert', certFile, '--key', keyFile] });
     const { fingerprint } = new X509Certificate(await readFile(certFile));
     const sha1 = fingerprint.replaceAll(':', '').toLowerCase();
-    assert.equal(report.answer.toString(), `SUCCESS CN=visitor.test ${sha1}`, report.transcript);
+    assert.equal(report.answer.toString(), `SUCCESS CN=visitor.test ${sha1}`, report.printed);
   });
 
   test('is missed by nginx where there is none', async () => {
     const report = await fetchFrom('nginx-mutual');
-    assert.equal(report.status, 400, report.transcript);
+    assert.equal(report.status, 400, report.printed);
     assert.match(report.answer.toString(), /No required SSL certificate was sent/);
   });
 
   test('reaches openssl s_server as it is', async () => {
     const { certFile, keyFile } = visitor;
     const report = await fetchFrom('openssl-mutual', { flags: ['--cert', certFile, '--key', keyFile] });
-    assert.equal(report.status, 200, report.transcript);
+    assert.equal(report.status, 200, report.printed);
     assert.match(report.answer.toString(), /Subject: CN ?= ?visitor\.test/);
   });
 
   test("is missed by openssl s_server where there is none, in that server's own alert", async () => {
     const report = await fetchFrom('openssl-mutual');
-    assert.deepEqual([report.alert, report.answer.length], [116, 0], report.transcript); // certificate_required
+    assert.deepEqual([report.alert, report.answer.length], [116, 0], report.printed); // certificate_required
   });
 });
 
@@ -241,7 +241,7 @@ describe('ALPN is agreed on by client and backend', { skip }, () => {
     ] as const) {
       test(`${alpn} with ${name}`, async () => {
         const report = await fetchFrom(name, { http });
-        assert.deepEqual([report.status, report.alpn], [200, alpn], report.transcript);
+        assert.deepEqual([report.status, report.alpn], [200, alpn], report.printed);
         assert.equal(report.answer.toString(), `${name} served ${name}.test`);
       });
     }

@@ -102,7 +102,7 @@ for (const [name, { needs, visit }] of Object.entries(clients)) {
     ] as const) {
       test(`gets to cluster ${cluster} as ${host} and trusts what it sees`, async () => {
         const report = await visit({ connect, serverName: host, input: GET, ca });
-        assert.ok(report.handshake, report.transcript);
+        assert.ok(report.handshake, report.printed);
         assert.match(report.answer.toString(), new RegExp(`cluster ${cluster} as ${host}$`));
         const line = await gateway.line(entry => entry.msg === 'connection' && entry.host === host);
         assert.deepEqual([line.protocol, line.cluster, line.route], ['tls', cluster, 'api']);
@@ -125,7 +125,7 @@ for (const [name, { needs, visit }] of Object.entries(clients)) {
           ca,
           ...(host !== undefined && { serverName: host }),
         });
-        assert.deepEqual([report.handshake, report.alert], [false, alert], report.transcript);
+        assert.deepEqual([report.handshake, report.alert], [false, alert], report.printed);
         assert.equal(report.answer.length, 0);
         const line = await gateway.line(entry => entry.reason === reason);
         assert.deepEqual([line.protocol, line.host, line.out], ['tls', host ?? null, 7]);
@@ -134,7 +134,7 @@ for (const [name, { needs, visit }] of Object.entries(clients)) {
 
     test('gets in by IPv6 too', async () => {
       const report = await visit({ connect: `[::1]:${gateway.port}`, serverName: ONE, input: GET, ca });
-      assert.match(report.answer.toString(), /cluster one/, report.transcript);
+      assert.match(report.answer.toString(), /cluster one/, report.printed);
       await gateway.line(entry => String(entry.client).startsWith('[::1]:'));
     });
   });
@@ -159,7 +159,7 @@ describe('ALPN', { skip }, () => {
         input: PING,
         answerBytes: PING.length,
       });
-      assert.equal(chosen.answer.toString(), PING, chosen.transcript);
+      assert.equal(chosen.answer.toString(), PING, chosen.printed);
       await special.logged(new RegExp(`(?:^\\{.*\\}\\s+){${before + 1}}`, 'm'));
       assert.deepEqual(
         special
@@ -169,7 +169,7 @@ describe('ALPN', { skip }, () => {
         ['my-proto'],
       );
       const usual = await clients[name].visit({ ...common, alpn: ['http/1.1'], input: GET });
-      assert.match(usual.answer.toString(), /cluster two/, usual.transcript);
+      assert.match(usual.answer.toString(), /cluster two/, usual.printed);
     });
   }
 });

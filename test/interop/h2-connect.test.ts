@@ -87,11 +87,11 @@ test('Go is told in status and words why not', { skip }, async () => {
 });
 
 test('curl asks again over HTTP/1.1 when it is told to', { skip: missingPrograms('curl') }, async () => {
-  const { status, transcript } = await curlClient({
+  const { status, printed } = await curlClient({
     url: `http://nobody.test:${gateway.port}/`,
     connect,
     flags: ['--http2-prior-knowledge', '--verbose'],
   });
-  assert.match(transcript, /HTTP_1_1_REQUIRED/, transcript);
+  assert.match(printed, /HTTP_1_1_REQUIRED/, printed);
   assert.equal(status, 421);
 });

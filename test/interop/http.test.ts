@@ -157,14 +157,14 @@ describe('curl', { skip }, () => {
         assert.deepEqual(
           [report.status, report.answer.toString()],
           [200, `${name} served ${name}.test to 127.0.0.1`],
-          report.transcript,
+          report.printed,
         );
       });
     }
 
     test(`asks ${name} for a head`, async () => {
       const report = await curl(`${name}.test`, '/', '--head');
-      assert.equal(report.status, 200, report.transcript);
+      assert.equal(report.status, 200, report.printed);
       assert.match(report.answer.toString(), /^content-length: \d+/im);
     });
 
@@ -178,15 +178,15 @@ describe('curl', { skip }, () => {
         await writeFile(file, large.subarray(0, EXPECTED));
         const report = await curl(`${name}.test`, '/upload', '--verbose', '--upload-file', file, ...flags);
         const sha256 = createHash('sha256').update(large.subarray(0, EXPECTED)).digest('hex');
-        assert.equal(report.answer.toString(), sha256, report.transcript);
-        if (what === 'once told to continue') assert.match(report.transcript, /100 Continue/);
+        assert.equal(report.answer.toString(), sha256, report.printed);
+        if (what === 'once told to continue') assert.match(report.printed, /100 Continue/);
       });
     }
   }
 
   test('downloads a large file, and a part of it', async () => {
     const whole = await curl('nginx.test', '/large');
-    assert.ok(whole.answer.equals(large), whole.transcript);
+    assert.ok(whole.answer.equals(large), whole.printed);
     const part = await curl('nginx.test', '/large', '--range', '1000-1999');
     assert.equal(part.status, 206);
     assert.ok(part.answer.equals(large.subarray(1000, 2000)));
@@ -196,12 +196,12 @@ describe('curl', { skip }, () => {
     const file = dir.file('too-large');
     await writeFile(file, large);
     const report = await curl('nginx.test', '/upload', '--upload-file', file, '-H', 'Expect: 100-continue');
-    assert.equal(report.status, 413, report.transcript);
+    assert.equal(report.status, 413, report.printed);
   });
 
   test('is sent to https', async () => {
     const report = await curl('moved.test', '/a?b', '--write-out', '%{response_code} %{redirect_url}');
-    assert.equal(report.answer.toString(), '308 https://moved.test/a?b', report.transcript);
+    assert.equal(report.answer.toString(), '308 https://moved.test/a?b', report.printed);
   });
 
   test('one connection, two clusters', async () => {

@@ -156,8 +156,8 @@ async function visit(port: number, from: string, host?: string): Promise<Visit> 
   return { ...report, address: `${from}:${portOf(report)}` };
 }
 
-function portOf({ transcript }: CurlReport): string | undefined {
-  return /"local_port":(\d+)/.exec(transcript)?.[1];
+function portOf({ printed }: CurlReport): string | undefined {
+  return /"local_port":(\d+)/.exec(printed)?.[1];
 }
 
 /** The line of the connection that this visitor is the client, or the origin, of. */
@@ -171,7 +171,7 @@ describe('a balancer in front', { skip, concurrency: true }, () => {
   for (const name of [...Object.keys(balancers), 'nginx']) {
     test(`${name}: the client that it tells of is the one who is allowed, and logged`, async () => {
       const report = await visit(front[name], FRIEND, 'guarded.test');
-      assert.equal(report.answer.toString(), 'served', report.transcript);
+      assert.equal(report.answer.toString(), 'served', report.printed);
       const line = await lineWith('client', report);
       assert.deepEqual(
         [host(line.peer), line.cluster, line.origin, line.clusterId],
@@ -181,7 +181,7 @@ describe('a balancer in front', { skip, concurrency: true }, () => {
 
     test(`${name}: the client that it tells of is the one who is not allowed`, async () => {
       const report = await visit(front[name], OTHER, 'guarded.test');
-      assert.deepEqual([report.handshake, report.alert], [false, 49], report.transcript);
+      assert.deepEqual([report.handshake, report.alert], [false, 49], report.printed);
       assert.equal((await lineWith('client', report)).reason, 'not-allowed');
     });
   }
@@ -191,7 +191,7 @@ describe('an agent in front', { skip, concurrency: true }, () => {
   for (const name of ['agent-unique-id', 'agent-unique-id-crc32c']) {
     test(`${name}: reaches the cluster that it names without SNI`, async () => {
       const report = await visit(front[name], OTHER);
-      assert.equal(report.answer.toString(), 'served', report.transcript);
+      assert.equal(report.answer.toString(), 'served', report.printed);
       const line = await lineWith('origin', report);
       assert.deepEqual(
         [host(line.peer), line.client, line.clusterId, line.cluster, line.host],
@@ -206,7 +206,7 @@ describe('an agent in front', { skip, concurrency: true }, () => {
         ca,
         flags: ['--interface', FRIEND],
       });
-      assert.equal(report.answer.toString(), 'served', report.transcript);
+      assert.equal(report.answer.toString(), 'served', report.printed);
       const line = await lineWith('origin', { ...report, address: `${FRIEND}:${portOf(report)}` });
       assert.deepEqual([line.host, line.cluster], ['guarded.test', 'named']);
     });
@@ -214,7 +214,7 @@ describe('an agent in front', { skip, concurrency: true }, () => {
 
   test('agent-unknown-id: is told that it may not', async () => {
     const report = await visit(front['agent-unknown-id'], OTHER);
-    assert.deepEqual([report.handshake, report.alert], [false, 49], report.transcript);
+    assert.deepEqual([report.handshake, report.alert], [false, 49], report.printed);
     const line = await lineWith('origin', report);
     assert.deepEqual([line.reason, line.clusterId, line.cluster], ['unknown-cluster', 'nobody', null]);
   });
@@ -222,17 +222,17 @@ describe('an agent in front', { skip, concurrency: true }, () => {
   for (const name of ['agent-v1', 'agent-v2']) {
     test(`${name}: without an id SNI decides, and the origin is not trusted`, async () => {
       const named = await visit(front[name], FRIEND, 'named.test');
-      assert.equal(named.answer.toString(), 'served', named.transcript);
+      assert.equal(named.answer.toString(), 'served', named.printed);
       assert.equal((await lineWith('origin', named)).cluster, 'named');
       const guarded = await visit(front[name], FRIEND, 'guarded.test');
-      assert.equal(guarded.alert, 49, guarded.transcript);
+      assert.equal(guarded.alert, 49, guarded.printed);
       assert.equal((await lineWith('origin', guarded)).reason, 'not-allowed');
     });
   }
 
   test('stacked: HAProxy names the cluster, nginx before it tells who HAProxy is', async () => {
     const report = await visit(front['stacked-agent'], OTHER);
-    assert.equal(report.answer.toString(), 'served', report.transcript);
+    assert.equal(report.answer.toString(), 'served', report.printed);
     const line = await lineWith('origin', report);
     assert.deepEqual(
       [host(line.peer), host(line.client), line.clusterId, line.cluster],
@@ -242,7 +242,7 @@ describe('an agent in front', { skip, concurrency: true }, () => {
 
   test('stacked: one of whom nginx tells, but who is no agent, may not name a cluster', async () => {
     const report = await visit(front['stacked-stranger'], OTHER);
-    assert.deepEqual([report.handshake, report.answer.length], [false, 0], report.transcript);
+    assert.deepEqual([report.handshake, report.answer.length], [false, 0], report.printed);
     const line = await gateway.line(entry => entry.msg === 'connection' && host(entry.client) === STRANGER);
     assert.deepEqual([host(line.peer), line.reason, line.cluster], [BALANCER, 'untrusted-agent', null]);
   });
@@ -256,14 +256,14 @@ describe('a receiver behind', { skip, concurrency: true }, () => {
       assert.equal(
         report.answer.toString(),
         `${address} ${port} to 127.0.0.1 ${gateway.port}`,
-        report.transcript,
+        report.printed,
       );
     });
 
     test(`${name}: is told the address and port of a client by IPv6`, async () => {
       const [, port] = gateway.ports;
       const report = await curlClient({ url: `https://${name}.test/`, connect: `[::1]:${port}`, ca });
-      assert.equal(report.answer.toString(), `::1 ${portOf(report)} to ::1 ${port}`, report.transcript);
+      assert.equal(report.answer.toString(), `::1 ${portOf(report)} to ::1 ${port}`, report.printed);
     });
 
     test(`${name}: is told the client whom a balancer told us of`, async () => {
@@ -272,7 +272,7 @@ describe('a receiver behind', { skip, concurrency: true }, () => {
       assert.equal(
         report.answer.toString(),
         `${address} ${port} to 127.0.0.1 ${front['haproxy-v2']}`,
-        report.transcript,
+        report.printed,
       );
     });
   }

@@ -81,13 +81,13 @@ interface Seen {
 /** What the server says of a curl that shows a certificate. */
 async function visit(port: number, http: '1.1' | '2'): Promise<Seen> {
   const user = await (await authority()).clientCertificate({ user: 'jane' });
-  const { answer, transcript } = await curlClient({
+  const { answer, printed } = await curlClient({
     url: `https://127.0.0.1:${port}/`,
     ca: caFile,
     http,
     flags: ['--cert', user.certFile, '--key', user.keyFile],
   });
-  assert.ok(answer.length > 0, transcript);
+  assert.ok(answer.length > 0, printed);
   return JSON.parse(answer.toString()) as Seen;
 }
 
@@ -206,8 +206,8 @@ describe('clients that send no name', { skip, timeout: TIMEOUT_MS }, () => {
         ...(missingGoPrograms('go-client') === false && { go: await goClient(options) }),
         ...(missingPrograms('java', 'javac') === false && { java: await javaClient(options) }),
       };
-      for (const [name, { answer, transcript }] of Object.entries(answers))
-        assert.match(answer.toString(), /^HTTP\/1\.1 200 /, `${name}: ${transcript}`);
+      for (const [name, { answer, printed }] of Object.entries(answers))
+        assert.match(answer.toString(), /^HTTP\/1\.1 200 /, `${name}: ${printed}`);
     });
   }
 });

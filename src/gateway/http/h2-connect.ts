@@ -13,12 +13,11 @@ import {
   type ServerHttp2Session,
   type ServerHttp2Stream,
 } from 'node:http2';
-import type { Socket } from 'node:net';
-import type { Endpoint } from '../../wire/proxy-protocol.ts';
 import { reasonIndex } from '../account.ts';
 import type { CloseReason } from '../close-reason.ts';
 import type { Settings } from '../data-path.ts';
-import type { FrontRow, HandOver } from '../hand-over.ts';
+import type { FrontRow } from '../hand-over.ts';
+import type { HandedOver } from '../receive-hand-over.ts';
 import type { Verdicts } from '../verdicts.ts';
 import { buildConnectHead } from './connect-head.ts';
 import { type Passage, passStream } from './pass-stream.ts';
@@ -47,18 +46,9 @@ const ANY_STREAM = 2 ** 31 - 1;
 const BAD_MAGIC = -903;
 const FLOODED = -904;
 
-/** A connection that the front has handed over. */
-export interface H2Connection {
-  readonly socket: Socket;
-  readonly told: HandOver;
-  /** The true client, and where it believes to have connected to. */
-  readonly source: Endpoint;
-  readonly destination: Endpoint;
-}
-
 interface Session {
   readonly http2: ServerHttp2Session;
-  readonly connection: H2Connection;
+  readonly connection: HandedOver;
   readonly patience: Patience;
   readonly passages: Set<Passage>;
   /** `timeouts.hello` until the first stream, then the time without any. */
@@ -93,7 +83,7 @@ export class H2Connect {
   }
 
   /** `first` is what the client has said so far. */
-  serve(connection: H2Connection, first: Buffer): void {
+  serve(connection: HandedOver, first: Buffer): void {
     const { socket } = connection;
     socket.unshift(first);
     const http2 = performServerHandshake(socket, {

@@ -7,7 +7,8 @@ import { connect, type Socket } from 'node:net';
 import { parseResponseHead } from '../../wire/http-response.ts';
 import { reasonIndex } from '../account.ts';
 import { buildHandOver, type FrontRow, readRowHeader } from '../hand-over.ts';
-import type { H2Connect, H2Connection } from './h2-connect.ts';
+import type { HandedOver } from '../receive-hand-over.ts';
+import type { H2Connect } from './h2-connect.ts';
 
 /** What came before a reset is passed on, unless the client takes longer than this for it. */
 const LAST_BYTES_MS = 2000;
@@ -36,7 +37,7 @@ export interface Passage {
 /** `head` is the CONNECT as the front is asked. */
 export function passStream(
   part: H2Connect,
-  connection: H2Connection,
+  connection: HandedOver,
   stream: ServerHttp2Stream,
   head: Uint8Array,
 ): Passage {

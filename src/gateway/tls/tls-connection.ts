@@ -5,19 +5,13 @@ import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Endpoint } from '../../wire/proxy-protocol.ts';
 import type { HandOver } from '../hand-over.ts';
+import type { HandedOver } from '../receive-hand-over.ts';
 
 /** Once both sides have ended, what is still on its way gets this long. */
 const LAST_BYTES_MS = 60_000;
 
 /** What a client may send ahead while its gateway is dialled; beyond that it waits in the kernel. */
 const MAX_AHEAD = 64 * 1024;
-
-export interface HandedOver {
-  readonly socket: Socket;
-  readonly told: HandOver;
-  readonly source: Endpoint;
-  readonly destination: Endpoint;
-}
 
 export class TlsConnection implements HandedOver {
   readonly socket: Socket;

@@ -6,11 +6,12 @@ import { createServer, type Server, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { ConnectionOptions } from 'node:tls';
 import { mapIp } from '../../wire/ip-address.ts';
-import { type Endpoint, MAX_PROXY_HEADER, parseProxyHeader } from '../../wire/proxy-protocol.ts';
+import type { Endpoint } from '../../wire/proxy-protocol.ts';
 import { reasonIndex } from '../account.ts';
 import type { CloseReason } from '../close-reason.ts';
 import type { Settings } from '../data-path.ts';
-import { type HandOver, readHandOver } from '../hand-over.ts';
+import type { HandOver } from '../hand-over.ts';
+import { type HandedOver, receiveHandOver } from '../receive-hand-over.ts';
 import { refusalWord } from '../refusal.ts';
 import { TLS } from '../rows.ts';
 import type { Verdicts } from '../verdicts.ts';
@@ -19,7 +20,7 @@ import { endTunnel, TunnelContexts } from './end-tunnel.ts';
 import { enterTunnel } from './enter-tunnel.ts';
 import { Terminator } from './terminate.ts';
 import type { GatewayPlace, TlsConfig } from './tls-config.ts';
-import { type HandedOver, TlsConnection } from './tls-connection.ts';
+import { TlsConnection } from './tls-connection.ts';
 
 /** How often it is looked for clients that the front has let go of. */
 const LOOK_MS = 250;
@@ -192,31 +193,11 @@ export class TlsPart {
     }
   }
 
-  /** The front's header comes first, then the client's bytes. */
   #accept(socket: Socket): void {
-    let held: Buffer = Buffer.alloc(0);
-    // What breaks a socket ends it; an error that nobody listens for would end the thread.
-    socket.on('error', () => socket.destroy());
-    const onEnd = () => socket.destroy();
-    const onData = (chunk: Buffer) => {
-      held = held.length === 0 ? chunk : Buffer.concat([held, chunk]);
-      const header = parseProxyHeader(held, 0, held.length);
-      if (header.kind === 'incomplete' && held.length < MAX_PROXY_HEADER) return;
-      const told = header.kind === 'found' ? readHandOver(header.value) : undefined;
-      if (header.kind !== 'found' || told === undefined || header.value.source === undefined) {
-        socket.destroy();
-        return;
-      }
-      const { source, destination = source, end } = header.value;
-      socket.off('data', onData);
-      socket.off('end', onEnd);
-      socket.pause();
-      if (held.length > end) socket.unshift(held.subarray(end));
+    receiveHandOver(socket, ({ told, source, destination }, rest) => {
+      if (rest.length > 0) socket.unshift(rest);
       this.#begin({ socket, told, source: mapped(source), destination: mapped(destination) });
-    };
-    // The client may leave before the header is sent.
-    socket.once('end', onEnd);
-    socket.on('data', onData);
+    });
   }
 
   #begin(handed: HandedOver): void {
