@@ -22,6 +22,8 @@ import { type RunOptions, type RunResult, run } from './run.ts';
 /** Names of namespaces; the bridge has the same two numbers, the process's number and id: `cwb17p4711`. */
 const NAMESPACE = /^causeway-(\d+)-(\d+)-/;
 const BRIDGE = /^cwb(\d+)p(\d+)$/;
+/** Locally administered. Each bridge is a network of its own: they may all have the same. */
+const BRIDGE_MAC = '02:ca:5e:00:00:01';
 const FIRST_HOST = 2;
 const LAST_HOST = 254;
 
@@ -147,7 +149,9 @@ async function makeBridge(): Promise<Bridge> {
   const prefix6 = `fdca:5e0a:${number.toString(16)}::`;
   const six = existsSync('/proc/sys/net/ipv6');
   guard(`device:${device}`);
-  await ip('link', 'add', device, 'type', 'bridge');
+  // A bridge without an address of its own takes the lowest of its ports': with each further host it might change, and
+  // the hosts that are there would send to the former one for half a minute.
+  await ip('link', 'add', device, 'address', BRIDGE_MAC, 'type', 'bridge');
   await ip('address', 'add', single(address), 'dev', device);
   if (six) await ip('address', 'add', single(`${prefix6}1`), 'dev', device, 'nodad');
   await ip('link', 'set', device, 'up');

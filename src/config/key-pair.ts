@@ -20,10 +20,9 @@ export class KeyPairError extends Error {
 }
 
 export async function readKeyPair({ certFile, keyFile }: KeyPairFiles): Promise<KeyPair> {
-  const [cert, key] = await Promise.all([
-    readPem('certFile', certFile, 'a certificate', /-----BEGIN (TRUSTED )?CERTIFICATE-----/),
-    readPem('keyFile', keyFile, 'a private key', /-----BEGIN ([A-Z]+ )?PRIVATE KEY-----/),
-  ]);
+  // One after the other: of two bad files it is always the certificate that is told first.
+  const cert = await readPem('certFile', certFile, 'a certificate', /-----BEGIN (TRUSTED )?CERTIFICATE-----/);
+  const key = await readPem('keyFile', keyFile, 'a private key', /-----BEGIN ([A-Z]+ )?PRIVATE KEY-----/);
   if (/ENCRYPTED/.test(key.toString('latin1'))) {
     throw new KeyPairError(`keyFile: must be without a passphrase: ${keyFile} is encrypted`);
   }
