@@ -11,10 +11,9 @@ import { missingPrograms } from '../../testbed/packages.ts';
 import { sampleCluster, sampleRoute } from '../cluster/clusters.samples.ts';
 import { helloMessage, inRecords, serverNameExtension } from '../wire/hello.samples.ts';
 import { closeReasons } from './close-reason.ts';
-import { Gateway, type NamedRecord } from './gateway.ts';
-import type { HealthChange } from './health/health-thread.ts';
+import { startSampleGateway } from './gateway.samples.ts';
+import type { Gateway } from './gateway.ts';
 import type { EngineName } from './io/open-reactor.ts';
-import { NameResolver } from './name-resolver.ts';
 import { REASONS_AT } from './shared-memory.ts';
 
 const hello = inRecords(helloMessage({ extensions: [serverNameExtension('api.a.lab')] }));
@@ -29,59 +28,25 @@ async function given(engine: EngineName, { addresses = [], log = 'all' }: Given 
   backend.listen(0, '127.0.0.1');
   await once(backend, 'listening');
   const { port } = backend.address() as net.AddressInfo;
-  const records: NamedRecord[] = [];
-  const deaths: string[] = [];
-  const changes: HealthChange[] = [];
-  const config = {
-    listeners: [{ on: '127.0.0.1:0', host: '127.0.0.1', port: 0, balancers: [], agents: [], idTlv: [] }],
-    clusters: [
-      sampleCluster('a', {
-        limits: { connections: 20, perSource: 20 },
-        routes: [
-          sampleRoute({
-            hosts: ['api.a.lab'],
-            backends: [`${addresses.length > 0 ? 'name.lab' : '127.0.0.1'}:${port}`],
-          }),
-        ],
+  const cluster = sampleCluster('a', {
+    limits: { connections: 20, perSource: 20 },
+    routes: [
+      sampleRoute({
+        hosts: ['api.a.lab'],
+        backends: [`${addresses.length > 0 ? 'name.lab' : '127.0.0.1'}:${port}`],
       }),
     ],
-    settings: {
-      helloMs: 5000,
-      connectMs: 3000,
-      idleMs: undefined,
-      halfClosedMs: undefined,
-      keepaliveMs: 30_000,
-      retries: 3,
-      connections: 1000,
-      pending: 1000,
-      perSource: 20,
-      log,
-    },
-  };
-  const gateway = await Gateway.start(
-    {
-      engine,
-      arch: process.arch,
-      workers: 2,
-      share: true,
-      capacity: 4096,
-      resolver: new NameResolver(
-        () => {},
-        async () => [...addresses],
-      ),
-      onRecord: record => records.push(record),
-      onDropped: () => {},
-      onRequest: () => {},
-      onWorkerDeath: worker => deaths.push(worker),
-      onHealth: change => changes.push(change),
-    },
-    config,
-  );
+  });
+  const sample = await startSampleGateway(engine, {
+    clusters: [cluster],
+    settings: { perSource: 20, log },
+    addresses,
+  });
   const stop = async () => {
-    await gateway.stop();
+    await sample[Symbol.asyncDispose]();
     backend.close();
   };
-  return { gateway, config, records, deaths, changes, port, [Symbol.asyncDispose]: stop };
+  return { ...sample, port, [Symbol.asyncDispose]: stop };
 }
 
 /** A tunnel that has echoed once. */

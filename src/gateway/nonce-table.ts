@@ -1,14 +1,14 @@
 // Which nonces were used, so that a signature counts once whichever worker sees it again: one hash table in shared
 // memory. A nonce is remembered for as long as its signature could be accepted; then its place is free. Asked only
 // for signatures that are right, so that nobody without a key can fill it.
-//
-// As in source-counts.ts: an array of buckets, each with a lock; a nonce lives in its own bucket only.
 
-import { mix } from './mix.ts';
+import { addPieces, bucketAt, bucketBytes, hashFactors, wordAt } from './locked-buckets.ts';
 import { acquire, release } from './spin-lock.ts';
 
-/** A bucket is 1 KiB: lock, used, then for all entries the last word of the nonce, until when, and the other words. */
-const BUCKET_WORDS = 256;
+/**
+ * A bucket: lock, used, then for all entries the last word of the nonce, until when, and the other words. With all the
+ * room that is asked for in use, about one nonce in two million finds its bucket full.
+ */
 const ENTRIES = 63;
 const USED_AT = 1;
 const LAST_AT = 2;
@@ -16,31 +16,22 @@ const UNTIL_AT = LAST_AT + ENTRIES;
 const FIRST_AT = UNTIL_AT + ENTRIES;
 const SECOND_AT = FIRST_AT + ENTRIES;
 
-/** Twice the room that is asked for: with all of that in use, about one nonce in two million finds its bucket full. */
-const HEADROOM = 2;
-
 /** 16-bit pieces of a nonce. */
 const PIECES = 6;
 
 /** Memory for this many nonces at one time. */
 export function nonceTableBytes(entries: number): number {
-  const buckets = Math.max(1, Math.ceil((entries * HEADROOM) / ENTRIES));
-  return buckets * BUCKET_WORDS * Int32Array.BYTES_PER_ELEMENT;
+  return bucketBytes(entries, ENTRIES);
 }
 
 /** All threads that share the memory give the same seed, which should be random and secret: agents choose nonces. */
 export class NonceTable {
   readonly #words: Int32Array;
-  readonly #buckets: number;
   readonly #factors: Int32Array;
 
   constructor(memory: SharedArrayBuffer, seed: number) {
     this.#words = new Int32Array(memory);
-    this.#buckets = Math.floor(this.#words.length / BUCKET_WORDS);
-    this.#factors = Int32Array.from(
-      { length: PIECES },
-      (_, i) => mix(seed + Math.imul(i + 1, 0x9e3779b9)) | 1,
-    );
+    this.#factors = hashFactors(seed, PIECES);
   }
 
   /**
@@ -49,20 +40,11 @@ export class NonceTable {
    */
   use(nonce: Uint8Array, until: number, now: number): 'new' | 'used' | 'full' {
     const words = this.#words;
-    const bucket = this.#bucketOf(nonce);
+    const bucket = bucketAt(addPieces(0, nonce, 0, this.#factors, 0), words);
     acquire(words, bucket);
     const answer = useIn(words, bucket, nonce, until | 0, now | 0);
     release(words, bucket);
     return answer;
-  }
-
-  /** Multilinear hashing with secret odd factors, as in source-counts.ts. */
-  #bucketOf(nonce: Uint8Array): number {
-    let sum = 0;
-    for (let piece = 0; piece < PIECES; piece++) {
-      sum = (sum + Math.imul((nonce[2 * piece] << 8) | nonce[2 * piece + 1], this.#factors[piece])) | 0;
-    }
-    return Math.floor((mix(sum) * this.#buckets) / 0x1_0000_0000) * BUCKET_WORDS;
   }
 }
 
@@ -98,8 +80,4 @@ function useIn(
   words[entry + UNTIL_AT] = until;
   if (free === used) words[bucket + USED_AT] = used + 1;
   return 'new';
-}
-
-function wordAt(bytes: Uint8Array, at: number): number {
-  return (bytes[at] << 24) | (bytes[at + 1] << 16) | (bytes[at + 2] << 8) | bytes[at + 3];
 }

@@ -1,15 +1,15 @@
 // How many connections each source address has open, for `perSource`: one hash table in shared memory, counted in by
 // all workers. A key is a scope (0 for the whole gateway, else a cluster's slot) and a 16-byte address; keys are
 // compared in full, so that no source is refused for another's connections.
-//
-// The table is an array of buckets, each with a lock and room for 42 keys. A key lives in its own bucket only, so
-// that one lock is enough, and an entry whose count is zero is free, so that nothing needs sweeping.
+// An entry whose count is zero is free, so that nothing needs sweeping.
 
-import { mix } from './mix.ts';
+import { addPieces, bucketAt, bucketBytes, hashFactors, wordAt } from './locked-buckets.ts';
 import { acquire, release } from './spin-lock.ts';
 
-/** A bucket is 1 KiB: lock, used, then for all entries the last address word, count, scope, and the other words. */
-const BUCKET_WORDS = 256;
+/**
+ * A bucket: lock, used, then for all entries the last address word, count, scope, and the other words. With all the room
+ * that is asked for in use, about one key in 300,000 finds its bucket full.
+ */
 const ENTRIES = 42;
 const USED_AT = 1;
 /** The word in which addresses differ most stands first, close together: a search reads little else. */
@@ -20,9 +20,6 @@ const FIRST_AT = SCOPE_AT + ENTRIES;
 const SECOND_AT = FIRST_AT + ENTRIES;
 const THIRD_AT = SECOND_AT + ENTRIES;
 
-/** Twice the room that is asked for: with all of that in use, about one key in 300,000 finds its bucket full. */
-const HEADROOM = 2;
-
 /** 16-bit pieces of a key: two of the scope, eight of the address. */
 const PIECES = 10;
 
@@ -30,20 +27,17 @@ const NOT_FOUND = -1;
 
 /** Memory for this many different keys at one time. */
 export function sourceCountsBytes(entries: number): number {
-  const buckets = Math.max(1, Math.ceil((entries * HEADROOM) / ENTRIES));
-  return buckets * BUCKET_WORDS * Int32Array.BYTES_PER_ELEMENT;
+  return bucketBytes(entries, ENTRIES);
 }
 
 /** All threads that share the memory give the same seed, which should be random. */
 export class SourceCounts {
   readonly #words: Int32Array;
-  readonly #buckets: number;
   readonly #factors: Int32Array;
 
   constructor(memory: SharedArrayBuffer, seed: number) {
     this.#words = new Int32Array(memory);
-    this.#buckets = Math.floor(this.#words.length / BUCKET_WORDS);
-    this.#factors = factorsOf(seed);
+    this.#factors = hashFactors(seed, PIECES);
   }
 
   /** Counts one more and answers how many there are now, or -1 where there is no room for a further source. */
@@ -77,18 +71,11 @@ export class SourceCounts {
     return count;
   }
 
-  /**
-   * Index of the bucket's first word. Multilinear hashing with secret odd factors: unlike with FNV or Murmur, no
-   * addresses fall together whatever the seed, and those that differ in one piece never have the same sum. The
-   * mixing scatters addresses that follow each other.
-   */
+  /** Index of the bucket's first word. */
   #bucketOf(scope: number, address: Uint8Array, at: number): number {
     const factors = this.#factors;
-    let sum = Math.imul(scope >>> 16, factors[0]) + Math.imul(scope & 0xffff, factors[1]);
-    for (let piece = 2, i = at; piece < PIECES; piece++, i += 2) {
-      sum = (sum + Math.imul((address[i] << 8) | address[i + 1], factors[piece])) | 0;
-    }
-    return Math.floor((mix(sum) * this.#buckets) / 0x1_0000_0000) * BUCKET_WORDS;
+    const sum = Math.imul(scope >>> 16, factors[0]) + Math.imul(scope & 0xffff, factors[1]);
+    return bucketAt(addPieces(sum, address, at, factors, 2), this.#words);
   }
 }
 
@@ -133,13 +120,4 @@ function shrink(words: Int32Array, bucket: number): void {
   let used = words[bucket + USED_AT];
   while (used > 0 && words[bucket + COUNT_AT + used - 1] === 0) used--;
   words[bucket + USED_AT] = used;
-}
-
-function wordAt(bytes: Uint8Array, at: number): number {
-  return (bytes[at] << 24) | (bytes[at + 1] << 16) | (bytes[at + 2] << 8) | bytes[at + 3];
-}
-
-/** The same in every thread: a counter, mixed; odd, so that multiplying loses nothing. */
-function factorsOf(seed: number): Int32Array {
-  return Int32Array.from({ length: PIECES }, (_, i) => mix(seed + Math.imul(i + 1, 0x9e3779b9)) | 1);
 }

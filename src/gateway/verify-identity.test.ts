@@ -13,8 +13,8 @@ import { helloMessage, inRecords } from '../wire/hello.samples.ts';
 import { buildProxyV2 } from '../wire/proxy-protocol.ts';
 import { SIGNATURE_TLV } from '../wire/signature.ts';
 import { closeReasons } from './close-reason.ts';
-import { Gateway, type NamedRecord } from './gateway.ts';
-import { NameResolver } from './name-resolver.ts';
+import { startSampleGateway } from './gateway.samples.ts';
+import type { Gateway } from './gateway.ts';
 import { signatureFaults } from './signature-fault.ts';
 
 const FIRST = Buffer.from('the first secret, of at least 32 bytes');
@@ -36,58 +36,18 @@ for (const engine of ['epoll', 'net'] as const) {
     backend.listen(0, '127.0.0.1');
     await once(backend, 'listening');
     const { port } = backend.address() as net.AddressInfo;
-    const records: NamedRecord[] = [];
-    const deaths: string[] = [];
-    const gateway = await Gateway.start(
-      {
-        engine,
-        arch: process.arch,
-        workers: 1,
-        share: true,
-        capacity: 1024,
-        resolver: new NameResolver(
-          () => {},
-          async () => [],
-        ),
-        onRecord: record => records.push(record),
-        onDropped: () => {},
-        onRequest: () => {},
-        onHealth: () => {},
-        onWorkerDeath: worker => deaths.push(worker),
-      },
-      {
-        listeners: [
-          {
-            on: '127.0.0.1:0',
-            host: '127.0.0.1',
-            port: 0,
-            balancers: [],
-            agents: ['127.0.0.1/32'],
-            idTlv: [0x20],
-          },
-        ],
-        clusters: [
-          sampleCluster('a', {
-            id: 'id-a',
-            identityRequired: true,
-            routes: [sampleRoute({ hosts: [], backends: [`127.0.0.1:${port}`] })],
-          }),
-        ],
-        settings: {
-          helloMs: 5000,
-          connectMs: 3000,
-          idleMs: undefined,
-          halfClosedMs: undefined,
-          keepaliveMs: 30_000,
-          retries: 0,
-          connections: 100,
-          pending: 100,
-          perSource: undefined,
-          log: 'all',
-          secrets: [FIRST],
-        },
-      },
-    );
+    const cluster = sampleCluster('a', {
+      id: 'id-a',
+      identityRequired: true,
+      routes: [sampleRoute({ hosts: [], backends: [`127.0.0.1:${port}`] })],
+    });
+    const sample = await startSampleGateway(engine, {
+      clusters: [cluster],
+      workers: 1,
+      listener: { agents: ['127.0.0.1/32'], idTlv: [0x20] },
+      settings: { secrets: [FIRST] },
+    });
+    const { gateway, records, deaths } = sample;
     try {
       const first = said(FIRST);
       assert.equal(await visit(gateway, first), 'served');
@@ -107,7 +67,7 @@ for (const engine of ['epoll', 'net'] as const) {
         ['replayed', 'replayed', 'wrong'],
       );
     } finally {
-      await gateway.stop();
+      await sample[Symbol.asyncDispose]();
       backend.close();
     }
   });

@@ -6,9 +6,9 @@ import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { sampleCluster, sampleRoute } from '../../cluster/clusters.samples.ts';
 import { closeReasons } from '../close-reason.ts';
-import { Gateway, type NamedRecord, type NamedRequest } from '../gateway.ts';
+import { startSampleGateway } from '../gateway.samples.ts';
+import type { Gateway } from '../gateway.ts';
 import type { EngineName } from '../io/open-reactor.ts';
-import { NameResolver } from '../name-resolver.ts';
 import { ACTIVE_AT } from '../shared-memory.ts';
 
 const PLACES = 8;
@@ -21,55 +21,17 @@ async function given(engine: EngineName) {
   });
   await once(backend.listen(0, '127.0.0.1'), 'listening');
   const { port } = backend.address() as net.AddressInfo;
-  const records: NamedRecord[] = [];
-  const requests: NamedRequest[] = [];
-  const deaths: string[] = [];
-  const config = {
-    listeners: [{ on: '127.0.0.1:0', host: '127.0.0.1', port: 0, balancers: [], agents: [], idTlv: [] }],
-    clusters: [
-      sampleCluster('a', {
-        limits: { connections: PLACES, perSource: PLACES },
-        routes: [sampleRoute({ kind: 'apps-http', hosts: ['a.lab'], backends: [`127.0.0.1:${port}`] })],
-      }),
-    ],
-    settings: {
-      helloMs: 5000,
-      connectMs: 3000,
-      idleMs: undefined,
-      halfClosedMs: undefined,
-      keepaliveMs: 30_000,
-      retries: 3,
-      connections: 1000,
-      pending: 1000,
-      perSource: undefined,
-      log: 'all' as const,
-    },
-  };
-  const gateway = await Gateway.start(
-    {
-      engine,
-      arch: process.arch,
-      workers: 2,
-      share: true,
-      capacity: 4096,
-      resolver: new NameResolver(
-        () => {},
-        async () => [],
-      ),
-      onRecord: record => records.push(record),
-      onDropped: () => {},
-      onHealth: () => {},
-      onRequest: request => requests.push(request),
-      onWorkerDeath: thread => deaths.push(thread),
-    },
-    config,
-  );
+  const cluster = sampleCluster('a', {
+    limits: { connections: PLACES, perSource: PLACES },
+    routes: [sampleRoute({ kind: 'apps-http', hosts: ['a.lab'], backends: [`127.0.0.1:${port}`] })],
+  });
+  const sample = await startSampleGateway(engine, { clusters: [cluster] });
   const stop = async () => {
-    await gateway.stop();
+    await sample[Symbol.asyncDispose]();
     backend.closeAllConnections();
     backend.close();
   };
-  return { gateway, config, records, requests, deaths, [Symbol.asyncDispose]: stop };
+  return { ...sample, [Symbol.asyncDispose]: stop };
 }
 
 function connect(gateway: Gateway): net.Socket {
