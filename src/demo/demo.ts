@@ -2,12 +2,12 @@
 // starts it, from the file in ./demo-out, and for each cluster an agent, as `agent` starts it. The command
 // (cli/show-demo.ts) prints and ends it; the proofs try it.
 
-import { createServer } from 'node:net';
 import type { Logger } from 'pino';
 import type { UplinkKind } from '../cluster/cluster.ts';
 import { DEFAULT_ADMIN, type LogSettings } from '../config/config.ts';
 import { Controller, type ControllerOptions } from '../controller/controller.ts';
 import { loadConfig } from '../controller/load-config.ts';
+import { ListenError } from '../gateway/listen-error.ts';
 import { causewayYaml, type DemoFile } from './causeway-yaml.ts';
 import { type ClusterCertificates, makeClusterCertificates } from './cluster-certificates.ts';
 import { type DemoAgent, type DemoAgentOptions, startDemoAgent } from './demo-agent.ts';
@@ -40,8 +40,8 @@ export interface DemoTenant {
   readonly agent: Place;
 }
 
-/** As `causeway agent` has it. */
-const AGENT_LOG: LogSettings = { level: 'info', format: 'auto', connections: 'all' };
+/** Of the gateway and of the agents. */
+const DEFAULT_LOG: LogSettings = { level: 'info', format: 'auto', connections: 'all' };
 
 export class Demo implements AsyncDisposable {
   readonly gateway: Place;
@@ -83,16 +83,16 @@ export class Demo implements AsyncDisposable {
     await using started = new AsyncDisposableStack();
     const { standIns, ports } = await StandIns.start({ clusters, stepMs: options.stepMs });
     started.use(standIns);
-    const file: DemoFile = {
+    const { controller, file } = await startGateway(options, {
       port,
-      adminPort: options.adminPort === 'usual' ? await usualOrAny(DEFAULT_ADMIN.port) : 0,
+      adminPort: options.adminPort === 'usual' ? DEFAULT_ADMIN.port : 0,
       clusters: demoClusters.map((cluster, index) => ({ cluster, ports: ports[index] })),
-    };
-    const controller = started.use(await startGateway(options, file));
+    });
+    started.use(controller);
     const gateway = { host: LOOPBACK, port: portOf(controller.status().listeners[0].address) };
     for (const { cluster, certificates } of clusters)
       writeClusterFiles(folder, cluster, certificates, gateway);
-    const agentLog = options.openLog(AGENT_LOG, folder.reserve(AGENTS_LOG_FILE));
+    const agentLog = options.openLog(DEFAULT_LOG, folder.reserve(AGENTS_LOG_FILE));
     const starting = await Promise.allSettled(
       demoClusters.map(async cluster => {
         const { uplink, isSigned } = cluster;
@@ -150,13 +150,35 @@ function startAgent(
   return startDemoAgent({ ...asked, folder, log, host: { ...host, version, identity: 'demo' } });
 }
 
-async function startGateway(options: DemoOptions, content: DemoFile): Promise<Controller> {
+/** Answers the file as it is served: where somebody has the admin port, with any other. */
+async function startGateway(
+  options: DemoOptions,
+  wanted: DemoFile,
+): Promise<{ readonly controller: Controller; readonly file: DemoFile }> {
   const { folder, openLog, version, host } = options;
-  const file = folder.write(CONFIG_FILE, causewayYaml(content));
-  const readAt = Date.now();
-  const config = await loadConfig(file, {});
-  const log = openLog(config.log, folder.reserve(LOG_FILE));
-  return Controller.start({ file, config, readAt, overrides: {}, log, version, host });
+  const log = openLog(DEFAULT_LOG, folder.reserve(LOG_FILE));
+  const start = async (file: DemoFile) => {
+    const path = folder.write(CONFIG_FILE, causewayYaml(file));
+    const readAt = Date.now();
+    const config = await loadConfig(path, {});
+    const controller = await Controller.start({
+      file: path,
+      config,
+      readAt,
+      overrides: {},
+      log,
+      version,
+      host,
+    });
+    return { controller, file };
+  };
+  try {
+    return await start(wanted);
+  } catch (error) {
+    const isTaken = error instanceof ListenError && error.on.endsWith('(admin.on)');
+    if (!isTaken || wanted.adminPort === 0) throw error;
+    return start({ ...wanted, adminPort: 0 });
+  }
 }
 
 function writeClusterFiles(
@@ -172,15 +194,6 @@ function writeClusterFiles(
   folder.write(clusterFiles.token(cluster), certificates.token);
   folder.write(clusterFiles.apiServerCertificate(cluster), certificates.controlPlane.cert);
   folder.write(clusterFiles.apiServerKey(cluster), certificates.controlPlane.key);
-}
-
-/** That port, or 0 where somebody has it. */
-function usualOrAny(port: number): Promise<number> {
-  return new Promise(resolve => {
-    const server = createServer();
-    server.once('error', () => resolve(0));
-    server.listen({ host: LOOPBACK, port, exclusive: true }, () => server.close(() => resolve(port)));
-  });
 }
 
 function portOf(address: string): number {

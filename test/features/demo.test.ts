@@ -88,6 +88,22 @@ test('demo ends with SIGTERM, and a second demo in its directory does not start'
   assert.deepEqual(readdirSync(dir.path), []);
 });
 
+test('demo takes another port for its dashboard where somebody has the usual one', {
+  timeout: 60_000,
+}, async () => {
+  await using one = await tempDir();
+  await using other = await tempDir();
+  // Started at once, both find the usual port free when they look.
+  const demos = await Promise.all([
+    startDemo(one.path, await freePort()),
+    startDemo(other.path, await freePort()),
+  ]);
+  await using stack = new AsyncDisposableStack();
+  const dashboards = demos.map(demo => /http:\/\/127\.0\.0\.1:\d+/.exec(stack.use(demo).log())?.[0]);
+  assert.equal(new Set(dashboards).size, 2);
+  for (const dashboard of dashboards) assert.equal((await fetch(`${dashboard}/readyz`)).status, 200);
+});
+
 test('demo leaves a demo-out alone that is not its own, and does not start', async () => {
   await using dir = await tempDir();
   mkdirSync(dir.file('demo-out'));
