@@ -1,9 +1,9 @@
 // The head of an HTTP/1 response, and what it says about its body, read as strictly as requests are (http-head.ts): a
 // backend's answer that two programs could end at different places would let one client read another's.
 
-import { endOfLine, fieldFault, MAX_HTTP_HEAD, trimSpace } from './http-head.ts';
+import { endOfLines, trimSpace } from './http-head.ts';
 import { latin1 } from './latin1.ts';
-import { found, incomplete, type Parsed, reject } from './parsed.ts';
+import { found, type Parsed, reject } from './parsed.ts';
 
 export interface ResponseHead {
   readonly version: '1.0' | '1.1';
@@ -30,17 +30,8 @@ const NO_CONTENT = 204;
 const NOT_MODIFIED = 304;
 
 export function parseResponseHead(bytes: Uint8Array, from: number, to: number): Parsed<ResponseHead> {
-  const limit = Math.min(to, from + MAX_HTTP_HEAD);
-  let line = from;
-  while (true) {
-    const end = endOfLine(bytes, line, limit);
-    if (typeof end === 'string') return reject(end);
-    if (end === limit) return limit - from < MAX_HTTP_HEAD ? incomplete : reject('head-too-long');
-    if (end === line && line > from) return readHead(bytes, from, end);
-    const fault = line === from ? statusFault(bytes, line, end) : fieldFault(bytes, line, end);
-    if (fault !== undefined) return reject(fault);
-    line = end + 2;
-  }
+  const end = endOfLines(bytes, from, to, statusFault);
+  return end.kind === 'found' ? readHead(bytes, from, end.value) : end;
 }
 
 /** What is no answer at all is refused at its first line. */
@@ -81,9 +72,9 @@ export function framingOf(head: ResponseHead, method: string): ResponseFraming |
   return length === undefined ? { body: 'until-close', keepAlive: false } : { body: length, keepAlive };
 }
 
-/** Of a head whose lines are whole; `blank` is the index of its last CRLF. */
-function readHead(bytes: Uint8Array, from: number, blank: number): Parsed<ResponseHead> {
-  const lines = latin1(bytes, from, blank - 2).split('\r\n');
+/** Of a head whose lines are whole. */
+function readHead(bytes: Uint8Array, from: number, end: number): Parsed<ResponseHead> {
+  const lines = latin1(bytes, from, end - 4).split('\r\n');
   const status = STATUS_LINE.exec(lines[0]);
   if (status === null) return reject('status-line');
   const headers: string[] = [];
@@ -96,6 +87,6 @@ function readHead(bytes: Uint8Array, from: number, blank: number): Parsed<Respon
     status: Number(status[2]),
     reason: status[3] ?? '',
     headers,
-    end: blank + 2,
+    end,
   });
 }

@@ -246,11 +246,28 @@ describe('an end in between', () => {
       else visitor.peer.finish();
       await served.untilEnd();
       const { reason } = await lineOf(gateway, visitor);
-      assert.equal(reason, leave === 'reset' ? 'client-reset' : 'bad-request');
+      assert.equal(reason, leave === 'reset' ? 'client-reset' : 'client-gone');
+      assert.equal((await requestLines(gateway, visitor, 1))[0].status, 499);
       visitor[Symbol.dispose]();
     }
     await untilIdle(gateway);
   });
+
+  for (const [what, rest] of Object.entries({
+    head: 'GET / HTTP/1.1\r\nHost: la',
+    body: `${request('POST / HTTP/1.1', `Host: ${HOST}`, 'Content-Length: 9')}abc`,
+    chunk: `${request('POST / HTTP/1.1', `Host: ${HOST}`, 'Transfer-Encoding: chunked')}9\r\nabc`,
+  })) {
+    test(`FIN in the middle of a ${what} is the end, behind what was asked before it`, async () => {
+      using visitor = await client();
+      const served = await ask(visitor, request('GET / HTTP/1.1', 'Host: raw.test'), rest);
+      visitor.peer.finish();
+      served.send('HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok');
+      assert.equal((await visitor.lastAnswer()).body.toString(), 'ok');
+      assert.equal((await lineOf(gateway, visitor)).reason, 'client-gone');
+      await untilIdle(gateway);
+    });
+  }
 
   test('a client that leaves in the middle of its answer ends the request at the backend', async () => {
     const visitor = await client();

@@ -325,6 +325,30 @@ const refusals: readonly Refusal[] = [
     reason: 'bad-request',
   },
   {
+    what: 'two spaces in the request line',
+    says: request('GET  / HTTP/1.1', 'Host: one.test'),
+    status: 400,
+    reason: 'bad-request',
+  },
+  {
+    what: 'two spaces before the version',
+    says: request('GET /  HTTP/1.1', 'Host: one.test'),
+    status: 400,
+    reason: 'bad-request',
+  },
+  {
+    what: 'a method that nobody knows',
+    says: request('BREW / HTTP/1.1', 'Host: one.test'),
+    status: 400,
+    reason: 'bad-request',
+  },
+  {
+    what: 'a bare LF',
+    says: 'GET / HTTP/1.1\nHost: one.test\n\n',
+    status: 400,
+    reason: 'bad-request',
+  },
+  {
     what: 'a head that does not come to its end',
     says: 'GET / HTTP/1.1\r\nHost: one.t',
     status: 408,
@@ -334,14 +358,19 @@ const refusals: readonly Refusal[] = [
 
 describe('a refusal is a status with its reason, and the end of the connection', () => {
   for (const { what, says, host = '', options, status, reason, cluster = null, backend } of refusals) {
-    for (const when of ['at once', 'behind another request']) {
+    for (const when of ['at once', 'behind another request', 'sent ahead of its answer']) {
       test(`${status} ${reason}: ${what}, ${when}`, async () => {
         using visitor = await client(options);
-        if (when !== 'at once') await visitor.echo('two.test');
-        const counted = () =>
-          gateway.metric('causeway_connections_total', { reason, cluster: cluster ?? '' });
+        if (when === 'behind another request') await visitor.echo('two.test');
+        const counted = async () => [
+          await gateway.metric('causeway_connections_total', { reason, cluster: cluster ?? '' }),
+          await gateway.metric('causeway_requests_total', { code: `${status}`, cluster: cluster ?? '' }),
+        ];
         const before = await counted();
-        visitor.send(says ?? request('GET / HTTP/1.1', `Host: ${host}`));
+        const first =
+          when === 'sent ahead of its answer' ? [request('GET / HTTP/1.1', 'Host: two.test')] : [];
+        visitor.send(...first, says ?? request('GET / HTTP/1.1', `Host: ${host}`));
+        if (first.length > 0) assert.equal(echoOf(await visitor.answer()).backend, 'two');
         const answer = await visitor.lastAnswer();
         assert.deepEqual([answer.status, answer.headers.connection], [status, 'close']);
         assert.match(answer.body.toString(), new RegExp(`^${reason}: .+\n$`));
@@ -350,10 +379,25 @@ describe('a refusal is a status with its reason, and the end of the connection',
         assert.equal(line.route, cluster === null ? null : 'apps-http');
         if (backend === undefined) assert.equal(line.backend, null);
         else assert.match(String(line.backend), backend);
-        assert.equal(await counted(), before + 1);
+        assert.deepEqual(
+          await counted(),
+          before.map(count => count + 1),
+        );
+        const lines = await requestLines(gateway, visitor, when === 'at once' ? 1 : 2);
+        assert.deepEqual([lines.at(-1)?.status, lines.at(-1)?.cluster], [status, cluster]);
       });
     }
   }
+
+  test('one empty line behind a request is none (RFC 9112 2.2), two are', async () => {
+    using visitor = await client();
+    visitor.send(request('POST / HTTP/1.1', 'Host: one.test', 'Content-Length: 2'), 'ok\r\n');
+    assert.equal(echoOf(await visitor.answer()).body, 'ok');
+    assert.equal((await visitor.echo('one.test')).backend, 'one');
+    visitor.send('\r\n\r\n');
+    assert.equal((await visitor.lastAnswer()).status, 400);
+    await requestLines(gateway, visitor, 3);
+  });
 
   test('of a HEAD has no body', async () => {
     using visitor = await client();
@@ -427,7 +471,7 @@ describe('counts', () => {
 
 describe('log.connections', () => {
   for (const [level, expected] of [
-    ['refused', ['request 421', 'connection unknown-host']],
+    ['refused', ['request 400', 'connection bad-request', 'request 421', 'connection unknown-host']],
     ['none', []],
   ] as const) {
     test(`${level}`, async () => {
@@ -442,7 +486,10 @@ clusters: [{ name: one, apps: { hosts: [one.test], http: ["${one.text}"] } }]
       await visitor.echo('one.test');
       await visitor.get('unknown.test');
       await visitor.ended();
-      await until('both to be counted', async () => (await quiet.metric('causeway_requests_total')) === 2);
+      using hostless = await HttpClient.connect(quiet.port);
+      hostless.send(request('GET / HTTP/1.1'));
+      await hostless.lastAnswer();
+      await until('all to be counted', async () => (await quiet.metric('causeway_requests_total')) === 3);
       if (level === 'refused') await lineOf(quiet, visitor);
       const lines = () =>
         quiet
