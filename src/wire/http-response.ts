@@ -24,6 +24,8 @@ export interface ResponseFraming {
 
 /** RFC 9112 4; the space before an empty reason is left out by many. */
 const STATUS_LINE = /^HTTP\/1\.([01]) ([1-5]\d\d)(?: (.*))?$/;
+/** RFC 9110 15: above, there is none. */
+const MAX_STATUS = 599;
 /** More digits are not exact any more. */
 const LENGTH = /^\d{1,15}$/;
 const NO_CONTENT = 204;
@@ -39,9 +41,13 @@ function statusFault(bytes: Uint8Array, from: number, to: number): string | unde
   return STATUS_LINE.test(latin1(bytes, from, to)) ? undefined : 'status-line';
 }
 
-/** RFC 9112 6.3, without its leniencies. undefined when the head contradicts itself. */
-export function framingOf(head: ResponseHead, method: string): ResponseFraming | undefined {
+/** RFC 9112 6.3, without its leniencies. undefined when the head contradicts itself or has no status that there is. */
+export function framingOf(
+  head: Pick<ResponseHead, 'version' | 'status' | 'headers'>,
+  method: string,
+): ResponseFraming | undefined {
   const { headers, status, version } = head;
+  if (status > MAX_STATUS) return undefined;
   let length: number | undefined;
   let isChunked = false;
   let keepAlive = version === '1.1';

@@ -130,6 +130,32 @@ describe('an answer without a body', () => {
   });
 });
 
+describe('what a backend says too much', () => {
+  for (const method of ['GET', 'POST']) {
+    for (const [what, says] of Object.entries({
+      'a length of 204': 'HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\n',
+      'a body of 204': 'HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\nhello',
+      'chunks of 204': 'HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
+      'a length of 103':
+        'HTTP/1.1 103 Early Hints\r\nContent-Length: 5\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n',
+      'a second answer':
+        'HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil',
+    })) {
+      test(`${what} to ${method} does not reach the client, whose connection goes on`, async () => {
+        using visitor = await client();
+        const served = await ask(visitor, request(`${method} / HTTP/1.1`, 'Host: raw.test'));
+        served.send(says);
+        let answer = await visitor.answer();
+        assert.equal(answer.headers['content-length'], answer.status === 200 ? '0' : undefined);
+        if (answer.status === 103) answer = await visitor.answer();
+        assert.equal(answer.body.length, 0);
+        served.finish();
+        assert.equal((await visitor.echo(HOST)).backend, 'backend');
+      });
+    }
+  }
+});
+
 describe('chunks and trailers', () => {
   test('pass both ways', async () => {
     using visitor = await client();
@@ -331,12 +357,19 @@ describe('an end in between', () => {
       'HTTP/1.1 200 OK\nContent-Length: 1\n\nx',
       `HTTP/1.1 200 OK\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`,
       'HTTP/1.1 099 Odd\r\n\r\n',
+      'HTTP/1.1 600 Odd\r\nContent-Length: 0\r\n\r\n',
+      'HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n',
+      'HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\nx',
+      'HTTP/1.1 200 OK\r\nX: a\r\n b\r\nContent-Length: 0\r\n\r\n',
       'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n',
     ]) {
-      using visitor = await client();
-      (await ask(visitor)).send(nonsense);
-      assert.equal((await visitor.lastAnswer()).status, 502, nonsense);
-      assert.equal((await lineOf(gateway, visitor)).reason, 'backend-reset');
+      // Over a connection that may be kept, and over one of its own.
+      for (const method of ['GET', 'POST']) {
+        using visitor = await client();
+        (await ask(visitor, request(`${method} / HTTP/1.1`, 'Host: raw.test'))).send(nonsense);
+        assert.equal((await visitor.lastAnswer()).status, 502, `${method}: ${nonsense}`);
+        assert.equal((await lineOf(gateway, visitor)).reason, 'backend-reset');
+      }
     }
   });
 });
