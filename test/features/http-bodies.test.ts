@@ -7,16 +7,17 @@ import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { request as send } from 'node:http';
 import { Readable } from 'node:stream';
-import { after, afterEach, before, describe, test } from 'node:test';
-import { type Causeway, startCauseway } from '../../testbed/start-causeway.ts';
+import { describe, test } from 'node:test';
 import { Backend, connectClient, lineOf, type Peer, until } from './given.ts';
 import {
-  assertAlive,
   echoOf,
   HttpBackend,
-  HttpClient,
+  type HttpClient,
   request,
   requestLines,
+  servedBy,
+  sharedGateway,
+  sharedStack,
   untilIdle,
 } from './http-given.ts';
 
@@ -26,78 +27,64 @@ const LARGE_MIB = 256;
 /** What a stream of any length may add: buffers on the way, and garbage not yet collected. */
 const GROWTH_MIB = 220;
 
-let gateway: Causeway;
-let backend: HttpBackend;
-/** Says what a test tells it to. */
-let raw: Backend;
-const stack = new AsyncDisposableStack();
+const stack = sharedStack();
 
-before(async () => {
-  const block = Buffer.alloc(MIB, 'causeway');
-  backend = stack.use(
-    await HttpBackend.start('backend', {
-      on: {
-        '/no-content': (_, response) => response.writeHead(204).end(),
-        '/not-modified': (_, response) =>
-          response.writeHead(304, { ETag: '"x"', 'Content-Length': '77' }).end(),
-        '/trailers': (_, response) => {
-          response.writeHead(200, { Trailer: 'X-Sum' });
-          response.write('one');
-          response.addTrailers({ 'X-Sum': '3', 'Keep-Alive': '9' });
-          response.end('two');
-        },
-        '/hints': (_, response) => {
-          response.writeEarlyHints({ link: '</a.css>; rel=preload' });
-          response.end('hinted');
-        },
-        '/large': (_, response) => Readable.from(Array(LARGE_MIB).fill(block)).pipe(response),
-        '/count': async (asked, response) => {
-          const hash = createHash('sha256');
-          let length = 0;
-          for await (const chunk of asked) {
-            length += chunk.length;
-            hash.update(chunk);
-          }
-          response.end(`${length} ${hash.digest('hex')}`);
-        },
-        '/early': (_, response) => response.writeHead(413, { Connection: 'close' }).end('too large'),
-        continue: (asked, response) => {
-          if (asked.url === '/refuse') response.writeHead(417).end('no');
-          else {
-            response.writeContinue();
-            backend.server.emit('request', asked, response);
-          }
-        },
+const block = Buffer.alloc(MIB, 'causeway');
+const backend: HttpBackend = stack.use(
+  await HttpBackend.start('backend', {
+    on: {
+      '/no-content': (_, response) => response.writeHead(204).end(),
+      '/not-modified': (_, response) =>
+        response.writeHead(304, { ETag: '"x"', 'Content-Length': '77' }).end(),
+      '/trailers': (_, response) => {
+        response.writeHead(200, { Trailer: 'X-Sum' });
+        response.write('one');
+        response.addTrailers({ 'X-Sum': '3', 'Keep-Alive': '9' });
+        response.end('two');
       },
-    }),
-  );
-  raw = stack.use(await Backend.start({ silent: true }));
-  gateway = stack.use(
-    await startCauseway({
-      config: `
+      '/hints': (_, response) => {
+        response.writeEarlyHints({ link: '</a.css>; rel=preload' });
+        response.end('hinted');
+      },
+      '/large': (_, response) => Readable.from(Array(LARGE_MIB).fill(block)).pipe(response),
+      '/count': async (asked, response) => {
+        const hash = createHash('sha256');
+        let length = 0;
+        for await (const chunk of asked) {
+          length += chunk.length;
+          hash.update(chunk);
+        }
+        response.end(`${length} ${hash.digest('hex')}`);
+      },
+      '/early': (_, response) => response.writeHead(413, { Connection: 'close' }).end('too large'),
+      continue: (asked, response) => {
+        if (asked.url === '/refuse') response.writeHead(417).end('no');
+        else {
+          response.writeContinue();
+          backend.server.emit('request', asked, response);
+        }
+      },
+    },
+  }),
+);
+/** Says what a test tells it to. */
+const raw = stack.use(await Backend.start({ silent: true }));
+const { gateway, client } = await sharedGateway(
+  stack,
+  `
 listen: ["127.0.0.1:0"]
 workers: 2
 clusters:
   - { name: lab, apps: { hosts: [${HOST}], http: ["${backend.text}"] } }
   - { name: raw, apps: { hosts: [raw.test], http: ["${raw.text}"] } }
 `,
-    }),
-  );
-});
-
-after(() => stack.disposeAsync());
-
-afterEach(() => assertAlive(gateway));
-
-const client = () => HttpClient.connect(gateway.port);
+);
 
 /** A request to the backend that does only what a test tells it to, and its connection: none is to be kept. */
 async function ask(visitor: HttpClient, ...parts: readonly string[]): Promise<Peer> {
-  const index = raw.connections.length;
-  visitor.send(parts.length === 0 ? request('GET / HTTP/1.1', 'Host: raw.test') : parts.join(''));
-  const served = await raw.accepted(index);
-  await served.hears('\r\n\r\n');
-  return served;
+  return servedBy(raw, () =>
+    visitor.send(parts.length === 0 ? request('GET / HTTP/1.1', 'Host: raw.test') : parts.join('')),
+  );
 }
 
 describe('an answer without a body', () => {
@@ -237,11 +224,10 @@ describe('an end in between', () => {
   test('FIN behind the request: the answer still comes', async () => {
     for (const when of ['at once', 'later']) {
       using visitor = await client();
-      const index = raw.connections.length;
-      visitor.send(request('GET / HTTP/1.1', 'Host: raw.test'));
-      if (when === 'at once') visitor.peer.finish();
-      const served = await raw.accepted(index);
-      await served.hears('\r\n\r\n');
+      const served = await servedBy(raw, () => {
+        visitor.ask('raw.test');
+        if (when === 'at once') visitor.peer.finish();
+      });
       if (when === 'later') visitor.peer.finish();
       served.send('HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\n');
       await visitor.peer.hears('\r\n\r\n');

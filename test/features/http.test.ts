@@ -2,38 +2,35 @@
 // what is refused hears a status with the reason, and that is the end of the connection.
 
 import assert from 'node:assert/strict';
-import { after, afterEach, before, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { freePort } from '../../testbed/free-port.ts';
-import { type Causeway, startCauseway } from '../../testbed/start-causeway.ts';
+import { startCauseway } from '../../testbed/start-causeway.ts';
 import { type ClientOptions, lineOf, proxyV2, startBlackHole, until } from './given.ts';
 import {
-  assertAlive,
   echoOf,
   HttpBackend,
   HttpClient,
   request,
   requestLines,
+  sharedGateway,
+  sharedStack,
   untilIdle,
 } from './http-given.ts';
 
 const BALANCER = '127.0.0.10';
 const STRANGER = '127.0.0.99';
 
-let gateway: Causeway;
-let one: HttpBackend;
-let two: HttpBackend;
-const stack = new AsyncDisposableStack();
+const stack = sharedStack();
 
-before(async () => {
-  one = stack.use(await HttpBackend.start('one'));
-  two = stack.use(await HttpBackend.start('two'));
-  const { port: blackHole } = stack.use(await startBlackHole());
-  const closing = stack.use(
-    await HttpBackend.start('closing', { on: { '/': ({ socket }) => socket.destroy() } }),
-  );
-  gateway = stack.use(
-    await startCauseway({
-      config: `
+const one = stack.use(await HttpBackend.start('one'));
+const two = stack.use(await HttpBackend.start('two'));
+const { port: blackHole } = stack.use(await startBlackHole());
+const closing = stack.use(
+  await HttpBackend.start('closing', { on: { '/': ({ socket }) => socket.destroy() } }),
+);
+const { gateway, client } = await sharedGateway(
+  stack,
+  `
 listen:
   - { on: "127.0.0.1:0", balancers: [${BALANCER}/32] }
   - { on: "127.0.0.2:0", only: [api, apps-https] }
@@ -57,15 +54,7 @@ clusters:
   - { name: slow, apps: { hosts: [slow.test], http: ["127.0.0.1:${blackHole}"] } }
   - { name: closing, apps: { hosts: [closing.test], http: ["${closing.text}"] } }
 `,
-    }),
-  );
-});
-
-after(() => stack.disposeAsync());
-
-afterEach(() => assertAlive(gateway));
-
-const client = (options?: ClientOptions) => HttpClient.connect(gateway.port, options);
+);
 
 describe('a request is routed by its Host', () => {
   test('each for itself, over two clusters on one connection', async () => {
