@@ -98,6 +98,20 @@ describe('a protocol is switched', () => {
     });
   }
 
+  test('what stands behind the wish passes, and need not be HTTP', async () => {
+    for (const ahead of ['\x81\x05hello\0\r\n\r\n', request('GET  / HTTP/1.1'), '\r\n\r\n\n']) {
+      using visitor = await client();
+      const wish = request('GET / HTTP/1.1', 'Host: lab.test', 'Connection: Upgrade', 'Upgrade: websocket');
+      visitor.send(Buffer.from(`${wish}${ahead}`, 'latin1'));
+      assert.equal((await visitor.answer()).status, 101);
+      visitor.send('and more');
+      visitor.peer.finish();
+      assert.equal(await visitor.ended(), 'FIN');
+      assert.equal(visitor.rest().toString('latin1'), `${ahead}and more`);
+      assert.equal((await lineOf(gateway, visitor)).reason, 'done');
+    }
+  });
+
   test('FIN passes in each direction by itself', async () => {
     const [visitor, served] = await switched();
     visitor.peer.finish();

@@ -36,6 +36,16 @@ const MAX_AHEAD = 100;
 /** The client left before it was answered: nginx's number for it. */
 const CLIENT_LEFT = 499;
 
+/** Of a connection that has asked for nothing yet. */
+const nowhere: Verdict = {
+  slot: 0,
+  backendSlot: 0,
+  dialMs: -1,
+  reason: -1,
+  isBroken: false,
+  isEnding: false,
+};
+
 /** Of this thread's clock; to ask for it costs as much as the time itself. */
 const ORIGIN = performance.timeOrigin;
 
@@ -366,9 +376,11 @@ export class HttpPart {
     const { current, waiting, isLast, requests } = connection;
     if (connection.isClosing || connection.fault !== undefined) return;
     const last = waiting.at(-1) ?? current;
-    const isInside = last !== undefined && (!last.request.complete || requests.fault === 'body');
-    // Behind the last request, and behind an answer that is whole before its request is, it is nobody's.
-    if (isInside ? last.response.writableEnded : isLast) return;
+    const isAnswered = last?.response.writableEnded === true;
+    const isWhole = last === undefined || (last.request.complete && requests.fault !== 'body');
+    // Nobody's: what stands behind the last request, and what is missing of one that has its answer.
+    if (isWhole ? isLast : isAnswered && !last.request.complete) return;
+    const isInside = !isWhole && !isAnswered;
     if (isInside) waiting.pop();
     if (last === undefined || (isInside && last === current)) return this.#refuseNow(connection, reason);
     connection.fault = reason;
@@ -384,8 +396,8 @@ export class HttpPart {
   #refuseRest(connection: HttpConnection, reason: CloseReason): void {
     connection.isClosing = true;
     const { status, word } = wordFor(reason);
-    if (status === 0 && connection.last !== undefined) {
-      this.#tell(connection, { ...connection.last, reason: reasonIndex[reason] });
+    if (status === 0) {
+      this.#tell(connection, { ...(connection.last ?? nowhere), reason: reasonIndex[reason] });
     } else {
       this.#say(connection, undefined, reason);
       this.shared.requests.add(0, status);
