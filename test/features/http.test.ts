@@ -259,6 +259,8 @@ interface Refusal {
   readonly reason: string;
   readonly cluster?: string;
   readonly backend?: RegExp;
+  /** No head was read. */
+  readonly isUnreadable?: true;
 }
 
 const refusals: readonly Refusal[] = [
@@ -318,35 +320,41 @@ const refusals: readonly Refusal[] = [
     says: request('GET  / HTTP/1.1', 'Host: one.test'),
     status: 400,
     reason: 'bad-request',
+    isUnreadable: true,
   },
   {
     what: 'two spaces before the version',
     says: request('GET /  HTTP/1.1', 'Host: one.test'),
     status: 400,
     reason: 'bad-request',
+    isUnreadable: true,
   },
   {
     what: 'a method that nobody knows',
     says: request('BREW / HTTP/1.1', 'Host: one.test'),
     status: 400,
     reason: 'bad-request',
+    isUnreadable: true,
   },
   {
     what: 'a bare LF',
     says: 'GET / HTTP/1.1\nHost: one.test\n\n',
     status: 400,
     reason: 'bad-request',
+    isUnreadable: true,
   },
   {
     what: 'a head that does not come to its end',
     says: 'GET / HTTP/1.1\r\nHost: one.t',
     status: 408,
     reason: 'hello-timeout',
+    isUnreadable: true,
   },
 ];
 
 describe('a refusal is a status with its reason, and the end of the connection', () => {
-  for (const { what, says, host = '', options, status, reason, cluster = null, backend } of refusals) {
+  for (const refusal of refusals) {
+    const { what, says, host = '', options, status, reason, cluster = null, backend, isUnreadable } = refusal;
     for (const when of ['at once', 'behind another request', 'sent ahead of its answer']) {
       test(`${status} ${reason}: ${what}, ${when}`, async () => {
         using visitor = await client(options);
@@ -374,6 +382,8 @@ describe('a refusal is a status with its reason, and the end of the connection',
         );
         const lines = await requestLines(gateway, visitor, when === 'at once' ? 1 : 2);
         assert.deepEqual([lines.at(-1)?.status, lines.at(-1)?.cluster], [status, cluster]);
+        // What was read is said, whoever refuses it.
+        assert.equal(lines.at(-1)?.method, isUnreadable ? null : 'GET');
       });
     }
   }
