@@ -19,6 +19,7 @@ import {
 
 const BALANCER = '127.0.0.10';
 const STRANGER = '127.0.0.99';
+const HELLO_MS = 1000;
 
 const stack = sharedStack();
 
@@ -35,7 +36,7 @@ listen:
   - { on: "127.0.0.1:0", balancers: [${BALANCER}/32] }
   - { on: "127.0.0.2:0", only: [api, apps-https] }
 workers: 2
-timeouts: { hello: 1s, connect: 300ms }
+timeouts: { hello: ${HELLO_MS}ms, connect: 300ms }
 retries: 0
 clusters:
   - name: one
@@ -382,6 +383,7 @@ describe('a refusal is a status with its reason, and the end of the connection',
         );
         const lines = await requestLines(gateway, visitor, when === 'at once' ? 1 : 2);
         assert.deepEqual([lines.at(-1)?.status, lines.at(-1)?.cluster], [status, cluster]);
+        if (status === 408) assert.ok(Number(lines.at(-1)?.ms) >= HELLO_MS / 2, `${lines.at(-1)?.ms} ms`);
         // What was read is said, whoever refuses it.
         assert.equal(lines.at(-1)?.method, isUnreadable ? null : 'GET');
       });

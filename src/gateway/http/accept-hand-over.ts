@@ -36,6 +36,7 @@ export function acceptHandOver(socket: Socket, accepted: Accepted): void {
       last: undefined,
       waiting: [],
       requests: startRequestStream(),
+      begunAt: 0,
       fault: undefined,
       isLast: false,
       isClosing: false,

@@ -26,6 +26,8 @@ export interface HttpConnection {
   readonly waiting: Incoming[];
   /** What the client has sent, as our own rules read it. */
   readonly requests: RequestStream;
+  /** When the first byte of the last request came. */
+  begunAt: number;
   /** What it sent behind these cannot be read: said once they are answered. */
   fault: CloseReason | undefined;
   /** What the front was told last. */

@@ -3,6 +3,7 @@
 
 import { followRequests, isInsideRequest } from '../../wire/request-stream.ts';
 import type { HttpConnection } from './exchange.ts';
+import { now } from './http-part.ts';
 
 export interface Followed {
   /** What the client says cannot be read on. */
@@ -12,12 +13,14 @@ export interface Followed {
 }
 
 /** Called when node:http has the socket: a listener for its bytes then keeps it from reading past the stream. */
-export function followClient({ socket, requests }: HttpConnection, told: Followed): void {
+export function followClient(connection: HttpConnection, told: Followed): void {
+  const { socket, requests } = connection;
   const onData = (bytes: Buffer) => {
     if (requests.stage === 'over') {
       socket.off('data', onData);
       return;
     }
+    if (!isInsideRequest(requests)) connection.begunAt = now();
     followRequests(requests, bytes);
     // Of a body, before node:http takes it for whole.
     if (requests.fault === 'body') told.unreadable();

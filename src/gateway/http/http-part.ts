@@ -407,7 +407,7 @@ export class HttpPart {
         backend: undefined,
         method: undefined,
         status,
-        ms: 0,
+        ms: now() - connection.begunAt,
       });
     }
     sayLast(connection.socket, word);
