@@ -32,6 +32,7 @@ function record(reason: (typeof closeReasons)[number]): NamedRecord {
     host: 'nowhere.test',
     clusterId: '',
     logged: false,
+    isRequest: false,
     detail: 0,
     detailSeconds: 0,
     on: ':6443',

@@ -19,6 +19,7 @@ function record(fault: SignatureFault | '', seconds = 0, clusterId = 'id-a'): Co
     reason: closeReasons.indexOf('bad-signature'),
     detail: signatureFaults.indexOf(fault),
     logged: true,
+    isRequest: false,
     detailSeconds: seconds,
     peer: address,
     client: address,

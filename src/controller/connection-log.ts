@@ -16,7 +16,7 @@ export function logRequest(log: Logger, record: NamedRequest): void {
       cluster: record.route?.cluster ?? null,
       route: record.route?.route ?? null,
       backend: record.backend ?? null,
-      method: record.method,
+      method: record.method ?? null,
       status: record.status,
       ms: tenths(record.ms),
     },

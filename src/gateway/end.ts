@@ -1,13 +1,13 @@
 // How a connection ends: with exactly one close reason, counted once and logged once, whatever stage it is in.
 // A refusal says a word to the client where its protocol has one; see refusal.ts.
 
-import { conclude, isClient } from './account.ts';
+import { conclude, isClient, reasonIndex } from './account.ts';
 import type { CloseReason } from './close-reason.ts';
 import type { DataPath } from './data-path.ts';
 import { linger } from './linger.ts';
-import { refusalWord } from './refusal.ts';
-import { HANDED_OVER, RETURNED } from './rows.ts';
-import { BYTES_OUT_AT, HTTP_SLOT } from './shared-memory.ts';
+import { refusalStatus, refusalWord } from './refusal.ts';
+import { ANSWERED, HANDED_OVER, HTTP, RETURNED } from './rows.ts';
+import { BYTES_OUT_AT, HTTP_SLOT, REASONS_AT } from './shared-memory.ts';
 import { hangUpBackend } from './tunnel.ts';
 
 const nothing = new Uint8Array(0);
@@ -17,11 +17,19 @@ export function refuse(path: DataPath, client: number, reason: CloseReason): voi
   const { rows, shared } = path;
   hangUpBackend(path, client);
   const word = refusalWord(reason, rows.protocol[client]);
+  if (rows.protocol[client] === HTTP) countRequest(path, client, reason);
   rows.bytesOut[client] += word.length;
   // What belongs to no route is added up when it ends.
   if (rows.slot[client] !== 0) shared.counters.add(rows.slot[client], BYTES_OUT_AT, word.length);
   finish(path, client, reason);
   linger(path, client, word);
+}
+
+/** A refused head is a request as much as one that the HTTP part refuses. No connection ends in that part's slot. */
+function countRequest({ rows, shared }: DataPath, client: number, reason: CloseReason): void {
+  if (refusalStatus(reason) === 0) return;
+  rows.flags[client] |= ANSWERED;
+  shared.counters.add(HTTP_SLOT, REASONS_AT + reasonIndex[reason], 1);
 }
 
 /** FIN to both sides. */

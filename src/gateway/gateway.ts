@@ -13,7 +13,7 @@ import { formatIpPort } from '../wire/ip-address.ts';
 import { type CloseReason, closeReasons } from './close-reason.ts';
 import type { Settings } from './data-path.ts';
 import { type BackendHealth, type HealthChange, HealthThread } from './health/health-thread.ts';
-import type { RequestRecord } from './http/request-log.ts';
+import { type RequestRecord, refusedRequest } from './http/request-log.ts';
 import type { EngineName } from './io/open-reactor.ts';
 import { IN_USE, type SocketAddress } from './io/reactor.ts';
 import { ListenError } from './listen-error.ts';
@@ -29,12 +29,14 @@ import {
 import { PartThreads } from './part-threads.ts';
 import { type ListenPlace, probeListener } from './probe-listener.ts';
 import type { ConnectionRecord } from './record-ring.ts';
+import { refusalStatus } from './refusal.ts';
 import {
   ACTIVE_AT,
   BACKEND_ACTIVE,
   BYTES_IN_AT,
   BYTES_OUT_AT,
   CLUSTER_ACTIVE,
+  HTTP_SLOT,
   REASONS_AT,
   TOTAL_CONNECTIONS,
   TOTAL_DOWN,
@@ -420,18 +422,25 @@ export class Gateway implements AsyncDisposable {
   takeRecords(): void {
     for (const thread of this.#threads) {
       const dropped = thread.records.take(record => {
+        if (record.isRequest && record.logged)
+          this.#options.onRequest({ ...refusedRequest(record), route: undefined });
         this.#options.onRecord({ ...record, ...this.#namesOf(record) });
       });
       this.#countDropped(dropped);
     }
   }
 
-  /** HTTP requests that were answered, by status. */
+  /** HTTP requests that were answered, by status; those that the front refused have no route. */
   requests(slot: number): Map<number, number> {
     const byStatus = new Map<number, number>();
     for (const { pages } of this.#http.threads) {
       for (const [status, count] of pages.requests?.of(slot) ?? [])
         byStatus.set(status, (byStatus.get(status) ?? 0) + count);
+    }
+    for (const [index, reason] of slot === 0 ? closeReasons.entries() : []) {
+      const count = this.#sum(HTTP_SLOT, REASONS_AT + index);
+      const status = refusalStatus(reason);
+      if (count > 0) byStatus.set(status, (byStatus.get(status) ?? 0) + count);
     }
     return byStatus;
   }

@@ -149,7 +149,9 @@ function understand(path: DataPath, client: number, held: Uint8Array, used: numb
         if (id !== undefined) return notTls(path, client, 'not-recognized');
         rows.protocol[client] = protocol === 'http' ? HTTP : H2;
         if ((rows.flags[client] & OVER) !== 0) return refused(path, client, 'over-limit');
-        return protocol === 'http' ? readHttp(path, client, held, from, used) : toHttpPart(path, client);
+        return protocol === 'http'
+          ? readHttp(path, client, held, from, used)
+          : toHttpPart(path, client, 'not-recognized');
       default:
         return notTls(path, client, 'not-recognized');
     }
@@ -345,24 +347,21 @@ function readConnect(
   return proceed(path, client, unproven ?? route);
 }
 
-/** The first request's head is waited for here; it is routed, as every request, by the HTTP part. */
+/** The first request's head is waited for here; what it says is judged, as that of every request, by the HTTP part. */
 function readHttp(path: DataPath, client: number, held: Uint8Array, from: number, used: number): boolean {
   const { rows } = path;
   const head = parseHttpHead(held, from, used);
   if (head.kind === 'incomplete') return true;
-  const host = head.kind === 'reject' ? undefined : hostOf(head.value);
-  if (host === undefined) return refused(path, client, 'bad-request');
-  if (isHostname(host)) rows.host[client] = host;
-  return toHttpPart(path, client);
+  if (head.kind === 'reject') return refused(path, client, 'bad-request');
+  const host = hostOf(head.value);
+  if (host !== undefined && isHostname(host)) rows.host[client] = host;
+  return toHttpPart(path, client, host === undefined ? 'bad-request' : 'unknown-host');
 }
 
-/** Without any route that needs it there is no HTTP part. */
-function toHttpPart(path: DataPath, client: number): false {
-  const { rows } = path;
+/** Without any route that needs it there is no HTTP part, and it is refused here. */
+function toHttpPart(path: DataPath, client: number, refusal: Parameters<typeof refuse>[2]): false {
   const route = path.table.route(HTTP_SLOT);
-  if (route === undefined)
-    return refused(path, client, rows.protocol[client] === H2 ? 'not-recognized' : 'unknown-host');
-  return toPart(path, client, route);
+  return route === undefined ? refused(path, client, refusal) : toPart(path, client, route);
 }
 
 /** A part of ours admits by itself, or sends back what is admitted then. */

@@ -59,6 +59,7 @@ test('RecordReader.take() gives back what RecordWriter.write() was told', () => 
     host: 'api.a.lab',
     clusterId: 'id-a',
     logged: true,
+    isRequest: false,
   });
   const text = (at: { address: Uint8Array; port: number } | undefined) =>
     at && formatIpPort(at.address, 0, at.port);

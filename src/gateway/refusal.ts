@@ -63,6 +63,11 @@ export function refusalWord(reason: CloseReason, protocol: number): Uint8Array {
   return nothing;
 }
 
+/** The status that an HTTP request is refused with; 0 where the reason has none. */
+export function refusalStatus(reason: CloseReason): number {
+  return words[reason]?.http ?? 0;
+}
+
 const responses = new Map<string, Uint8Array>();
 
 function httpResponse(status: number, reason: CloseReason, text: string): Uint8Array {

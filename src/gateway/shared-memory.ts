@@ -16,7 +16,8 @@ export const secondsBuckets = [
 ] as const;
 
 /**
- * Route slot 0 means that no route is known yet. 1 is the HTTP part, which finds the route of each request by itself;
+ * Route slot 0 means that no route is known yet. 1 is the HTTP part, which finds the route of each request by itself (no
+ * connection ends there: its reasons count requests that the front refused);
  * 2 is the end of the agents' tunnels, from which each comes back as a connection of its own.
  */
 export const HTTP_SLOT = 1;

@@ -51,14 +51,30 @@ const NAME = /^[a-z0-9._-]{1,253}$/;
 type Fault = string | undefined;
 
 export function parseHttpHead(bytes: Uint8Array, from: number, to: number): Parsed<HttpHead> {
+  const end = endOfHead(bytes, from, to);
+  return end.kind === 'found' ? found(readHead(bytes, from, end.value)) : end;
+}
+
+/** The index just after the blank line of a head whose lines are as they must be. */
+export function endOfHead(bytes: Uint8Array, from: number, to: number): Parsed<number> {
+  return endOfLines(bytes, from, to, requestLineFault);
+}
+
+/** The same of a head that begins with another line. */
+export function endOfLines(
+  bytes: Uint8Array,
+  from: number,
+  to: number,
+  firstFault: (bytes: Uint8Array, from: number, to: number) => Fault,
+): Parsed<number> {
   const limit = Math.min(to, from + MAX_HTTP_HEAD);
   let line = from;
   while (true) {
     const end = endOfLine(bytes, line, limit);
     if (typeof end === 'string') return reject(end);
     if (end === limit) return limit - from < MAX_HTTP_HEAD ? incomplete : reject('head-too-long');
-    if (end === line && line > from) return found(readHead(bytes, from, end));
-    const fault = line === from ? requestLineFault(bytes, line, end) : fieldFault(bytes, line, end);
+    if (end === line && line > from) return found(end + 2);
+    const fault = line === from ? firstFault(bytes, line, end) : fieldFault(bytes, line, end);
     if (fault !== undefined) return reject(fault);
     line = end + 2;
   }
@@ -99,7 +115,7 @@ export function requestHost(host: string, target: string): string | undefined {
 }
 
 /** The index of the line's CRLF, `to` when it is not whole yet, or what is wrong. */
-export function endOfLine(bytes: Uint8Array, from: number, to: number): number | string {
+function endOfLine(bytes: Uint8Array, from: number, to: number): number | string {
   for (let at = from; at < to; at++) {
     const byte = bytes[at];
     if (byte >= SPACE && byte !== DELETE) continue;
@@ -130,22 +146,22 @@ function requestLineFault(bytes: Uint8Array, from: number, to: number): Fault {
 }
 
 /** RFC 9112 5: a token and a colon directly behind it. A line that begins with space continues the last: refused. */
-export function fieldFault(bytes: Uint8Array, from: number, to: number): Fault {
+function fieldFault(bytes: Uint8Array, from: number, to: number): Fault {
   if (bytes[from] === SPACE || bytes[from] === TAB) return 'folded-line';
   const name = endOfToken(bytes, from, to);
   return name === from || name === to || bytes[name] !== COLON ? 'field-name' : undefined;
 }
 
-/** Of a head whose lines were all judged; `blank` is the index of its last CRLF. */
-function readHead(bytes: Uint8Array, from: number, blank: number): HttpHead {
-  const [first, ...fields] = latin1(bytes, from, blank - 2).split('\r\n');
+/** Of a head whose lines were all judged. */
+function readHead(bytes: Uint8Array, from: number, end: number): HttpHead {
+  const [first, ...fields] = latin1(bytes, from, end - 4).split('\r\n');
   const [method, target, protocol] = first.split(' ');
   return {
     method,
     target,
     version: protocol === 'HTTP/1.0' ? '1.0' : '1.1',
     headers: fields.map(readField),
-    end: blank + 2,
+    end,
   };
 }
 

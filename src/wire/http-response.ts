@@ -1,9 +1,9 @@
 // The head of an HTTP/1 response, and what it says about its body, read as strictly as requests are (http-head.ts): a
 // backend's answer that two programs could end at different places would let one client read another's.
 
-import { endOfLine, fieldFault, MAX_HTTP_HEAD, trimSpace } from './http-head.ts';
+import { endOfLines, trimSpace } from './http-head.ts';
 import { latin1 } from './latin1.ts';
-import { found, incomplete, type Parsed, reject } from './parsed.ts';
+import { found, type Parsed, reject } from './parsed.ts';
 
 export interface ResponseHead {
   readonly version: '1.0' | '1.1';
@@ -24,23 +24,16 @@ export interface ResponseFraming {
 
 /** RFC 9112 4; the space before an empty reason is left out by many. */
 const STATUS_LINE = /^HTTP\/1\.([01]) ([1-5]\d\d)(?: (.*))?$/;
+/** RFC 9110 15: above, there is none. */
+const MAX_STATUS = 599;
 /** More digits are not exact any more. */
 const LENGTH = /^\d{1,15}$/;
 const NO_CONTENT = 204;
 const NOT_MODIFIED = 304;
 
 export function parseResponseHead(bytes: Uint8Array, from: number, to: number): Parsed<ResponseHead> {
-  const limit = Math.min(to, from + MAX_HTTP_HEAD);
-  let line = from;
-  while (true) {
-    const end = endOfLine(bytes, line, limit);
-    if (typeof end === 'string') return reject(end);
-    if (end === limit) return limit - from < MAX_HTTP_HEAD ? incomplete : reject('head-too-long');
-    if (end === line && line > from) return readHead(bytes, from, end);
-    const fault = line === from ? statusFault(bytes, line, end) : fieldFault(bytes, line, end);
-    if (fault !== undefined) return reject(fault);
-    line = end + 2;
-  }
+  const end = endOfLines(bytes, from, to, statusFault);
+  return end.kind === 'found' ? readHead(bytes, from, end.value) : end;
 }
 
 /** What is no answer at all is refused at its first line. */
@@ -48,9 +41,13 @@ function statusFault(bytes: Uint8Array, from: number, to: number): string | unde
   return STATUS_LINE.test(latin1(bytes, from, to)) ? undefined : 'status-line';
 }
 
-/** RFC 9112 6.3, without its leniencies. undefined when the head contradicts itself. */
-export function framingOf(head: ResponseHead, method: string): ResponseFraming | undefined {
+/** RFC 9112 6.3, without its leniencies. undefined when the head contradicts itself or has no status that there is. */
+export function framingOf(
+  head: Pick<ResponseHead, 'version' | 'status' | 'headers'>,
+  method: string,
+): ResponseFraming | undefined {
   const { headers, status, version } = head;
+  if (status > MAX_STATUS) return undefined;
   let length: number | undefined;
   let isChunked = false;
   let keepAlive = version === '1.1';
@@ -81,9 +78,9 @@ export function framingOf(head: ResponseHead, method: string): ResponseFraming |
   return length === undefined ? { body: 'until-close', keepAlive: false } : { body: length, keepAlive };
 }
 
-/** Of a head whose lines are whole; `blank` is the index of its last CRLF. */
-function readHead(bytes: Uint8Array, from: number, blank: number): Parsed<ResponseHead> {
-  const lines = latin1(bytes, from, blank - 2).split('\r\n');
+/** Of a head whose lines are whole. */
+function readHead(bytes: Uint8Array, from: number, end: number): Parsed<ResponseHead> {
+  const lines = latin1(bytes, from, end - 4).split('\r\n');
   const status = STATUS_LINE.exec(lines[0]);
   if (status === null) return reject('status-line');
   const headers: string[] = [];
@@ -96,6 +93,6 @@ function readHead(bytes: Uint8Array, from: number, blank: number): Parsed<Respon
     status: Number(status[2]),
     reason: status[3] ?? '',
     headers,
-    end: blank + 2,
+    end,
   });
 }

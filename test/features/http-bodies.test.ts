@@ -7,16 +7,17 @@ import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { request as send } from 'node:http';
 import { Readable } from 'node:stream';
-import { after, afterEach, before, describe, test } from 'node:test';
-import { type Causeway, startCauseway } from '../../testbed/start-causeway.ts';
+import { describe, test } from 'node:test';
 import { Backend, connectClient, lineOf, type Peer, until } from './given.ts';
 import {
-  assertAlive,
   echoOf,
   HttpBackend,
-  HttpClient,
+  type HttpClient,
   request,
   requestLines,
+  servedBy,
+  sharedGateway,
+  sharedStack,
   untilIdle,
 } from './http-given.ts';
 
@@ -26,78 +27,64 @@ const LARGE_MIB = 256;
 /** What a stream of any length may add: buffers on the way, and garbage not yet collected. */
 const GROWTH_MIB = 220;
 
-let gateway: Causeway;
-let backend: HttpBackend;
-/** Says what a test tells it to. */
-let raw: Backend;
-const stack = new AsyncDisposableStack();
+const stack = sharedStack();
 
-before(async () => {
-  const block = Buffer.alloc(MIB, 'causeway');
-  backend = stack.use(
-    await HttpBackend.start('backend', {
-      on: {
-        '/no-content': (_, response) => response.writeHead(204).end(),
-        '/not-modified': (_, response) =>
-          response.writeHead(304, { ETag: '"x"', 'Content-Length': '77' }).end(),
-        '/trailers': (_, response) => {
-          response.writeHead(200, { Trailer: 'X-Sum' });
-          response.write('one');
-          response.addTrailers({ 'X-Sum': '3', 'Keep-Alive': '9' });
-          response.end('two');
-        },
-        '/hints': (_, response) => {
-          response.writeEarlyHints({ link: '</a.css>; rel=preload' });
-          response.end('hinted');
-        },
-        '/large': (_, response) => Readable.from(Array(LARGE_MIB).fill(block)).pipe(response),
-        '/count': async (asked, response) => {
-          const hash = createHash('sha256');
-          let length = 0;
-          for await (const chunk of asked) {
-            length += chunk.length;
-            hash.update(chunk);
-          }
-          response.end(`${length} ${hash.digest('hex')}`);
-        },
-        '/early': (_, response) => response.writeHead(413, { Connection: 'close' }).end('too large'),
-        continue: (asked, response) => {
-          if (asked.url === '/refuse') response.writeHead(417).end('no');
-          else {
-            response.writeContinue();
-            backend.server.emit('request', asked, response);
-          }
-        },
+const block = Buffer.alloc(MIB, 'causeway');
+const backend: HttpBackend = stack.use(
+  await HttpBackend.start('backend', {
+    on: {
+      '/no-content': (_, response) => response.writeHead(204).end(),
+      '/not-modified': (_, response) =>
+        response.writeHead(304, { ETag: '"x"', 'Content-Length': '77' }).end(),
+      '/trailers': (_, response) => {
+        response.writeHead(200, { Trailer: 'X-Sum' });
+        response.write('one');
+        response.addTrailers({ 'X-Sum': '3', 'Keep-Alive': '9' });
+        response.end('two');
       },
-    }),
-  );
-  raw = stack.use(await Backend.start({ silent: true }));
-  gateway = stack.use(
-    await startCauseway({
-      config: `
+      '/hints': (_, response) => {
+        response.writeEarlyHints({ link: '</a.css>; rel=preload' });
+        response.end('hinted');
+      },
+      '/large': (_, response) => Readable.from(Array(LARGE_MIB).fill(block)).pipe(response),
+      '/count': async (asked, response) => {
+        const hash = createHash('sha256');
+        let length = 0;
+        for await (const chunk of asked) {
+          length += chunk.length;
+          hash.update(chunk);
+        }
+        response.end(`${length} ${hash.digest('hex')}`);
+      },
+      '/early': (_, response) => response.writeHead(413, { Connection: 'close' }).end('too large'),
+      continue: (asked, response) => {
+        if (asked.url === '/refuse') response.writeHead(417).end('no');
+        else {
+          response.writeContinue();
+          backend.server.emit('request', asked, response);
+        }
+      },
+    },
+  }),
+);
+/** Says what a test tells it to. */
+const raw = stack.use(await Backend.start({ silent: true }));
+const { gateway, client } = await sharedGateway(
+  stack,
+  `
 listen: ["127.0.0.1:0"]
 workers: 2
 clusters:
   - { name: lab, apps: { hosts: [${HOST}], http: ["${backend.text}"] } }
   - { name: raw, apps: { hosts: [raw.test], http: ["${raw.text}"] } }
 `,
-    }),
-  );
-});
-
-after(() => stack.disposeAsync());
-
-afterEach(() => assertAlive(gateway));
-
-const client = () => HttpClient.connect(gateway.port);
+);
 
 /** A request to the backend that does only what a test tells it to, and its connection: none is to be kept. */
 async function ask(visitor: HttpClient, ...parts: readonly string[]): Promise<Peer> {
-  const index = raw.connections.length;
-  visitor.send(parts.length === 0 ? request('GET / HTTP/1.1', 'Host: raw.test') : parts.join(''));
-  const served = await raw.accepted(index);
-  await served.hears('\r\n\r\n');
-  return served;
+  return servedBy(raw, () =>
+    visitor.send(parts.length === 0 ? request('GET / HTTP/1.1', 'Host: raw.test') : parts.join('')),
+  );
 }
 
 describe('an answer without a body', () => {
@@ -128,6 +115,32 @@ describe('an answer without a body', () => {
     assert.deepEqual([status, headers.etag, headers['content-length']], [304, '"x"', '77']);
     assert.equal((await visitor.get(HOST)).status, 200);
   });
+});
+
+describe('what a backend says too much', () => {
+  for (const method of ['GET', 'POST']) {
+    for (const [what, says] of Object.entries({
+      'a length of 204': 'HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\n',
+      'a body of 204': 'HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\nhello',
+      'chunks of 204': 'HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
+      'a length of 103':
+        'HTTP/1.1 103 Early Hints\r\nContent-Length: 5\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n',
+      'a second answer':
+        'HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil',
+    })) {
+      test(`${what} to ${method} does not reach the client, whose connection goes on`, async () => {
+        using visitor = await client();
+        const served = await ask(visitor, request(`${method} / HTTP/1.1`, 'Host: raw.test'));
+        served.send(says);
+        let answer = await visitor.answer();
+        assert.equal(answer.headers['content-length'], answer.status === 200 ? '0' : undefined);
+        if (answer.status === 103) answer = await visitor.answer();
+        assert.equal(answer.body.length, 0);
+        served.finish();
+        assert.equal((await visitor.echo(HOST)).backend, 'backend');
+      });
+    }
+  }
 });
 
 describe('chunks and trailers', () => {
@@ -211,11 +224,10 @@ describe('an end in between', () => {
   test('FIN behind the request: the answer still comes', async () => {
     for (const when of ['at once', 'later']) {
       using visitor = await client();
-      const index = raw.connections.length;
-      visitor.send(request('GET / HTTP/1.1', 'Host: raw.test'));
-      if (when === 'at once') visitor.peer.finish();
-      const served = await raw.accepted(index);
-      await served.hears('\r\n\r\n');
+      const served = await servedBy(raw, () => {
+        visitor.ask('raw.test');
+        if (when === 'at once') visitor.peer.finish();
+      });
       if (when === 'later') visitor.peer.finish();
       served.send('HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\n');
       await visitor.peer.hears('\r\n\r\n');
@@ -246,11 +258,28 @@ describe('an end in between', () => {
       else visitor.peer.finish();
       await served.untilEnd();
       const { reason } = await lineOf(gateway, visitor);
-      assert.equal(reason, leave === 'reset' ? 'client-reset' : 'bad-request');
+      assert.equal(reason, leave === 'reset' ? 'client-reset' : 'client-gone');
+      assert.equal((await requestLines(gateway, visitor, 1))[0].status, 499);
       visitor[Symbol.dispose]();
     }
     await untilIdle(gateway);
   });
+
+  for (const [what, rest] of Object.entries({
+    head: 'GET / HTTP/1.1\r\nHost: la',
+    body: `${request('POST / HTTP/1.1', `Host: ${HOST}`, 'Content-Length: 9')}abc`,
+    chunk: `${request('POST / HTTP/1.1', `Host: ${HOST}`, 'Transfer-Encoding: chunked')}9\r\nabc`,
+  })) {
+    test(`FIN in the middle of a ${what} is the end, behind what was asked before it`, async () => {
+      using visitor = await client();
+      const served = await ask(visitor, request('GET / HTTP/1.1', 'Host: raw.test'), rest);
+      visitor.peer.finish();
+      served.send('HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok');
+      assert.equal((await visitor.lastAnswer()).body.toString(), 'ok');
+      assert.equal((await lineOf(gateway, visitor)).reason, 'client-gone');
+      await untilIdle(gateway);
+    });
+  }
 
   test('a client that leaves in the middle of its answer ends the request at the backend', async () => {
     const visitor = await client();
@@ -314,12 +343,19 @@ describe('an end in between', () => {
       'HTTP/1.1 200 OK\nContent-Length: 1\n\nx',
       `HTTP/1.1 200 OK\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`,
       'HTTP/1.1 099 Odd\r\n\r\n',
+      'HTTP/1.1 600 Odd\r\nContent-Length: 0\r\n\r\n',
+      'HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n',
+      'HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\nx',
+      'HTTP/1.1 200 OK\r\nX: a\r\n b\r\nContent-Length: 0\r\n\r\n',
       'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n',
     ]) {
-      using visitor = await client();
-      (await ask(visitor)).send(nonsense);
-      assert.equal((await visitor.lastAnswer()).status, 502, nonsense);
-      assert.equal((await lineOf(gateway, visitor)).reason, 'backend-reset');
+      // Over a connection that may be kept, and over one of its own.
+      for (const method of ['GET', 'POST']) {
+        using visitor = await client();
+        (await ask(visitor, request(`${method} / HTTP/1.1`, 'Host: raw.test'))).send(nonsense);
+        assert.equal((await visitor.lastAnswer()).status, 502, `${method}: ${nonsense}`);
+        assert.equal((await lineOf(gateway, visitor)).reason, 'backend-reset');
+      }
     }
   });
 });

@@ -1,23 +1,25 @@
 // What ends HTTP connections besides their requests: an edit that takes the right to them away, a drain, and time.
 
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { type Causeway, startCauseway } from '../../testbed/start-causeway.ts';
 import { Backend, isClosed, lineOf, type Peer, until } from './given.ts';
-import { assertAlive, HttpBackend, HttpClient, request, requestLines, untilIdle } from './http-given.ts';
+import {
+  assertAlive,
+  HttpBackend,
+  HttpClient,
+  request,
+  requestLines,
+  sharedStack,
+  untilIdle,
+} from './http-given.ts';
 
 const NEVER = '1h';
 
-let raw: Backend;
-let echo: HttpBackend;
-const stack = new AsyncDisposableStack();
+const stack = sharedStack();
 
-before(async () => {
-  raw = stack.use(await Backend.start({ silent: true }));
-  echo = stack.use(await HttpBackend.start('echo'));
-});
-
-after(() => stack.disposeAsync());
+const raw = stack.use(await Backend.start({ silent: true }));
+const echo = stack.use(await HttpBackend.start('echo'));
 
 interface Held {
   readonly visitor: HttpClient;

@@ -2,33 +2,36 @@
 // are kept: for requests that may be sent again, never for two clusters, never at the price of sending a POST twice.
 
 import assert from 'node:assert/strict';
-import { after, afterEach, before, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { parseProxyHeader } from '../../src/wire/proxy-protocol.ts';
 import { freePort } from '../../testbed/free-port.ts';
-import { type Causeway, startCauseway } from '../../testbed/start-causeway.ts';
+import { startCauseway } from '../../testbed/start-causeway.ts';
 import { Backend, lineOf, proxyV2, startBlackHole, until } from './given.ts';
-import { assertAlive, echoOf, HttpBackend, HttpClient, request, requestLines } from './http-given.ts';
+import {
+  echoOf,
+  HttpBackend,
+  HttpClient,
+  request,
+  requestLines,
+  servedBy,
+  sharedGateway,
+  sharedStack,
+} from './http-given.ts';
 
 const BALANCER = '127.0.0.10';
 
-let gateway: Causeway;
-let shared: HttpBackend;
-let raw: Backend;
-let turns: HttpBackend[];
-let latePort: number;
-const stack = new AsyncDisposableStack();
+const stack = sharedStack();
 
-before(async () => {
-  shared = stack.use(await HttpBackend.start('shared'));
-  raw = stack.use(await Backend.start({ silent: true }));
-  turns = await Promise.all(['a', 'b', 'c'].map(async name => stack.use(await HttpBackend.start(name))));
-  const { port: blackHole } = stack.use(await startBlackHole());
-  const refusing = await freePort();
-  latePort = await freePort();
-  const three = turns.map(({ text }) => `"${text}"`).join(', ');
-  gateway = stack.use(
-    await startCauseway({
-      config: `
+const shared = stack.use(await HttpBackend.start('shared'));
+const raw = stack.use(await Backend.start({ silent: true }));
+const turns = await Promise.all(['a', 'b', 'c'].map(async name => stack.use(await HttpBackend.start(name))));
+const { port: blackHole } = stack.use(await startBlackHole());
+const refusing = await freePort();
+const latePort = await freePort();
+const three = turns.map(({ text }) => `"${text}"`).join(', ');
+const { gateway, client } = await sharedGateway(
+  stack,
+  `
 listen: [{ on: "127.0.0.1:0", balancers: [${BALANCER}/32] }]
 workers: 1
 timeouts: { connect: 500ms }
@@ -45,15 +48,7 @@ clusters:
   - { name: v1, apps: { hosts: [v1.test], http: { backends: ["${raw.text}"], proxyProtocol: v1 } } }
   - { name: v2, apps: { hosts: [v2.test], http: { backends: ["${raw.text}"], proxyProtocol: v2 } } }
 `,
-    }),
-  );
-});
-
-after(() => stack.disposeAsync());
-
-afterEach(() => assertAlive(gateway));
-
-const client = () => HttpClient.connect(gateway.port);
+);
 
 async function post(visitor: HttpClient, host: string, body = 'body') {
   visitor.send(request('POST / HTTP/1.1', `Host: ${host}`, `Content-Length: ${body.length}`), body);
@@ -97,9 +92,7 @@ describe('a connection to a backend', () => {
   test('that the backend closes when it is taken: a GET is sent once more, on a new one', async () => {
     using visitor = await client();
     const index = raw.connections.length;
-    visitor.ask('raw.test', '/first');
-    const kept = await raw.accepted(index);
-    await kept.hears('\r\n\r\n');
+    const kept = await servedBy(raw, () => visitor.ask('raw.test', '/first'));
     kept.send('HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n1');
     assert.equal((await visitor.answer()).body.toString(), '1');
     visitor.ask('raw.test', '/second');
@@ -122,9 +115,7 @@ describe('a connection to a backend', () => {
   test('that was closed meanwhile is not taken', async () => {
     using visitor = await client();
     const index = raw.connections.length;
-    visitor.ask('raw.test', '/first');
-    const kept = await raw.accepted(index);
-    await kept.hears('\r\n\r\n');
+    const kept = await servedBy(raw, () => visitor.ask('raw.test', '/first'));
     kept.send('HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n1');
     await visitor.answer();
     kept.finish();
@@ -141,9 +132,7 @@ describe('a connection to a backend', () => {
     for (let round = 0; round < 10; round++) {
       using visitor = await client();
       const index = raw.connections.length;
-      visitor.ask('raw.test', '/first');
-      const kept = await raw.accepted(index);
-      await kept.hears('\r\n\r\n');
+      const kept = await servedBy(raw, () => visitor.ask('raw.test', '/first'));
       kept.send('HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n1');
       kept.finish();
       await visitor.answer();
@@ -159,9 +148,7 @@ describe('a connection to a backend', () => {
     for (const when of ['at once', 'later']) {
       using visitor = await client();
       const index = raw.connections.length;
-      visitor.ask('raw.test', '/first');
-      const kept = await raw.accepted(index);
-      await kept.hears('\r\n\r\n');
+      const kept = await servedBy(raw, () => visitor.ask('raw.test', '/first'));
       const poison = 'HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison';
       kept.send(`HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n1${when === 'at once' ? poison : ''}`);
       assert.equal((await visitor.answer()).body.toString(), '1');

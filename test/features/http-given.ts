@@ -6,8 +6,9 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
-import type { Causeway, LogLine } from '../../testbed/start-causeway.ts';
-import { type ClientOptions, connectClient, type End, type Peer, until } from './given.ts';
+import { after, afterEach } from 'node:test';
+import { type Causeway, type LogLine, startCauseway } from '../../testbed/start-causeway.ts';
+import { type Backend, type ClientOptions, connectClient, type End, type Peer, until } from './given.ts';
 
 export interface Answer {
   readonly status: number;
@@ -193,6 +194,29 @@ export class HttpBackend implements AsyncDisposable {
     this.server.close();
     await once(this.server, 'close');
   }
+}
+
+/** What the tests of one file stand on: it ends with them. */
+export function sharedStack(): AsyncDisposableStack {
+  const stack = new AsyncDisposableStack();
+  after(() => stack.disposeAsync());
+  return stack;
+}
+
+/** The gateway that they share, which has lost no thread after any of them, and clients of it. */
+export async function sharedGateway(stack: AsyncDisposableStack, config: string) {
+  const gateway = stack.use(await startCauseway({ config }));
+  afterEach(() => assertAlive(gateway));
+  return { gateway, client: (options?: ClientOptions) => HttpClient.connect(gateway.port, options) };
+}
+
+/** A silent backend's side of what is asked now: its next connection, with the head. */
+export async function servedBy(raw: Backend, ask: () => unknown): Promise<Peer> {
+  const index = raw.connections.length;
+  ask();
+  const served = await raw.accepted(index);
+  await served.hears('\r\n\r\n');
+  return served;
 }
 
 /** The log lines of requests from that address, once there are so many. */

@@ -2,35 +2,32 @@
 // end of its request, however it ends.
 
 import assert from 'node:assert/strict';
-import { after, afterEach, before, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { freePort } from '../../testbed/free-port.ts';
-import { type Causeway, startCauseway } from '../../testbed/start-causeway.ts';
 import { Backend, type ClientOptions, lineOf, type Peer, startBlackHole, until } from './given.ts';
 import {
-  assertAlive,
   echoOf,
   HttpBackend,
-  HttpClient,
+  type HttpClient,
   request,
   requestLines,
+  servedBy,
+  sharedGateway,
+  sharedStack,
   untilIdle,
 } from './http-given.ts';
 
 const PLACES = 3;
 
-let gateway: Causeway;
-let raw: Backend;
-let echo: HttpBackend;
-const stack = new AsyncDisposableStack();
+const stack = sharedStack();
 
-before(async () => {
-  raw = stack.use(await Backend.start({ silent: true }));
-  echo = stack.use(await HttpBackend.start('echo'));
-  const { port: blackHole } = stack.use(await startBlackHole());
-  const http = `http: ["${raw.text}"]`;
-  gateway = stack.use(
-    await startCauseway({
-      config: `
+const raw = stack.use(await Backend.start({ silent: true }));
+const echo = stack.use(await HttpBackend.start('echo'));
+const { port: blackHole } = stack.use(await startBlackHole());
+const http = `http: ["${raw.text}"]`;
+const { gateway, client } = await sharedGateway(
+  stack,
+  `
 listen: ["127.0.0.1:0"]
 workers: 2
 timeouts: { connect: 300ms }
@@ -43,24 +40,12 @@ clusters:
   - { name: slow, limits: { connections: 1 }, apps: { hosts: [slow.test], http: ["127.0.0.1:${blackHole}"] } }
   - { name: open, apps: { hosts: [open.test], http: ["${echo.text}"] } }
 `,
-    }),
-  );
-});
-
-after(() => stack.disposeAsync());
-
-afterEach(() => assertAlive(gateway));
-
-const client = (options?: ClientOptions) => HttpClient.connect(gateway.port, options);
+);
 
 /** A request in progress, and the backend's side of it. */
 async function hold(host: string, options?: ClientOptions): Promise<[client: HttpClient, served: Peer]> {
-  const index = raw.connections.length;
   const visitor = await client(options);
-  visitor.ask(host);
-  const served = await raw.accepted(index);
-  await served.hears('\r\n\r\n');
-  return [visitor, served];
+  return [visitor, await servedBy(raw, () => visitor.ask(host))];
 }
 
 function answer(served: Peer): void {
@@ -115,7 +100,7 @@ describe('connections', () => {
       await visitor.peer.hears('abc');
       served.reset();
     },
-    'the client says what cannot be read': visitor => visitor.send('\0\r\n\r\n'),
+    'the client says what cannot be read': visitor => visitor.send('\0\r\n'),
     'the backend says what cannot be read': (_, served) => served.send('\0\r\n\r\n'),
     'an upgraded connection is reset by the client': async (visitor, served) => {
       served.send(request('HTTP/1.1 101 Switching', 'Connection: Upgrade', 'Upgrade: x'));
@@ -131,15 +116,12 @@ describe('connections', () => {
   for (const [what, end] of Object.entries(ends)) {
     test(`give back their place when ${what}`, async () => {
       for (let i = 0; i < PLACES; i++) {
-        const index = raw.connections.length;
         const visitor = await client();
-        visitor.ask(
-          'few.test',
-          '/',
+        const lines = [
           ...(what.includes('upgraded') ? ['Connection: Upgrade', 'Upgrade: x'] : []),
-        );
-        const served = await raw.accepted(index);
-        await served.hears('\r\n\r\n');
+          ...(what.startsWith('the client says') ? ['Transfer-Encoding: chunked'] : []),
+        ];
+        const served = await servedBy(raw, () => visitor.ask('few.test', '/', ...lines));
         await end(visitor, served);
         await lineOf(gateway, visitor);
         visitor[Symbol.dispose]();
@@ -196,11 +178,10 @@ describe('newPerSecond', () => {
 describe('requests sent ahead', () => {
   test('are answered in their order', async () => {
     using visitor = await client();
-    const index = raw.connections.length;
-    visitor.ask('few.test', '/first');
-    for (let i = 0; i < 50; i++) visitor.ask('open.test', `/${i}`);
-    const served = await raw.accepted(index);
-    await served.hears('\r\n\r\n');
+    const served = await servedBy(raw, () => {
+      visitor.ask('few.test', '/first');
+      for (let i = 0; i < 50; i++) visitor.ask('open.test', `/${i}`);
+    });
     assert.equal(visitor.peer.received().length, 0);
     answer(served);
     assert.equal((await visitor.answer()).body.toString(), 'ok');
@@ -225,11 +206,8 @@ describe('requests sent ahead', () => {
 
   test('beyond 100 are one too many, and none of them is served', async () => {
     using visitor = await client();
-    const index = raw.connections.length;
     const before = echo.asked.length;
-    visitor.ask('few.test', '/first');
-    const served = await raw.accepted(index);
-    await served.hears('\r\n\r\n');
+    await servedBy(raw, () => visitor.ask('few.test', '/first'));
     visitor.send(request('GET / HTTP/1.1', 'Host: open.test').repeat(2000));
     assert.equal((await visitor.answer()).status, 503);
     await visitor.ended();

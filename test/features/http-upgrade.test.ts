@@ -2,76 +2,64 @@
 // each direction by itself; what would carry requests past the gateway is not passed on.
 
 import assert from 'node:assert/strict';
-import { after, afterEach, before, describe, test } from 'node:test';
-import { type Causeway, startCauseway } from '../../testbed/start-causeway.ts';
+import { describe, test } from 'node:test';
 import { Backend, lineOf, type Peer } from './given.ts';
 import {
-  assertAlive,
   echoOf,
   HttpBackend,
-  HttpClient,
+  type HttpClient,
   request,
   requestLines,
+  servedBy,
+  sharedGateway,
+  sharedStack,
   untilIdle,
 } from './http-given.ts';
 
 const SWITCHED = request('HTTP/1.1 101 Switching Protocols', 'Upgrade: echo', 'Connection: Upgrade');
 const LARGE = 3_000_000;
 
-let gateway: Causeway;
-let backend: HttpBackend;
-let raw: Backend;
-const stack = new AsyncDisposableStack();
+const stack = sharedStack();
 
-before(async () => {
-  backend = stack.use(
-    await HttpBackend.start('backend', {
-      upgrade: (asked, socket, head): unknown => {
-        if (asked.url === '/refused')
-          return socket.end('HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno');
-        if (asked.url === '/large')
-          return socket.end(`HTTP/1.1 200 OK\r\nContent-Length: ${LARGE}\r\n\r\n${'x'.repeat(LARGE)}`);
-        const { upgrade, connection, 'sec-websocket-key': key } = asked.headers;
-        socket.write(
-          request(
-            'HTTP/1.1 101 Switching Protocols',
-            `Upgrade: ${upgrade}`,
-            'Connection: Upgrade',
-            `X-Asked: ${connection} ${key}`,
-          ),
-        );
-        socket.write(head);
-        return socket.pipe(socket);
-      },
-    }),
-  );
-  raw = stack.use(await Backend.start({ silent: true }));
-  gateway = stack.use(
-    await startCauseway({
-      config: `
+const backend = stack.use(
+  await HttpBackend.start('backend', {
+    upgrade: (asked, socket, head): unknown => {
+      if (asked.url === '/refused')
+        return socket.end('HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno');
+      if (asked.url === '/large')
+        return socket.end(`HTTP/1.1 200 OK\r\nContent-Length: ${LARGE}\r\n\r\n${'x'.repeat(LARGE)}`);
+      const { upgrade, connection, 'sec-websocket-key': key } = asked.headers;
+      socket.write(
+        request(
+          'HTTP/1.1 101 Switching Protocols',
+          `Upgrade: ${upgrade}`,
+          'Connection: Upgrade',
+          `X-Asked: ${connection} ${key}`,
+        ),
+      );
+      socket.write(head);
+      return socket.pipe(socket);
+    },
+  }),
+);
+const raw = stack.use(await Backend.start({ silent: true }));
+const { gateway, client } = await sharedGateway(
+  stack,
+  `
 listen: ["127.0.0.1:0"]
 workers: 2
 clusters:
   - { name: lab, limits: { connections: 50 }, apps: { hosts: [lab.test], http: ["${backend.text}"] } }
   - { name: raw, apps: { hosts: [raw.test], http: ["${raw.text}"] } }
 `,
-    }),
-  );
-});
-
-after(() => stack.disposeAsync());
-
-afterEach(() => assertAlive(gateway));
-
-const client = () => HttpClient.connect(gateway.port);
+);
 
 /** An upgraded connection to the backend that does only what a test tells it to. */
 async function switched(): Promise<[client: HttpClient, served: Peer]> {
-  const index = raw.connections.length;
   const visitor = await client();
-  visitor.ask('raw.test', '/', 'Connection: Upgrade', 'Upgrade: echo');
-  const served = await raw.accepted(index);
-  await served.hears('\r\n\r\n');
+  const served = await servedBy(raw, () =>
+    visitor.ask('raw.test', '/', 'Connection: Upgrade', 'Upgrade: echo'),
+  );
   served.send(SWITCHED);
   assert.equal((await visitor.answer()).status, 101);
   return [visitor, served];
@@ -109,6 +97,20 @@ describe('a protocol is switched', () => {
       await untilIdle(gateway);
     });
   }
+
+  test('what stands behind the wish passes, and need not be HTTP', async () => {
+    for (const ahead of ['\x81\x05hello\0\r\n\r\n', request('GET  / HTTP/1.1'), '\r\n\r\n\n']) {
+      using visitor = await client();
+      const wish = request('GET / HTTP/1.1', 'Host: lab.test', 'Connection: Upgrade', 'Upgrade: websocket');
+      visitor.send(Buffer.from(`${wish}${ahead}`, 'latin1'));
+      assert.equal((await visitor.answer()).status, 101);
+      visitor.send('and more');
+      visitor.peer.finish();
+      assert.equal(await visitor.ended(), 'FIN');
+      assert.equal(visitor.rest().toString('latin1'), `${ahead}and more`);
+      assert.equal((await lineOf(gateway, visitor)).reason, 'done');
+    }
+  });
 
   test('FIN passes in each direction by itself', async () => {
     const [visitor, served] = await switched();

@@ -2,43 +2,41 @@
 // what is refused hears a status with the reason, and that is the end of the connection.
 
 import assert from 'node:assert/strict';
-import { after, afterEach, before, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { freePort } from '../../testbed/free-port.ts';
-import { type Causeway, startCauseway } from '../../testbed/start-causeway.ts';
+import { startCauseway } from '../../testbed/start-causeway.ts';
 import { type ClientOptions, lineOf, proxyV2, startBlackHole, until } from './given.ts';
 import {
-  assertAlive,
   echoOf,
   HttpBackend,
   HttpClient,
   request,
   requestLines,
+  sharedGateway,
+  sharedStack,
   untilIdle,
 } from './http-given.ts';
 
 const BALANCER = '127.0.0.10';
 const STRANGER = '127.0.0.99';
+const HELLO_MS = 1000;
 
-let gateway: Causeway;
-let one: HttpBackend;
-let two: HttpBackend;
-const stack = new AsyncDisposableStack();
+const stack = sharedStack();
 
-before(async () => {
-  one = stack.use(await HttpBackend.start('one'));
-  two = stack.use(await HttpBackend.start('two'));
-  const { port: blackHole } = stack.use(await startBlackHole());
-  const closing = stack.use(
-    await HttpBackend.start('closing', { on: { '/': ({ socket }) => socket.destroy() } }),
-  );
-  gateway = stack.use(
-    await startCauseway({
-      config: `
+const one = stack.use(await HttpBackend.start('one'));
+const two = stack.use(await HttpBackend.start('two'));
+const { port: blackHole } = stack.use(await startBlackHole());
+const closing = stack.use(
+  await HttpBackend.start('closing', { on: { '/': ({ socket }) => socket.destroy() } }),
+);
+const { gateway, client } = await sharedGateway(
+  stack,
+  `
 listen:
   - { on: "127.0.0.1:0", balancers: [${BALANCER}/32] }
   - { on: "127.0.0.2:0", only: [api, apps-https] }
 workers: 2
-timeouts: { hello: 1s, connect: 300ms }
+timeouts: { hello: ${HELLO_MS}ms, connect: 300ms }
 retries: 0
 clusters:
   - name: one
@@ -57,15 +55,7 @@ clusters:
   - { name: slow, apps: { hosts: [slow.test], http: ["127.0.0.1:${blackHole}"] } }
   - { name: closing, apps: { hosts: [closing.test], http: ["${closing.text}"] } }
 `,
-    }),
-  );
-});
-
-after(() => stack.disposeAsync());
-
-afterEach(() => assertAlive(gateway));
-
-const client = (options?: ClientOptions) => HttpClient.connect(gateway.port, options);
+);
 
 describe('a request is routed by its Host', () => {
   test('each for itself, over two clusters on one connection', async () => {
@@ -270,6 +260,8 @@ interface Refusal {
   readonly reason: string;
   readonly cluster?: string;
   readonly backend?: RegExp;
+  /** No head was read. */
+  readonly isUnreadable?: true;
 }
 
 const refusals: readonly Refusal[] = [
@@ -325,23 +317,58 @@ const refusals: readonly Refusal[] = [
     reason: 'bad-request',
   },
   {
+    what: 'two spaces in the request line',
+    says: request('GET  / HTTP/1.1', 'Host: one.test'),
+    status: 400,
+    reason: 'bad-request',
+    isUnreadable: true,
+  },
+  {
+    what: 'two spaces before the version',
+    says: request('GET /  HTTP/1.1', 'Host: one.test'),
+    status: 400,
+    reason: 'bad-request',
+    isUnreadable: true,
+  },
+  {
+    what: 'a method that nobody knows',
+    says: request('BREW / HTTP/1.1', 'Host: one.test'),
+    status: 400,
+    reason: 'bad-request',
+    isUnreadable: true,
+  },
+  {
+    what: 'a bare LF',
+    says: 'GET / HTTP/1.1\nHost: one.test\n\n',
+    status: 400,
+    reason: 'bad-request',
+    isUnreadable: true,
+  },
+  {
     what: 'a head that does not come to its end',
     says: 'GET / HTTP/1.1\r\nHost: one.t',
     status: 408,
     reason: 'hello-timeout',
+    isUnreadable: true,
   },
 ];
 
 describe('a refusal is a status with its reason, and the end of the connection', () => {
-  for (const { what, says, host = '', options, status, reason, cluster = null, backend } of refusals) {
-    for (const when of ['at once', 'behind another request']) {
+  for (const refusal of refusals) {
+    const { what, says, host = '', options, status, reason, cluster = null, backend, isUnreadable } = refusal;
+    for (const when of ['at once', 'behind another request', 'sent ahead of its answer']) {
       test(`${status} ${reason}: ${what}, ${when}`, async () => {
         using visitor = await client(options);
-        if (when !== 'at once') await visitor.echo('two.test');
-        const counted = () =>
-          gateway.metric('causeway_connections_total', { reason, cluster: cluster ?? '' });
+        if (when === 'behind another request') await visitor.echo('two.test');
+        const counted = async () => [
+          await gateway.metric('causeway_connections_total', { reason, cluster: cluster ?? '' }),
+          await gateway.metric('causeway_requests_total', { code: `${status}`, cluster: cluster ?? '' }),
+        ];
         const before = await counted();
-        visitor.send(says ?? request('GET / HTTP/1.1', `Host: ${host}`));
+        const first =
+          when === 'sent ahead of its answer' ? [request('GET / HTTP/1.1', 'Host: two.test')] : [];
+        visitor.send(...first, says ?? request('GET / HTTP/1.1', `Host: ${host}`));
+        if (first.length > 0) assert.equal(echoOf(await visitor.answer()).backend, 'two');
         const answer = await visitor.lastAnswer();
         assert.deepEqual([answer.status, answer.headers.connection], [status, 'close']);
         assert.match(answer.body.toString(), new RegExp(`^${reason}: .+\n$`));
@@ -350,10 +377,28 @@ describe('a refusal is a status with its reason, and the end of the connection',
         assert.equal(line.route, cluster === null ? null : 'apps-http');
         if (backend === undefined) assert.equal(line.backend, null);
         else assert.match(String(line.backend), backend);
-        assert.equal(await counted(), before + 1);
+        assert.deepEqual(
+          await counted(),
+          before.map(count => count + 1),
+        );
+        const lines = await requestLines(gateway, visitor, when === 'at once' ? 1 : 2);
+        assert.deepEqual([lines.at(-1)?.status, lines.at(-1)?.cluster], [status, cluster]);
+        if (status === 408) assert.ok(Number(lines.at(-1)?.ms) >= HELLO_MS / 2, `${lines.at(-1)?.ms} ms`);
+        // What was read is said, whoever refuses it.
+        assert.equal(lines.at(-1)?.method, isUnreadable ? null : 'GET');
       });
     }
   }
+
+  test('one empty line behind a request is none (RFC 9112 2.2), two are', async () => {
+    using visitor = await client();
+    visitor.send(request('POST / HTTP/1.1', 'Host: one.test', 'Content-Length: 2'), 'ok\r\n');
+    assert.equal(echoOf(await visitor.answer()).body, 'ok');
+    assert.equal((await visitor.echo('one.test')).backend, 'one');
+    visitor.send('\r\n\r\n');
+    assert.equal((await visitor.lastAnswer()).status, 400);
+    await requestLines(gateway, visitor, 3);
+  });
 
   test('of a HEAD has no body', async () => {
     using visitor = await client();
@@ -427,7 +472,7 @@ describe('counts', () => {
 
 describe('log.connections', () => {
   for (const [level, expected] of [
-    ['refused', ['request 421', 'connection unknown-host']],
+    ['refused', ['request 400', 'connection bad-request', 'request 421', 'connection unknown-host']],
     ['none', []],
   ] as const) {
     test(`${level}`, async () => {
@@ -442,7 +487,10 @@ clusters: [{ name: one, apps: { hosts: [one.test], http: ["${one.text}"] } }]
       await visitor.echo('one.test');
       await visitor.get('unknown.test');
       await visitor.ended();
-      await until('both to be counted', async () => (await quiet.metric('causeway_requests_total')) === 2);
+      using hostless = await HttpClient.connect(quiet.port);
+      hostless.send(request('GET / HTTP/1.1'));
+      await hostless.lastAnswer();
+      await until('all to be counted', async () => (await quiet.metric('causeway_requests_total')) === 3);
       if (level === 'refused') await lineOf(quiet, visitor);
       const lines = () =>
         quiet

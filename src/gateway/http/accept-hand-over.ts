@@ -2,6 +2,7 @@
 
 import type { Socket } from 'node:net';
 import { formatIp, mapIp } from '../../wire/ip-address.ts';
+import { startRequestStream } from '../../wire/request-stream.ts';
 import { type HandedOver, receiveHandOver } from '../receive-hand-over.ts';
 import type { HttpConnection } from './exchange.ts';
 
@@ -34,6 +35,9 @@ export function acceptHandOver(socket: Socket, accepted: Accepted): void {
       current: undefined,
       last: undefined,
       waiting: [],
+      requests: startRequestStream(),
+      begunAt: 0,
+      fault: undefined,
       isLast: false,
       isClosing: false,
       countedIn: headerBytes,

@@ -68,7 +68,7 @@ function ask(
         response.writeHead(
           head.status,
           head.reason,
-          responseHeaders(head.headers, { upgrade: false, isChunked }),
+          responseHeaders(head.headers, { status: head.status, upgrade: false, isChunked }),
         );
       } catch {
         // A byte that node:http does not write.

@@ -25,7 +25,7 @@ const added = [
   'keep-alive',
 ];
 
-const plain = { upgrade: false, isChunked: false };
+const plain = { status: 200, upgrade: false, isChunked: false };
 
 describe('requestHeaders()', () => {
   test('keeps order, case and repetitions, and adds who asks', () => {
@@ -156,6 +156,13 @@ describe('responseHeaders()', () => {
     assert.deepEqual(responseHeaders(['Trailer', 'X'], plain), []);
     assert.deepEqual(responseHeaders(['Trailer', 'X'], { ...plain, isChunked: true }), ['Trailer', 'X']);
   });
+});
+
+test('responseHeaders() says no length where there is no body to wait for', () => {
+  const raw = ['Content-Length', '5'];
+  for (const status of [103, 204])
+    assert.deepEqual(responseHeaders(raw, { ...plain, status }), [], `${status}`);
+  for (const status of [200, 304]) assert.deepEqual(responseHeaders(raw, { ...plain, status }), raw);
 });
 
 test('trailers() passes what is no head’s', () => {

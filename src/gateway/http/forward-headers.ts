@@ -14,6 +14,8 @@ const hopByHop: ReadonlySet<string> = new Set([
 /** What a name written with `_` would be to a program that does not tell it from `-`: never passed by that name. */
 const written: ReadonlySet<string> = new Set([...hopByHop, 'host', 'content-length', 'expect', 'trailer']);
 
+const NO_CONTENT = 204;
+
 export interface Forwarding {
   readonly isHttp10: boolean;
   /** The true client's address. */
@@ -62,10 +64,17 @@ export function requestHeaders(raw: readonly string[], told: Forwarding): string
   return headers;
 }
 
-/** `upgrade` keeps what an answer 101 needs; without chunks there are no trailers to announce. */
+export interface Answering {
+  readonly status: number | undefined;
+  /** Keeps what an answer 101 needs. */
+  readonly upgrade: boolean;
+  /** Without chunks there are no trailers to announce. */
+  readonly isChunked: boolean;
+}
+
 export function responseHeaders(
   raw: readonly string[],
-  { upgrade, isChunked }: { readonly upgrade: boolean; readonly isChunked: boolean },
+  { status = 0, upgrade, isChunked }: Answering,
 ): string[] {
   const dropped = namedByConnection(raw);
   const headers: string[] = [];
@@ -73,6 +82,8 @@ export function responseHeaders(
     const name = raw[at].toLowerCase();
     if (name === 'upgrade' && upgrade) headers.push(raw[at], raw[at + 1], 'Connection', 'Upgrade');
     else if (name === 'trailer' && !isChunked) continue;
+    // RFC 9110 8.6: of these it would make a client wait for a body, or take the next answer for one.
+    else if (name === 'content-length' && (status < 200 || status === NO_CONTENT)) continue;
     else if (!hopByHop.has(name) && dropped?.has(name) !== true) headers.push(raw[at], raw[at + 1]);
   }
   return headers;

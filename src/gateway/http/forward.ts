@@ -4,6 +4,7 @@
 
 import { type ClientRequest, type IncomingMessage, request as sendRequest } from 'node:http';
 import type { Socket } from 'node:net';
+import { framingOf } from '../../wire/http-response.ts';
 import { buildProxyV1, buildProxyV2 } from '../../wire/proxy-protocol.ts';
 import { firstBackend, orderBackends } from '../balance.ts';
 import { BACKEND_ACTIVE } from '../shared-memory.ts';
@@ -84,11 +85,17 @@ function attempt(part: HttpPart, exchange: Exchange, route: TableRoute, mayReuse
   // As for requests: all headers, within the size of a head.
   upstream.maxHeadersCount = 0;
   upstream.once('socket', () => connected(part, exchange, upstream));
-  upstream.once('response', answer => respond(part, exchange, answer));
+  let answer: IncomingMessage | undefined;
+  upstream.once('response', found => {
+    answer = found;
+    respond(part, exchange, found);
+  });
   upstream.once('upgrade', (answer, socket, head) => splice(part, exchange, answer, socket as Socket, head));
   upstream.on('information', answer => inform(exchange, answer));
   upstream.on('error', error => {
-    if (exchange.upstream === upstream) failed(part, exchange, route, error, false);
+    // What a backend says behind a whole answer is nobody's.
+    if (exchange.upstream === upstream && answer?.complete !== true)
+      failed(part, exchange, route, error, false);
   });
 }
 
@@ -176,6 +183,8 @@ function respond(part: HttpPart, exchange: Exchange, answer: IncomingMessage): v
     return;
   }
   answer.on('error', () => part.cut(exchange, 'backend-reset'));
+  if (framingOf(headOf(answer), request.method ?? '') === undefined)
+    return part.refuse(exchange, 'backend-reset');
   if (!request.complete || part.isDraining) response.shouldKeepAlive = false;
   const isChunked =
     answer.headers['transfer-encoding'] !== undefined &&
@@ -185,7 +194,7 @@ function respond(part: HttpPart, exchange: Exchange, answer: IncomingMessage): v
     response.writeHead(
       answer.statusCode ?? 502,
       answer.statusMessage,
-      responseHeaders(answer.rawHeaders, { upgrade: false, isChunked }),
+      responseHeaders(answer.rawHeaders, { status: answer.statusCode, upgrade: false, isChunked }),
     );
   } catch {
     return part.refuse(exchange, 'backend-reset');
@@ -202,6 +211,11 @@ function respond(part: HttpPart, exchange: Exchange, answer: IncomingMessage): v
     response.addTrailers(trailers(answer.rawTrailers));
     response.end();
   });
+}
+
+/** For the rules that answers over kept connections are judged by. */
+function headOf({ httpVersion, statusCode = 0, rawHeaders }: IncomingMessage) {
+  return { version: httpVersion === '1.0' ? '1.0' : '1.1', status: statusCode, headers: rawHeaders } as const;
 }
 
 /** The backend switched protocols: from here on bytes pass unread, FIN in each direction by itself. */
@@ -225,7 +239,7 @@ function splice(
   backend.allowHalfOpen = true;
   backend.setTimeout(0);
   response.detachSocket(client);
-  const headers = responseHeaders(answer.rawHeaders, { upgrade: true, isChunked: false });
+  const headers = responseHeaders(answer.rawHeaders, { status: 101, upgrade: true, isChunked: false });
   client.write(headText(answer, headers), 'latin1');
   if (head.length > 0) client.write(head);
   if (upgradeHead.length > 0) backend.write(upgradeHead);

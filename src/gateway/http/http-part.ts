@@ -4,6 +4,7 @@
 
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { createServer, type Server as NetServer, type Socket } from 'node:net';
+import { stopFollowing, takeHead } from '../../wire/request-stream.ts';
 import { leavePlace, reasonIndex } from '../account.ts';
 import { isAllowed, type Places, takePlace } from '../admit.ts';
 import type { CloseReason } from '../close-reason.ts';
@@ -17,12 +18,13 @@ import type { Verdict, Verdicts } from '../verdicts.ts';
 import { acceptHandOver } from './accept-hand-over.ts';
 import { BackendAgent } from './backend-agent.ts';
 import type { Exchange, HttpConnection, Incoming } from './exchange.ts';
+import { followClient } from './follow-client.ts';
 import { forward, hasBody } from './forward.ts';
 import { H2Connect } from './h2-connect.ts';
 import { judgeRequest } from './judge-request.ts';
 import { KeptConnections } from './kept-connections.ts';
 import { readNoMore, sayLast, wordFor } from './last-word.ts';
-import type { RequestLog } from './request-log.ts';
+import type { RequestLog, RequestRecord } from './request-log.ts';
 import { createRequestServer, isWish } from './request-server.ts';
 
 /** How often node:http looks for heads that take too long, and we for clients that the front has let go of. */
@@ -33,6 +35,16 @@ const KEEP_ALIVE_MS = 75_000;
 const MAX_AHEAD = 100;
 /** The client left before it was answered: nginx's number for it. */
 const CLIENT_LEFT = 499;
+
+/** Of a connection that has asked for nothing yet. */
+const nowhere: Verdict = {
+  slot: 0,
+  backendSlot: 0,
+  dialMs: -1,
+  reason: -1,
+  isBroken: false,
+  isEnding: false,
+};
 
 /** Of this thread's clock; to ask for it costs as much as the time itself. */
 const ORIGIN = performance.timeOrigin;
@@ -165,6 +177,10 @@ export class HttpPart {
         this.#connections.set(socket, connection);
         socket.once('close', () => this.#closed(socket));
         this.#http.emit('connection', socket);
+        followClient(connection, {
+          unreadable: () => this.#refuseSocket(socket, 'bad-request'),
+          leftInside: () => this.#refuseSocket(socket, 'client-gone'),
+        });
       },
       h2: (connection, first) => this.h2.serve(connection, first),
     });
@@ -174,16 +190,20 @@ export class HttpPart {
     const connection = this.#connections.get(request.socket);
     // What stands behind a refusal, or behind the last request that the client announced, is nobody's.
     if (connection === undefined || connection.isLast || isOver(connection)) return;
+    // By our own rules it is none, which is said when those before it are answered.
+    if (!takeHead(connection.requests)) return;
     const incoming = { request, response, upgradeHead };
+    if (!response.shouldKeepAlive) connection.isLast = true;
     // node:http loses the bytes behind a wish to switch that is not heard: such a request is the last.
     if (isWish(request)) {
       response.shouldKeepAlive = false;
       connection.isLast = true;
-      if (upgradeHead === undefined && !hasBody(request)) readNoMore(request.socket);
+      if (upgradeHead !== undefined) stopFollowing(connection.requests);
+      else if (!hasBody(request)) readNoMore(request.socket);
     }
     const { current, waiting } = connection;
     if (current === undefined && waiting.length === 0) this.#serve(connection, incoming);
-    else if (waiting.push(incoming) > MAX_AHEAD) this.#refuseSocket(request.socket, 'over-limit');
+    else if (waiting.push(incoming) > MAX_AHEAD) this.#refuseNow(connection, 'over-limit');
   }
 
   #isBusy(socket: Socket): boolean {
@@ -294,18 +314,14 @@ export class HttpPart {
       this.rows.clear(row);
       this.#freeRows.push(row);
     }
-    if (this.settings.log === 'all' || (this.settings.log === 'refused' && isRefused)) {
-      this.#log.write({
-        address: connection.address,
-        port: connection.port,
-        host: exchange.judged?.host,
-        slot,
-        backend,
-        method: request.method ?? '',
-        status: exchange.status,
-        ms: now() - exchange.startedAt,
-      });
-    }
+    this.#write(connection, isRefused, {
+      host: exchange.judged?.host,
+      slot,
+      backend,
+      method: request.method,
+      status: exchange.status,
+      ms: now() - exchange.startedAt,
+    });
     if (connection.current === exchange) connection.current = undefined;
   }
 
@@ -330,6 +346,7 @@ export class HttpPart {
     if (isOver(connection)) return;
     const next = connection.waiting.shift();
     if (next !== undefined) this.#serve(connection, next);
+    else if (connection.fault !== undefined) this.#refuseRest(connection, connection.fault);
   }
 
   #closed(socket: Socket): void {
@@ -341,30 +358,59 @@ export class HttpPart {
   }
 
   #clientError(error: NodeJS.ErrnoException, socket: Socket): void {
-    const { isLast = false, current, waiting } = this.#connections.get(socket) ?? {};
-    const isBehind = isLast && (waiting?.at(-1) ?? current)?.request.complete === true;
     // Bytes behind the last request: it is answered, and they are nobody's.
-    if (error.code === 'HPE_CLOSED_CONNECTION' || isBehind) return;
+    if (error.code === 'HPE_CLOSED_CONNECTION') return;
     const isGone = error.code === 'ECONNRESET' || error.code === 'EPIPE' || !socket.writable;
     if (isGone) socket.destroy();
     else
       this.#refuseSocket(socket, error.code === 'ERR_HTTP_REQUEST_TIMEOUT' ? 'hello-timeout' : 'bad-request');
   }
 
-  /** What the client says cannot be read on, in the middle of a request or between two. */
+  /** What the client says cannot be read on. Requests that stand whole in front of it are answered first. */
   #refuseSocket(socket: Socket, reason: CloseReason): void {
     const connection = this.#connections.get(socket);
     if (connection === undefined) {
       socket.destroy();
       return;
     }
-    if (connection.isClosing) return;
-    if (connection.current !== undefined) return this.refuse(connection.current, reason);
+    const { current, waiting, isLast, requests } = connection;
+    if (connection.isClosing || connection.fault !== undefined) return;
+    const last = waiting.at(-1) ?? current;
+    const isAnswered = last?.response.writableEnded === true;
+    const isWhole = last === undefined || (last.request.complete && requests.fault !== 'body');
+    // Nobody's: what stands behind the last request, and what is missing of one that has its answer.
+    if (isWhole ? isLast : isAnswered && !last.request.complete) return;
+    const isInside = !isWhole && !isAnswered;
+    if (isInside) waiting.pop();
+    if (last === undefined || (isInside && last === current)) return this.#refuseNow(connection, reason);
+    connection.fault = reason;
+    readNoMore(socket);
+  }
+
+  #refuseNow(connection: HttpConnection, reason: CloseReason): void {
+    if (connection.current !== undefined) this.refuse(connection.current, reason);
+    else this.#refuseRest(connection, reason);
+  }
+
+  /** What cannot be read is a request too, with a status and neither method nor host; half a head is none. */
+  #refuseRest(connection: HttpConnection, reason: CloseReason): void {
     connection.isClosing = true;
     const { status, word } = wordFor(reason);
-    this.#say(connection, undefined, reason);
-    this.shared.requests.add(0, status);
-    sayLast(socket, word);
+    if (status === 0) {
+      this.#tell(connection, { ...(connection.last ?? nowhere), reason: reasonIndex[reason] });
+    } else {
+      this.#say(connection, undefined, reason);
+      this.shared.requests.add(0, status);
+      this.#write(connection, true, {
+        host: undefined,
+        slot: 0,
+        backend: undefined,
+        method: undefined,
+        status,
+        ms: now() - connection.begunAt,
+      });
+    }
+    sayLast(connection.socket, word);
     this.#countBytes(connection, undefined);
   }
 
@@ -399,6 +445,16 @@ export class HttpPart {
   /** A backend is reached: the front's record shows it from now on. */
   reached(exchange: Exchange): void {
     this.#say(exchange.connection, exchange, undefined);
+  }
+
+  /** A line for the log, where it wants one. */
+  #write(
+    { address, port }: HttpConnection,
+    isRefused: boolean,
+    line: Omit<RequestRecord, 'address' | 'port'>,
+  ): void {
+    const { log } = this.settings;
+    if (log === 'all' || (log === 'refused' && isRefused)) this.#log.write({ address, port, ...line });
   }
 
   #backendOf({ row, route }: Exchange): string | undefined {

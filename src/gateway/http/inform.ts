@@ -14,7 +14,10 @@ export function inform({ isOver, connection, request }: Exchange, answer: Answer
   const { socket } = connection;
   if (isOver || request.httpVersion === '1.0' || socket.writableNeedDrain) return;
   socket.write(
-    headText(answer, responseHeaders(answer.rawHeaders, { upgrade: false, isChunked: false })),
+    headText(
+      answer,
+      responseHeaders(answer.rawHeaders, { status: answer.statusCode, upgrade: false, isChunked: false }),
+    ),
     'latin1',
   );
 }

@@ -2,7 +2,7 @@
 
 import type { Socket } from 'node:net';
 import type { CloseReason } from '../close-reason.ts';
-import { refusalWord } from '../refusal.ts';
+import { refusalStatus, refusalWord } from '../refusal.ts';
 import { HTTP } from '../rows.ts';
 
 const words = new Map<CloseReason, { readonly word: Buffer; readonly status: number }>();
@@ -12,7 +12,7 @@ export function wordFor(reason: CloseReason): { readonly word: Buffer; readonly 
   if (found === undefined) {
     const bytes = refusalWord(reason, HTTP);
     const word = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
-    found = { word, status: Number(word.toString('latin1', 9, 12)) };
+    found = { word, status: refusalStatus(reason) };
     words.set(reason, found);
   }
   return found;

@@ -1,6 +1,10 @@
 // Request lines on their way from an HTTP thread to the log, in batches. At most one batch is under way: when the
 // control thread is slower than requests come, lines are counted and dropped; nothing waits and nothing piles up.
 
+import { closeReasons } from '../close-reason.ts';
+import type { ConnectionRecord } from '../record-ring.ts';
+import { refusalStatus } from '../refusal.ts';
+
 export interface RequestRecord {
   /** The true client. */
   readonly address: Uint8Array;
@@ -9,9 +13,23 @@ export interface RequestRecord {
   /** Route slot, 0 for none. */
   readonly slot: number;
   readonly backend: string | undefined;
-  readonly method: string;
+  /** undefined of what could not be read. */
+  readonly method: string | undefined;
   readonly status: number;
   readonly ms: number;
+}
+
+/** What the front refused without handing it over. */
+export function refusedRequest({ client, host, reason, ms }: ConnectionRecord): RequestRecord {
+  return {
+    ...client,
+    host: host === '' ? undefined : host,
+    slot: 0,
+    backend: undefined,
+    method: undefined,
+    status: refusalStatus(closeReasons[reason]),
+    ms,
+  };
 }
 
 /** Held until the last batch was taken. */
