@@ -16,7 +16,7 @@ import { notThereYet } from '../config/not-there-yet.ts';
 import { changedSince, FileWatch } from '../config/watch-file.ts';
 import type { Settings } from '../gateway/data-path.ts';
 import { Explainer, type Explanation, type Question } from '../gateway/explain.ts';
-import { Gateway, type GatewayConfig, type Listener, type NamedRecord } from '../gateway/gateway.ts';
+import { Gateway, type GatewayConfig, type NamedRecord } from '../gateway/gateway.ts';
 import type { HealthChange } from '../gateway/health/health-thread.ts';
 import { canShareListeners, errnoWord } from '../gateway/io/net-reactor.ts';
 import { type EngineName, whyNoEpoll } from '../gateway/io/open-reactor.ts';
@@ -27,6 +27,7 @@ import { type Plan, plan } from '../plan/plan.ts';
 import { BadSignatureLog } from './bad-signature-log.ts';
 import { ConfigError } from './config-error.ts';
 import { logConnection, logRequest } from './connection-log.ts';
+import { listenersOf } from './listeners.ts';
 import { loadConfigAside, type Overrides } from './load-config.ts';
 import { type LoadedSecrets, SecretWatch } from './secret-watch.ts';
 import { type LoadedTunnel, TunnelWatch, tunnelEnd } from './tunnel-watch.ts';
@@ -175,7 +176,10 @@ export class Controller implements AdminView, AsyncDisposable {
 
   explain(question: Question): Explanation {
     if (this.#explainer?.plan !== this.#plan) {
-      const explainer = new Explainer(this.#plan.clusters, this.#config.listen);
+      const explainer = new Explainer(this.#plan.clusters, listenersOf(this.#config), {
+        tunnelHosts: this.#config.tunnel?.hosts ?? [],
+        isUp: (cluster, route, backend) => this.isUp(cluster, route, backend),
+      });
       this.#explainer = { plan: this.#plan, explainer };
     }
     return this.#explainer.explainer.explain(question);
@@ -374,8 +378,7 @@ export class Controller implements AdminView, AsyncDisposable {
 
   #gatewayConfig(config: Config, { secrets, tunnel }: Loaded, { clusters } = this.#plan): GatewayConfig {
     const settings = { ...this.#settings(config), ...(secrets && { secrets: secrets.secrets }) };
-    const listeners = [...config.listen, ...tunnelListener(config)];
-    return { listeners, clusters, settings, ...(tunnel && { tls: tunnelEnd(tunnel) }) };
+    return { listeners: listenersOf(config), clusters, settings, ...(tunnel && { tls: tunnelEnd(tunnel) }) };
   }
 
   #settings(config: Config): Settings {
@@ -394,12 +397,4 @@ export class Controller implements AdminView, AsyncDisposable {
       log: log.connections,
     };
   }
-}
-
-/** `tunnel.on`: shows nothing but the tunnel. */
-function tunnelListener({ tunnel }: Config): Listener[] {
-  if (tunnel?.on === undefined) return [];
-  const { host, port } = tunnel.on;
-  const on = `${host.includes(':') ? `[${host}]` : host}:${port}`;
-  return [{ on, host, port, balancers: [], agents: [], idTlv: [], only: [] }];
 }
