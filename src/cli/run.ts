@@ -50,7 +50,7 @@ async function run(args: readonly string[]): Promise<number> {
   let log: Log | undefined;
   try {
     const readAt = Date.now();
-    const config = await loadConfig(file, overrides);
+    const { config } = await loadConfig(file, overrides);
     log = openLog(config.log, process.stdout.isTTY === true, coloured(process.stdout));
     await serve({ file, config, readAt, overrides }, log, signals);
     return 0;

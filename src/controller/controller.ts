@@ -27,7 +27,7 @@ import { type Plan, plan } from '../plan/plan.ts';
 import { BadSignatureLog } from './bad-signature-log.ts';
 import { ConfigError } from './config-error.ts';
 import { logConnection, logRequest } from './connection-log.ts';
-import { listenersOf } from './listeners.ts';
+import { cannotListen, listenersOf } from './listeners.ts';
 import { loadConfigAside, type Overrides } from './load-config.ts';
 import { type LoadedSecrets, SecretWatch } from './secret-watch.ts';
 import { type LoadedTunnel, TunnelWatch, tunnelEnd } from './tunnel-watch.ts';
@@ -297,10 +297,12 @@ export class Controller implements AdminView, AsyncDisposable {
     const { file, log } = this.#options;
     if (this.#draining) return;
     try {
-      const config = await loadConfigAside(file, this.#options.overrides);
+      const { config, places } = await loadConfigAside(file, this.#options.overrides, this.#config);
       const next = plan(config.clusters);
       const loaded = await this.#load(config);
-      await this.#timed(() => this.gateway.apply(this.#gatewayConfig(config, loaded, next)));
+      await this.#timed(() => this.gateway.apply(this.#gatewayConfig(config, loaded, next))).catch(error => {
+        throw error instanceof ListenError ? cannotListen(file, config, places, error) : error;
+      });
       await this.#follow(loaded);
       this.#config = config;
       this.#plan = next;

@@ -154,7 +154,7 @@ async function startGateway(options: DemoOptions, content: DemoFile): Promise<Co
   const { folder, openLog, version, host } = options;
   const file = folder.write(CONFIG_FILE, causewayYaml(content));
   const readAt = Date.now();
-  const config = await loadConfig(file, {});
+  const { config } = await loadConfig(file, {});
   const log = openLog(config.log, folder.reserve(LOG_FILE));
   return Controller.start({ file, config, readAt, overrides: {}, log, version, host });
 }
