@@ -65,12 +65,13 @@ async function run(args: readonly string[]): Promise<number> {
 
 async function serve(
   what: Pick<ControllerOptions, 'file' | 'config' | 'readAt' | 'overrides'>,
-  { logger }: Log,
+  { logger, use }: Log,
   signals: Signals,
 ): Promise<void> {
   await using controller = await Controller.start({
     ...what,
     log: logger,
+    useLog: use,
     version: version(),
     host: machine(),
   });

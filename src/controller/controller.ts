@@ -10,7 +10,7 @@ import { GatewayEvents } from '../admin/gateway-events.ts';
 import type { Histogram } from '../admin/metrics.ts';
 import type { Status } from '../admin/status.ts';
 import type { Finding } from '../cluster/finding.ts';
-import type { Config } from '../config/config.ts';
+import type { Config, LogSettings } from '../config/config.ts';
 import { KeyPairError } from '../config/key-pair.ts';
 import { notThereYet } from '../config/not-there-yet.ts';
 import { changedSince, FileWatch } from '../config/watch-file.ts';
@@ -39,6 +39,8 @@ export interface ControllerOptions {
   readonly readAt: number;
   readonly overrides: Overrides;
   readonly log: Logger;
+  /** The file's `log` has changed. */
+  readonly useLog?: (settings: LogSettings) => void;
   readonly version: string;
   /** Of the machine the process runs on. */
   readonly host: {
@@ -310,11 +312,11 @@ export class Controller implements AdminView, AsyncDisposable {
       this.#restartNeeded = restartKeys.filter(
         key => JSON.stringify(config[key]) !== JSON.stringify(this.#options.config[key]),
       );
+      this.#options.useLog?.(config.log);
       log.info(
         { generation: this.gateway.generation, ...next.counts, restartNeeded: this.#restartNeeded },
         'applied',
       );
-      log.level = config.log.level;
       this.#tellTable();
       this.#logFindings();
       this.#logIgnored(config);
