@@ -14,14 +14,15 @@ export function listenersOf({ listen, tunnel }: Pick<Config, 'listen' | 'tunnel'
   return [...listen, { on, host, port, balancers: [], agents: [], idTlv: [], only: [] }];
 }
 
-/** The same of an edit that was refused for it, which has a place in the file. */
+/** The same at its place in the file, where it has one. */
 export function cannotListen(
   file: string,
   config: Pick<Config, 'listen' | 'tunnel'>,
   places: Places,
-  { on, message }: ListenError,
-): ConfigError {
-  const index = config.listen.findIndex(listener => listener.on === on);
-  const path = index < 0 ? 'tunnel.on' : `listen[${index}]`;
-  return new ConfigError([formatMistake(file, mistakeAt(places, path, message))]);
+  error: ListenError,
+): Error {
+  const index = listenersOf(config).findIndex(({ on }) => on === error.on);
+  if (index < 0) return error;
+  const path = index < config.listen.length ? `listen[${index}]` : 'tunnel.on';
+  return new ConfigError([formatMistake(file, mistakeAt(places, path, error.message))]);
 }

@@ -3,9 +3,8 @@
 // refuses the whole change, and what was served before goes on. A worker that dies is started again.
 
 import { randomInt } from 'node:crypto';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 import { isIP } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Backend, type Cluster, needsTls, type Uplink } from '../cluster/cluster.ts';
@@ -42,6 +41,7 @@ import {
   TOTAL_WATCHED,
 } from './shared-memory.ts';
 import { SharedPages } from './shared-pages.ts';
+import { SocketFolder } from './socket-folder.ts';
 import { SourceCounts, sourceCountsBytes } from './source-counts.ts';
 import type { ClusterEntry } from './table.ts';
 import { type FreedSlots, type RouteSlot, TableAuthor } from './table-author.ts';
@@ -175,8 +175,8 @@ export class Gateway implements AsyncDisposable {
   readonly #http: PartThreads;
   readonly #tls: PartThreads;
   #tlsConfig: TlsConfig | undefined;
-  /** For the sockets between threads; nobody else can enter it. */
-  #folder: string | undefined;
+  /** For the sockets between threads. */
+  #folder: SocketFolder | undefined;
   /** Where connections come back from the parts, by worker: the internal listener's index and its sockets. */
   #fronts: { readonly index: number; readonly paths: readonly string[] } | undefined;
   readonly #health: HealthThread;
@@ -409,7 +409,7 @@ export class Gateway implements AsyncDisposable {
     this.takeRecords();
     await this.#http[Symbol.asyncDispose]();
     await this.#tls[Symbol.asyncDispose]();
-    if (this.#folder !== undefined) await rm(this.#folder, { recursive: true, force: true });
+    await this.#folder?.[Symbol.asyncDispose]();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -601,9 +601,8 @@ export class Gateway implements AsyncDisposable {
   }
 
   async #sockets(): Promise<string> {
-    // Created with mode 0700.
-    this.#folder ??= await mkdtemp(join(tmpdir(), 'causeway-'));
-    return this.#folder;
+    this.#folder ??= await SocketFolder.make();
+    return this.#folder.path;
   }
 
   async #openFronts(): Promise<void> {
