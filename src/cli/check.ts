@@ -1,11 +1,10 @@
 // `causeway check`: reads the file as `run` would and says what is wrong with it.
 
-import { dirname, resolve } from 'node:path';
 import { type Config, engines } from '../config/config.ts';
-import { formatMistake, type Mistake } from '../config/mistake.ts';
+import { byPlace, formatMistake, type Mistake } from '../config/mistake.ts';
 import { notThereYet } from '../config/not-there-yet.ts';
 import { readConfigFile } from '../config/read-config-file.ts';
-import { readSecretFile } from '../identity/secret-file.ts';
+import { judgeFiles } from '../controller/named-files.ts';
 import { plan } from '../plan/plan.ts';
 import { type Command, parse, requireFile, UsageError } from './command.ts';
 import { painter } from './terminal.ts';
@@ -44,9 +43,14 @@ async function run(args: readonly string[]): Promise<number> {
   const config: Config | undefined = read.ok
     ? { ...read.config, ...(engine !== undefined && { engine }) }
     : undefined;
+  const files = read.ok ? await judgeFiles(file, read.config, read.places) : [];
+  // Only a warning, although run refuses: secrets need not be where the file is checked.
+  const unread = files
+    .filter(({ isUnread }) => isUnread)
+    .map(mistake => ({ ...mistake, text: `run will refuse to start: ${mistake.text}` }));
   const report: Report = {
-    mistakes: read.ok ? [] : read.mistakes,
-    warnings: read.ok ? [...read.warnings, ...(await secretWarnings(file, read.config))] : [],
+    mistakes: read.ok ? files.filter(({ isUnread }) => !isUnread) : read.mistakes,
+    warnings: read.ok ? [...read.warnings, ...unread].toSorted(byPlace) : [],
     missing: config === undefined ? { refused: [], ignored: [] } : notThereYet(config),
     counts: config === undefined ? undefined : plan(config.clusters).counts,
   };
@@ -54,16 +58,6 @@ async function run(args: readonly string[]): Promise<number> {
   if (values.json === true) writeJson(report, ok);
   else writeText(file, report, ok);
   return ok ? 0 : MISTAKES;
-}
-
-/** A warning only, although run refuses: secrets need not be where the file is checked. */
-async function secretWarnings(file: string, { identity }: Config): Promise<Mistake[]> {
-  if (identity === undefined) return [];
-  const path = resolve(dirname(file), identity.secretFile);
-  const read = await readSecretFile(path);
-  if (read.ok) return [];
-  const text = `run will refuse to start: ${path}: ${read.fault}`;
-  return [{ line: 1, column: 1, path: 'identity.secretFile', text }];
 }
 
 interface Report {
@@ -74,7 +68,14 @@ interface Report {
 }
 
 function writeJson({ mistakes, warnings, missing, counts }: Report, ok: boolean): void {
-  const body = { ok, mistakes, warnings, notThereYet: missing, counts: counts ?? null };
+  const place = ({ line, column, path, text }: Mistake) => ({ line, column, path, text });
+  const body = {
+    ok,
+    mistakes: mistakes.map(place),
+    warnings: warnings.map(place),
+    notThereYet: missing,
+    counts: counts ?? null,
+  };
   process.stdout.write(`${JSON.stringify(body, null, 2)}\n`);
 }
 

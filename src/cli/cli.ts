@@ -6,7 +6,7 @@ import { checkCommand } from './check.ts';
 import { type Command, UsageError } from './command.ts';
 import { demoCommand } from './demo.ts';
 import { explainCommand } from './explain.ts';
-import { helpFor, overview } from './help.ts';
+import { helpFor, laterCommands, overview } from './help.ts';
 import { identityCommand } from './identity.ts';
 import { runCommand } from './run.ts';
 import { statusCommand } from './status.ts';
@@ -32,6 +32,7 @@ export async function runCli(args: readonly string[]): Promise<number> {
     switch (first) {
       case '--version':
       case '-V':
+        nothingMore(first, rest);
         process.stdout.write(`causeway ${version()}\n`);
         return 0;
       case undefined:
@@ -40,6 +41,7 @@ export async function runCli(args: readonly string[]): Promise<number> {
       case 'help':
       case '--help':
       case '-h':
+        nothingMore(`${first} ${rest[0]}`, rest.slice(1));
         process.stdout.write(rest.length === 0 ? overview(commands) : helpFor(find(rest[0])));
         return 0;
       default: {
@@ -58,9 +60,15 @@ export async function runCli(args: readonly string[]): Promise<number> {
   }
 }
 
+function nothingMore(after: string, rest: readonly string[]): void {
+  if (rest.length > 0) throw new UsageError(`Nothing may stand behind 'causeway ${after}': ${rest[0]}`);
+}
+
 function find(name: string): Command {
   const command = commands.find(candidate => candidate.name === name);
   if (command !== undefined) return command;
+  if (laterCommands.includes(name))
+    throw new UsageError(`'${name}' is not in this version yet. 'causeway help' lists what is`);
   const near = nearest(name, [...commands.map(candidate => candidate.name), 'help']);
   const hint = near === undefined ? '' : ` Did you mean '${near}'?`;
   throw new UsageError(`There is no command '${name}'.${hint} 'causeway help' lists them`);

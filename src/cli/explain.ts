@@ -2,6 +2,7 @@
 
 import { formatMistake } from '../config/mistake.ts';
 import { readConfigFile } from '../config/read-config-file.ts';
+import { listenersOf } from '../controller/listeners.ts';
 import {
   Explainer,
   type Explanation,
@@ -26,7 +27,8 @@ const help = `causeway explain -c FILE HOST: what would happen to that connectio
   --on LISTENER       as in the file, such as :6443; default: the first that shows the host
   --json              { served, reason, cluster, route, backend, stages } on stdout
 
-Nothing is dialled. Exit codes: 0 served; 1 refused; 2 bad config; 64 wrong usage.`;
+Nothing is dialled, and all backends count as up; GET /api/v1/explain of a running gateway
+knows their health. Exit codes: 0 served; 1 refused; 2 bad config; 64 wrong usage.`;
 
 export const explainCommand: Command = {
   name: 'explain',
@@ -75,10 +77,10 @@ async function run(args: readonly string[]): Promise<number> {
     ...(id !== undefined && { id }),
     ...(on !== undefined && { on }),
   };
-  const explanation = answer(
-    new Explainer(plan(read.config.clusters).clusters, read.config.listen),
-    question,
-  );
+  const explainer = new Explainer(plan(read.config.clusters).clusters, listenersOf(read.config), {
+    tunnelHosts: read.config.tunnel?.hosts ?? [],
+  });
+  const explanation = answer(explainer, question);
   if (values.json === true) process.stdout.write(`${JSON.stringify(explanation, null, 2)}\n`);
   else process.stdout.write(explanationText(explanation, painter(process.stdout)));
   return explanation.served ? 0 : REFUSED;
@@ -101,8 +103,9 @@ function explanationText(
     const mark = ok ? paint('32', '✓') : paint('31', '✗');
     return `${mark} ${stage.padEnd(8)} ${text}`;
   });
+  const whom = cluster === null ? "the end of the agents' tunnels" : `${cluster}/${route}`;
   const end = served
-    ? paint('32', `served by ${cluster}/${route}${backend === null ? '' : ` at ${backend}`}`)
+    ? paint('32', `served by ${whom}${backend === null ? '' : ` at ${backend}`}`)
     : paint('31', `refused: ${reason}`);
   return `${lines.join('\n')}\n${end}\n`;
 }

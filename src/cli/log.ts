@@ -13,6 +13,8 @@ const DROPPED_EVERY_MS = 1000;
 
 export interface Log {
   readonly logger: Logger;
+  /** From the next line on. */
+  use(settings: LogSettings): void;
   /** Resolves when everything is written, or nobody takes it. */
   close(): Promise<void>;
 }
@@ -33,8 +35,8 @@ export function openLog(settings: LogSettings, isTerminal: boolean, colour: bool
   });
   // A reader that went away (EPIPE) is no reason to stop serving.
   sink.on('error', () => {});
-  const asText = settings.format === 'text' || (settings.format === 'auto' && isTerminal);
-  const destination = asText ? { write: (line: string) => sink.write(textLine(line, colour)) } : sink;
+  const wantsText = ({ format }: LogSettings) => format === 'text' || (format === 'auto' && isTerminal);
+  let asText = wantsText(settings);
   const logger = pino(
     {
       level: settings.level,
@@ -42,10 +44,14 @@ export function openLog(settings: LogSettings, isTerminal: boolean, colour: bool
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: label => ({ level: label }) },
     },
-    destination,
+    { write: line => sink.write(asText ? textLine(line, colour) : line) },
   );
   return {
     logger,
+    use(next) {
+      logger.level = next.level;
+      asText = wantsText(next);
+    },
     async close() {
       clearTimeout(timer);
       let late: NodeJS.Timeout | undefined;

@@ -46,12 +46,13 @@ async function run(args: readonly string[]): Promise<number> {
   });
   const file = requireFile('run', values.config);
   const overrides = { ...engineFlag(values.engine), ...workersFlag(values.workers) };
+  const signals = takeSignals();
   let log: Log | undefined;
   try {
     const readAt = Date.now();
-    const config = await loadConfig(file, overrides);
+    const { config } = await loadConfig(file, overrides);
     log = openLog(config.log, process.stdout.isTTY === true, coloured(process.stdout));
-    await serve({ file, config, readAt, overrides }, log);
+    await serve({ file, config, readAt, overrides }, log, signals);
     return 0;
   } catch (error) {
     if (!(error instanceof ConfigError || error instanceof ListenError)) throw error;
@@ -64,15 +65,17 @@ async function run(args: readonly string[]): Promise<number> {
 
 async function serve(
   what: Pick<ControllerOptions, 'file' | 'config' | 'readAt' | 'overrides'>,
-  { logger }: Log,
+  { logger, use }: Log,
+  signals: Signals,
 ): Promise<void> {
   await using controller = await Controller.start({
     ...what,
     log: logger,
+    useLog: use,
     version: version(),
     host: machine(),
   });
-  const ended = untilEnded(controller);
+  const ended = untilEnded(controller, signals);
   const { engine, workers, listeners } = controller.status();
   logger.info(
     { listen: listeners.map(({ address }) => address), admin: controller.adminUrl, engine, workers },
@@ -81,20 +84,33 @@ async function serve(
   await ended;
 }
 
+interface Signals {
+  reload(): void;
+  stop(): void;
+}
+
+/**
+ * From the first moment on: the kernel gives the first process of a container only those signals that it handles. Until
+ * something is served there is nothing to drain, and the file is about to be read.
+ */
+function takeSignals(): Signals {
+  const signals: Signals = { reload: () => {}, stop: () => process.exit(0) };
+  process.on('SIGTERM', () => signals.stop());
+  process.on('SIGINT', () => signals.stop());
+  process.on('SIGHUP', () => signals.reload());
+  return signals;
+}
+
 /** Resolves when a drain is over, which a signal or the admin side began, or on the second signal. */
-function untilEnded(controller: Controller): Promise<void> {
-  process.on('SIGHUP', () => void controller.reload());
+function untilEnded(controller: Controller, signals: Signals): Promise<void> {
+  signals.reload = () => void controller.reload();
   return new Promise((resolve, reject) => {
     controller.drained.then(resolve, reject);
-    let signals = 0;
-    const stop = () => {
-      signals++;
+    signals.stop = () => {
       // Also after a drain began over HTTP: a preStop hook may ask for it, and the signal follows at once.
-      if (signals === 1) controller.drain().catch(reject);
-      else resolve();
+      signals.stop = resolve;
+      controller.drain().catch(reject);
     };
-    process.on('SIGTERM', stop);
-    process.on('SIGINT', stop);
   });
 }
 

@@ -17,6 +17,18 @@ export interface KeyPair {
 /** The files do not hold a pair. The message begins with the key of the file that is to blame. */
 export class KeyPairError extends Error {
   readonly code = 'ERR_KEY_PAIR';
+  readonly key: keyof KeyPairFiles;
+  /** The message without the key. */
+  readonly text: string;
+  /** It could not be read, so that nothing is known of what it holds. */
+  readonly isUnread: boolean;
+
+  constructor(key: keyof KeyPairFiles, text: string, options: ErrorOptions & { isUnread?: boolean } = {}) {
+    super(`${key}: ${text}`, options);
+    this.key = key;
+    this.text = text;
+    this.isUnread = options.isUnread === true;
+  }
 }
 
 export async function readKeyPair({ certFile, keyFile }: KeyPairFiles): Promise<KeyPair> {
@@ -24,37 +36,38 @@ export async function readKeyPair({ certFile, keyFile }: KeyPairFiles): Promise<
   const cert = await readPem('certFile', certFile, 'a certificate', /-----BEGIN (TRUSTED )?CERTIFICATE-----/);
   const key = await readPem('keyFile', keyFile, 'a private key', /-----BEGIN ([A-Z]+ )?PRIVATE KEY-----/);
   if (/ENCRYPTED/.test(key.toString('latin1'))) {
-    throw new KeyPairError(`keyFile: must be without a passphrase: ${keyFile} is encrypted`);
+    throw new KeyPairError('keyFile', `must be without a passphrase: ${keyFile} is encrypted`);
   }
   attempt(
-    `certFile: must hold certificates in PEM form: ${certFile} does not`,
+    'certFile',
+    `must hold certificates in PEM form: ${certFile} does not`,
     () => new X509Certificate(cert),
   );
-  attempt(`keyFile: must be the key of the certificate in ${certFile}: ${keyFile} is not`, () =>
+  attempt('keyFile', `must be the key of the certificate in ${certFile}: ${keyFile} is not`, () =>
     createSecureContext({ cert, key }),
   );
   return { cert, key };
 }
 
-async function readPem(name: keyof KeyPairFiles, path: string, what: string, form: RegExp): Promise<Buffer> {
+async function readPem(key: keyof KeyPairFiles, path: string, what: string, form: RegExp): Promise<Buffer> {
   let content: Buffer;
   try {
     content = await readFile(path);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     const why = code === 'ENOENT' ? 'there is no such file' : code === 'EACCES' ? 'it may not be read' : code;
-    throw new KeyPairError(`${name}: cannot be read: ${path}: ${why}`, { cause: error });
+    throw new KeyPairError(key, `cannot be read: ${path}: ${why}`, { cause: error, isUnread: true });
   }
   if (form.test(content.toString('latin1'))) return content;
-  throw new KeyPairError(`${name}: must hold ${what} in PEM form: ${path} does not`);
+  throw new KeyPairError(key, `must hold ${what} in PEM form: ${path} does not`);
 }
 
-function attempt(text: string, work: () => object): void {
+function attempt(key: keyof KeyPairFiles, text: string, work: () => object): void {
   try {
     work();
   } catch (error) {
     const reason = error instanceof Error && 'reason' in error ? ` (${error.reason})` : '';
-    throw new KeyPairError(`${text}${reason}`, { cause: error });
+    throw new KeyPairError(key, `${text}${reason}`, { cause: error });
   }
 }
 

@@ -17,10 +17,23 @@ export interface Place {
   readonly column: number;
 }
 
+/** Where keys stand, by their path as messages have it. */
+export type Places = ReadonlyMap<string, Place>;
+
+/** Of a mistake that shows only once the file is put to use. */
+export function mistakeAt(places: Places, path: string, text: string): Mistake {
+  return { ...(places.get(path) ?? { line: 1, column: 1 }), path, text };
+}
+
 /** `causeway.yaml:12:5: clusters[0].api.hosts[0]: must be …` */
 export function formatMistake(file: string, mistake: Mistake): string {
   const inside = mistake.path === '' ? '' : `${mistake.path}: `;
   return `${formatPlace(file, mistake)}: ${inside}${mistake.text}`;
+}
+
+/** In the order of the file. */
+export function byPlace(a: Place, b: Place): number {
+  return a.line - b.line || a.column - b.column;
 }
 
 export function formatPlace(file: string, place: Place): string {

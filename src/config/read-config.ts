@@ -4,7 +4,7 @@
 import type { z } from 'zod';
 import type { Config } from './config.ts';
 import { crossCheck } from './cross-check.ts';
-import { formatPath, formatPlace, type Mistake, type Path } from './mistake.ts';
+import { byPlace, formatPath, formatPlace, type Mistake, type Path, type Places } from './mistake.ts';
 import { schema, toConfig } from './schema.ts';
 import { warn } from './warnings.ts';
 import { readYaml, type YamlText } from './yaml-text.ts';
@@ -12,7 +12,13 @@ import { readYaml, type YamlText } from './yaml-text.ts';
 export { formatMistake, type Mistake } from './mistake.ts';
 
 export type ReadConfig =
-  | { readonly ok: true; readonly config: Config; readonly warnings: readonly Mistake[] }
+  | {
+      readonly ok: true;
+      readonly config: Config;
+      readonly warnings: readonly Mistake[];
+      /** Of what only use can prove wrong: addresses to listen on, and files. */
+      readonly places: Places;
+    }
   | { readonly ok: false; readonly mistakes: readonly Mistake[] };
 
 const EMPTY = 'the file is empty: it needs at least one address to listen on, such as  listen: [":6443"]';
@@ -36,7 +42,24 @@ export function readConfig(text: string, file: string): ReadConfig {
   const config = toConfig(result.data);
   const warnings = collect(yaml, []);
   warn(config, warnings.report);
-  return { ok: true, config, warnings: warnings.found.toSorted(byPlace) };
+  const places = new Map(
+    provenByUse(config).map(path => [formatPath(path), yaml.placeOf(path, 'value')] as const),
+  );
+  return { ok: true, config, warnings: warnings.found.toSorted(byPlace), places };
+}
+
+function provenByUse({ admin, identity, listen, tunnel }: Config): Path[] {
+  const pair = (path: Path): Path[] => [
+    [...path, 'certFile'],
+    [...path, 'keyFile'],
+  ];
+  return [
+    ...listen.map((_, i) => ['listen', i]),
+    ...(identity === undefined ? [] : [['identity', 'secretFile']]),
+    ...(admin.tls === undefined ? [] : pair(['admin', 'tls'])),
+    ...(tunnel?.on === undefined ? [] : [['tunnel', 'on']]),
+    ...(tunnel?.certificates.flatMap((_, i) => pair(['tunnel', 'certificates', i])) ?? []),
+  ];
 }
 
 type ReportAt = (path: Path, text: string, at?: 'key' | 'value', named?: Path) => void;
@@ -66,8 +89,4 @@ function reportIssue(issue: z.core.$ZodIssue, report: ReportAt): void {
   } else {
     report(path, issue.message);
   }
-}
-
-function byPlace(a: Mistake, b: Mistake): number {
-  return a.line - b.line || a.column - b.column;
 }

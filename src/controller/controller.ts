@@ -10,13 +10,13 @@ import { GatewayEvents } from '../admin/gateway-events.ts';
 import type { Histogram } from '../admin/metrics.ts';
 import type { Status } from '../admin/status.ts';
 import type { Finding } from '../cluster/finding.ts';
-import type { Config } from '../config/config.ts';
+import type { Config, LogSettings } from '../config/config.ts';
 import { KeyPairError } from '../config/key-pair.ts';
 import { notThereYet } from '../config/not-there-yet.ts';
 import { changedSince, FileWatch } from '../config/watch-file.ts';
 import type { Settings } from '../gateway/data-path.ts';
 import { Explainer, type Explanation, type Question } from '../gateway/explain.ts';
-import { Gateway, type GatewayConfig, type Listener, type NamedRecord } from '../gateway/gateway.ts';
+import { Gateway, type GatewayConfig, type NamedRecord } from '../gateway/gateway.ts';
 import type { HealthChange } from '../gateway/health/health-thread.ts';
 import { canShareListeners, errnoWord } from '../gateway/io/net-reactor.ts';
 import { type EngineName, whyNoEpoll } from '../gateway/io/open-reactor.ts';
@@ -27,6 +27,7 @@ import { type Plan, plan } from '../plan/plan.ts';
 import { BadSignatureLog } from './bad-signature-log.ts';
 import { ConfigError } from './config-error.ts';
 import { logConnection, logRequest } from './connection-log.ts';
+import { cannotListen, listenersOf } from './listeners.ts';
 import { loadConfigAside, type Overrides } from './load-config.ts';
 import { type LoadedSecrets, SecretWatch } from './secret-watch.ts';
 import { type LoadedTunnel, TunnelWatch, tunnelEnd } from './tunnel-watch.ts';
@@ -38,6 +39,8 @@ export interface ControllerOptions {
   readonly readAt: number;
   readonly overrides: Overrides;
   readonly log: Logger;
+  /** The file's `log` has changed. */
+  readonly useLog?: (settings: LogSettings) => void;
   readonly version: string;
   /** Of the machine the process runs on. */
   readonly host: {
@@ -175,7 +178,10 @@ export class Controller implements AdminView, AsyncDisposable {
 
   explain(question: Question): Explanation {
     if (this.#explainer?.plan !== this.#plan) {
-      const explainer = new Explainer(this.#plan.clusters, this.#config.listen);
+      const explainer = new Explainer(this.#plan.clusters, listenersOf(this.#config), {
+        tunnelHosts: this.#config.tunnel?.hosts ?? [],
+        isUp: (cluster, route, backend) => this.isUp(cluster, route, backend),
+      });
       this.#explainer = { plan: this.#plan, explainer };
     }
     return this.#explainer.explainer.explain(question);
@@ -293,10 +299,12 @@ export class Controller implements AdminView, AsyncDisposable {
     const { file, log } = this.#options;
     if (this.#draining) return;
     try {
-      const config = await loadConfigAside(file, this.#options.overrides);
+      const { config, places } = await loadConfigAside(file, this.#options.overrides, this.#config);
       const next = plan(config.clusters);
       const loaded = await this.#load(config);
-      await this.#timed(() => this.gateway.apply(this.#gatewayConfig(config, loaded, next)));
+      await this.#timed(() => this.gateway.apply(this.#gatewayConfig(config, loaded, next))).catch(error => {
+        throw error instanceof ListenError ? cannotListen(file, config, places, error) : error;
+      });
       await this.#follow(loaded);
       this.#config = config;
       this.#plan = next;
@@ -304,11 +312,11 @@ export class Controller implements AdminView, AsyncDisposable {
       this.#restartNeeded = restartKeys.filter(
         key => JSON.stringify(config[key]) !== JSON.stringify(this.#options.config[key]),
       );
+      this.#options.useLog?.(config.log);
       log.info(
         { generation: this.gateway.generation, ...next.counts, restartNeeded: this.#restartNeeded },
         'applied',
       );
-      log.level = config.log.level;
       this.#tellTable();
       this.#logFindings();
       this.#logIgnored(config);
@@ -374,8 +382,7 @@ export class Controller implements AdminView, AsyncDisposable {
 
   #gatewayConfig(config: Config, { secrets, tunnel }: Loaded, { clusters } = this.#plan): GatewayConfig {
     const settings = { ...this.#settings(config), ...(secrets && { secrets: secrets.secrets }) };
-    const listeners = [...config.listen, ...tunnelListener(config)];
-    return { listeners, clusters, settings, ...(tunnel && { tls: tunnelEnd(tunnel) }) };
+    return { listeners: listenersOf(config), clusters, settings, ...(tunnel && { tls: tunnelEnd(tunnel) }) };
   }
 
   #settings(config: Config): Settings {
@@ -394,12 +401,4 @@ export class Controller implements AdminView, AsyncDisposable {
       log: log.connections,
     };
   }
-}
-
-/** `tunnel.on`: shows nothing but the tunnel. */
-function tunnelListener({ tunnel }: Config): Listener[] {
-  if (tunnel?.on === undefined) return [];
-  const { host, port } = tunnel.on;
-  const on = `${host.includes(':') ? `[${host}]` : host}:${port}`;
-  return [{ on, host, port, balancers: [], agents: [], idTlv: [], only: [] }];
 }

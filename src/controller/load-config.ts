@@ -2,20 +2,33 @@
 
 import { Worker } from 'node:worker_threads';
 import type { Config } from '../config/config.ts';
-import { formatMistake } from '../config/mistake.ts';
+import { formatMistake, type Mistake, type Places } from '../config/mistake.ts';
 import { notThereYet } from '../config/not-there-yet.ts';
 import { type ReadConfigFile, readConfigFile } from '../config/read-config-file.ts';
 import { ConfigError } from './config-error.ts';
+import { judgeFiles } from './named-files.ts';
 
 /** Flags of the command line that stand above the file. */
 export type Overrides = Partial<Pick<Config, 'engine' | 'workers'>>;
 
-export async function loadConfig(file: string, overrides: Overrides): Promise<Config> {
+export interface LoadedConfig {
+  readonly config: Config;
+  readonly places: Places;
+}
+
+export async function loadConfig(file: string, overrides: Overrides): Promise<LoadedConfig> {
   return judge(file, overrides, await readConfigFile(file));
 }
 
-/** In a thread of its own: a large file takes seconds to parse, and the control thread has other things to do. */
-export async function loadConfigAside(file: string, overrides: Overrides): Promise<Config> {
+/**
+ * The successor of what is served, read in a thread of its own: a large file takes seconds to parse, and the control
+ * thread has other things to do.
+ */
+export async function loadConfigAside(
+  file: string,
+  overrides: Overrides,
+  served: Config,
+): Promise<LoadedConfig> {
   const entry = new URL(
     import.meta.url.endsWith('.ts') ? './config-worker.ts' : './config-worker.js',
     import.meta.url,
@@ -27,17 +40,28 @@ export async function loadConfigAside(file: string, overrides: Overrides): Promi
       worker.once('error', reject);
       worker.once('exit', () => reject(new Error('The thread that reads the file ended without an answer')));
     });
-    return judge(file, overrides, read);
+    return await judge(file, overrides, read, served);
   } finally {
     await worker.terminate();
   }
 }
 
-function judge(file: string, overrides: Overrides, read: ReadConfigFile): Config {
-  if (!read.ok) throw new ConfigError(read.mistakes.map(mistake => formatMistake(file, mistake)));
+async function judge(
+  file: string,
+  overrides: Overrides,
+  read: ReadConfigFile,
+  served?: Config,
+): Promise<LoadedConfig> {
+  if (!read.ok) throw refused(file, read.mistakes);
   const config = { ...read.config, ...overrides };
-  const { refused } = notThereYet(config);
-  if (refused.length > 0)
-    throw new ConfigError([`${file}: this version does not have ${refused.join(', ')} yet`]);
-  return config;
+  const missing = notThereYet(config).refused;
+  if (missing.length > 0)
+    throw new ConfigError([`${file}: this version does not have ${missing.join(', ')} yet`]);
+  const mistakes = await judgeFiles(file, config, read.places, served);
+  if (mistakes.length > 0) throw refused(file, mistakes);
+  return { config, places: read.places };
+}
+
+function refused(file: string, mistakes: readonly Mistake[]): ConfigError {
+  return new ConfigError(mistakes.map(mistake => formatMistake(file, mistake)));
 }

@@ -94,6 +94,17 @@ test(
     }),
 );
 
+test('TunnelWatch.load() keeps a pair that is in use when its files cannot be used now', { skip }, () =>
+  given(async ({ watch, file, put }) => {
+    await put('one', 'a.test');
+    await put('two', 'b.test');
+    await watch.follow(await watch.load(config));
+    await writeFile(file('two.key'), 'nothing');
+    const loaded = await watch.load(config);
+    assert.equal(loaded && namesIn(tunnelEnd(loaded)), 'DNS:a.test DNS:b.test');
+  }),
+);
+
 test(
   'TunnelWatch follows nothing any more when the configuration has no tunnel, or it is disposed',
   { skip },

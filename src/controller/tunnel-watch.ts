@@ -30,7 +30,10 @@ export class TunnelWatch implements Disposable {
     this.#use = use;
   }
 
-  /** Of a new configuration, which need not be served yet. Throws a ConfigError where a pair cannot be used. */
+  /**
+   * Of a new configuration, which need not be served yet. A pair that is in use already stays so when its files cannot be
+   * used now; any other throws a ConfigError.
+   */
   async load({ tunnel }: Config): Promise<LoadedTunnel | undefined> {
     if (tunnel === undefined) return undefined;
     const folder = dirname(this.#configFile);
@@ -44,6 +47,11 @@ export class TunnelWatch implements Disposable {
       try {
         pairs.push(await readKeyPair(pair));
       } catch (error) {
+        const inUse = this.#inUse(pair);
+        if (inUse !== undefined) {
+          pairs.push(inUse);
+          continue;
+        }
         mistakes.push(
           `${this.#configFile}: tunnel.certificates[${index}].${(error as KeyPairError).message}`,
         );
@@ -79,6 +87,12 @@ export class TunnelWatch implements Disposable {
   [Symbol.dispose](): void {
     this.#closed = true;
     this.#stop();
+  }
+
+  #inUse({ certFile, keyFile }: KeyPairFiles): KeyPair | undefined {
+    const isSame = (pair: KeyPairFiles) => pair.certFile === certFile && pair.keyFile === keyFile;
+    const index = this.#loaded?.files.findIndex(isSame) ?? -1;
+    return this.#pairs[index];
   }
 
   #stop(): void {

@@ -160,7 +160,7 @@ async function startGateway(
   const start = async (file: DemoFile) => {
     const path = folder.write(CONFIG_FILE, causewayYaml(file));
     const readAt = Date.now();
-    const config = await loadConfig(path, {});
+    const { config } = await loadConfig(path, {});
     const controller = await Controller.start({
       file: path,
       config,

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { describe, test } from 'node:test';
 import { sampleCluster, sampleRoute } from '../cluster/clusters.samples.ts';
 import { Explainer, QuestionError } from './explain.ts';
 
@@ -93,4 +93,124 @@ test('Explainer.explain() says where an id must be signed, and nothing of it to 
 test('Explainer.explain() refuses questions about what is not there', () => {
   assert.throws(() => explainer.explain({ host: 'a', protocol: 'tls', on: ':1' }), QuestionError);
   assert.throws(() => explainer.explain({ host: 'a', protocol: 'tls', from: '1.2.3' }), QuestionError);
+});
+
+describe('Explainer.explain() with the end of the tunnels', () => {
+  const listeners = [
+    { on: ':6443', balancers: [], agents: ['0.0.0.0/0'], idTlv: [0x20], only: ['api'] },
+    { on: ':8443', balancers: [], agents: [], idTlv: [], only: [] },
+  ];
+  const routes = [sampleRoute({ hosts: ['api.a.lab'] })];
+  const tunnelling = new Explainer([sampleCluster('a', { routes })], listeners, {
+    tunnelHosts: ['tunnel.lab', '*.tunnels.lab'],
+  });
+
+  test('serves its hosts on every listener, for no cluster', () => {
+    for (const [host, on] of [
+      ['Tunnel.lab', ':6443'],
+      ['x.tunnels.lab', ':8443'],
+    ] as const) {
+      const explanation = tunnelling.explain({ host, protocol: 'tls', on });
+      const { served, cluster, route, backend } = explanation;
+      assert.deepEqual([served, cluster, route, backend], [true, null, null, null]);
+      assert.match(explanation.stages[2].text, /^tunnel host '.*' → the end of the agents' tunnels$/);
+      assert.equal(stageOf(explanation)?.stage, 'dial');
+    }
+  });
+
+  test('refuses them in other protocols, and all else on a listener of their own', () => {
+    for (const [question, text] of [
+      [{ host: 'tunnel.lab', protocol: 'http' }, "'tunnel.lab' is a tunnel host, and reached by TLS alone"],
+      [
+        { host: 'tunnel.lab', protocol: 'connect' },
+        "'tunnel.lab' is a tunnel host, and reached by TLS alone",
+      ],
+      [
+        { host: 'api.a.lab', protocol: 'tls', on: ':8443' },
+        "'api.a.lab' is a host of cluster 'a', but :8443 does not show 'api'",
+      ],
+    ] as const) {
+      const explanation = tunnelling.explain(question);
+      assert.equal(explanation.reason, 'unknown-host');
+      assert.equal(stageOf(explanation)?.text, text);
+    }
+  });
+});
+
+test('Explainer.explain() says why a known host is not reached', () => {
+  const known = new Explainer(
+    [
+      sampleCluster('a', {
+        id: 'id-a',
+        routes: [
+          sampleRoute({ kind: 'oauth', hosts: ['oauth.a.lab'], alpn: ['one', 'two'] }),
+          sampleRoute({ kind: 'apps-http', hosts: ['web.a.lab'] }),
+        ],
+      }),
+    ],
+    [{ on: ':443', balancers: [], agents: ['0.0.0.0/0'], idTlv: [0x20] }],
+  );
+  for (const [question, text] of [
+    [
+      { host: 'oauth.a.lab', protocol: 'tls' },
+      "'oauth.a.lab' is a host of cluster 'a', but its 'oauth' is reached with the ALPN one or two alone",
+    ],
+    [
+      { host: 'oauth.a.lab', protocol: 'http' },
+      "'oauth.a.lab' is a host of cluster 'a', but its 'oauth' is reached by TLS alone",
+    ],
+    [
+      { host: 'oauth.a.lab', protocol: 'connect' },
+      "'oauth.a.lab' is a name of cluster 'a', but its 'oauth' is reached by CONNECT with a name under 'connect' alone",
+    ],
+    [
+      { host: 'web.a.lab', protocol: 'tls' },
+      "'web.a.lab' is a host of cluster 'a', but its 'apps-http' is reached by HTTP alone",
+    ],
+    [{ host: '', id: 'id-a', protocol: 'tls' }, "the cluster with id 'id-a' has no route 'api'"],
+    [{ host: 'b.lab', protocol: 'tls' }, "no cluster has 'b.lab'"],
+  ] as const) {
+    assert.equal(stageOf(known.explain(question))?.text, text);
+  }
+});
+
+test('Explainer.explain() passes over backends that are down, unless all are', () => {
+  const backends = ['192.0.2.1:1', '192.0.2.2:1', '192.0.2.3:1'];
+  const turns = sampleRoute({ kind: 'turns', hosts: ['turns.lab'], backends });
+  const routes = [
+    sampleRoute({ hosts: ['hashed.lab'], backends }),
+    { ...turns, pool: { ...turns.pool, balance: 'round-robin' as const } },
+    sampleRoute({ kind: 'single', hosts: ['single.lab'], backends: backends.slice(0, 1) }),
+  ];
+  const down = new Set<string>();
+  const healthy = new Explainer(
+    [sampleCluster('a', { routes })],
+    [{ on: ':443', balancers: [], agents: [], idTlv: [] }],
+    { isUp: (cluster, _, backend) => cluster === 'a' && !down.has(backend) },
+  );
+  const dialled = (host: string) => {
+    const explanation = healthy.explain({ host, protocol: 'tls', from: '192.0.2.9' });
+    assert.equal(explanation.served, true);
+    return [explanation.backend, stageOf(explanation)?.text];
+  };
+
+  const [first] = dialled('hashed.lab');
+  down.add(String(first));
+  const [second, text] = dialled('hashed.lab');
+  assert.notEqual(second, first);
+  assert.equal(text, `${second} first, by source; down and tried last: ${first}`);
+  down.add(String(second));
+  const third = backends.find(backend => !down.has(backend));
+  const others = backends.filter(backend => backend !== third).join(', ');
+  assert.deepEqual(dialled('turns.lab'), [third, `${third}; down and tried last: ${others}`]);
+
+  for (const backend of backends) down.add(backend);
+  assert.deepEqual(dialled('hashed.lab'), [
+    first,
+    `${first} first, by source; all are down, and tried all the same`,
+  ]);
+  assert.deepEqual(dialled('single.lab'), [
+    backends[0],
+    `${backends[0]}; it is down, and tried all the same`,
+  ]);
 });

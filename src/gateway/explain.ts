@@ -1,5 +1,6 @@
 // What would happen to a connection, and why: the stages' own lookups on a table of the given clusters, without a
-// socket. Where the answer depends on who asks and nobody is named, it says so instead of guessing.
+// socket. Where the answer depends on who asks and nobody is named, it says so instead of guessing. Health is known where
+// a gateway runs; why nothing leads anywhere is in explain-route.ts.
 
 import type { Cluster } from '../cluster/cluster.ts';
 import { normalizeHost } from '../cluster/hostname.ts';
@@ -7,9 +8,10 @@ import { formatIp, parseIp } from '../wire/ip-address.ts';
 import { isAllowed } from './admit.ts';
 import { hashKeyOf } from './balance.ts';
 import type { CloseReason } from './close-reason.ts';
+import { routeOf, whyNoRoute } from './explain-route.ts';
 import { compileListener, type ListenerEntry, type TableListener } from './listener-table.ts';
 import { pickBest } from './rendezvous.ts';
-import { routeConnect, routeHttp, routeTls } from './route.ts';
+import { TUNNEL_SLOT } from './shared-memory.ts';
 import { Table, type TableRoute } from './table.ts';
 import { TableAuthor } from './table-author.ts';
 
@@ -32,6 +34,7 @@ export type Stage = (typeof stages)[number];
 export interface Explanation {
   readonly served: boolean;
   readonly reason: CloseReason | null;
+  /** null also for the end of the agents' tunnels, which is no cluster's. */
   readonly cluster: string | null;
   readonly route: string | null;
   /** null also where every connection may get another. */
@@ -44,14 +47,29 @@ export class QuestionError extends Error {
   readonly code = 'ERR_QUESTION';
 }
 
+/** What is known besides the clusters. */
+export interface Surroundings {
+  /** Names that lead to the end of the agents' tunnels. */
+  readonly tunnelHosts?: readonly string[];
+  /** As health checks have it. Without a gateway that runs nobody knows, and all count as up. */
+  readonly isUp?: (cluster: string, kind: string, backend: string) => boolean;
+}
+
 export class Explainer {
   readonly #table = new Table();
   readonly #listeners: readonly ListenerEntry[];
+  readonly #isUp: NonNullable<Surroundings['isUp']>;
 
-  constructor(clusters: readonly Cluster[], listeners: readonly ListenerEntry[]) {
+  constructor(
+    clusters: readonly Cluster[],
+    listeners: readonly ListenerEntry[],
+    { tunnelHosts = [], isUp = () => true }: Surroundings = {},
+  ) {
     const { put } = new TableAuthor().change(clusters, backend => [backend.host]);
     this.#table.apply([], put);
+    this.#table.putTunnels(tunnelHosts, []);
     this.#listeners = listeners;
+    this.#isUp = isUp;
   }
 
   explain(question: Question): Explanation {
@@ -62,18 +80,17 @@ export class Explainer {
     const entry = this.#listener(question);
     const listener = compileListener(entry);
     const told = new Told();
-    told.say(
-      'accept',
-      true,
-      `on ${entry.on}${entry.only ? `, which shows only ${entry.only.join(', ')}` : ''}`,
-    );
+    told.say('accept', true, `on ${entry.on}${describeOnly(entry)}`);
+
     const refused = identify(told, question, listener, client);
     if (refused !== undefined) return told.refuse(refused);
-    const route = this.#route(question, listener);
+
+    const route = routeOf(this.#table, question, listener);
     if (typeof route === 'string') {
-      told.say('route', false, this.#whyNoRoute(question, entry, route));
+      told.say('route', false, whyNoRoute(this.#table, question, entry, route));
       return told.refuse(route);
     }
+    if (route.slot === TUNNEL_SLOT) return endTunnel(told, question);
     told.route = route;
     const signed = route.cluster.identityRequired && (question.protocol === 'connect' || question.id);
     told.say(
@@ -81,12 +98,14 @@ export class Explainer {
       true,
       `${describeMatch(question, route)} → cluster '${route.cluster.name}', route '${route.kind}'${signed ? ', and the id must be signed' : ''}`,
     );
+
     if (client !== undefined && !isAllowed(route, client, 0)) {
       told.say('admit', false, `${formatIp(client, 0)} is not in the allow list of the cluster or the route`);
       return told.refuse('not-allowed');
     }
     told.say('admit', true, describeAdmission(route, client));
-    return dial(told, question, route, client);
+    const down = route.backends.map(({ text }) => !this.#isUp(route.cluster.name, route.kind, text));
+    return dial(told, route, hashKeyOf(route, normalizeHost(question.host), client), down);
   }
 
   /** The one asked for; else the first that shows what is asked for; else the first. */
@@ -97,28 +116,9 @@ export class Explainer {
       const known = this.#listeners.map(entry => `'${entry.on}'`).join(', ');
       throw new QuestionError(`There is no listener '${question.on}'; there are ${known}`);
     }
-    return (
-      this.#listeners.find(entry => typeof this.#route(question, compileListener(entry)) !== 'string') ??
-      this.#listeners[0]
-    );
-  }
-
-  #route(question: Question, listener: TableListener): TableRoute | CloseReason {
-    const host = normalizeHost(question.host);
-    if (question.protocol === 'connect') return routeConnect(this.#table, listener, host);
-    if (question.protocol === 'http') return routeHttp(this.#table, listener, host);
-    return routeTls(this.#table, listener, host, [], question.id);
-  }
-
-  #whyNoRoute(question: Question, entry: ListenerEntry, reason: CloseReason): string {
-    if (reason === 'unknown-cluster') return `no cluster has the id '${question.id}'`;
-    if (reason === 'no-sni') return `'${question.host}' cannot be a server name, and no id names the cluster`;
-    const { only: _, ...showsAll } = entry;
-    const elsewhere = this.#route(question, compileListener(showsAll));
-    if (typeof elsewhere !== 'string') {
-      return `'${question.host}' is a host of cluster '${elsewhere.cluster.name}', but ${entry.on} does not show '${elsewhere.kind}'`;
-    }
-    return `no cluster has '${question.host}'`;
+    const shows = (entry: ListenerEntry) =>
+      typeof routeOf(this.#table, question, compileListener(entry)) !== 'string';
+    return this.#listeners.find(shows) ?? this.#listeners[0];
   }
 }
 
@@ -148,6 +148,14 @@ class Told {
       stages: this.#stages,
     };
   }
+}
+
+/** The tunnel's own listener shows no kind of route at all. */
+function describeOnly({ only }: ListenerEntry): string {
+  if (only === undefined) return '';
+  return only.length === 0
+    ? ", which shows only the end of the agents' tunnels"
+    : `, which shows only ${only.join(', ')}`;
 }
 
 function identify(
@@ -195,12 +203,16 @@ function describeAdmission(route: TableRoute, client: Uint8Array | undefined): s
   return limits.length === 0 ? who : `${who}; limits: ${limits.join(', ')}`;
 }
 
-function dial(
-  told: Told,
-  question: Question,
-  route: TableRoute,
-  client: Uint8Array | undefined,
-): Explanation {
+/** TLS ends here, and what was inside comes back as a connection of its own. */
+function endTunnel(told: Told, { host }: Question): Explanation {
+  told.say('route', true, `tunnel host '${normalizeHost(host)}' → the end of the agents' tunnels`);
+  told.say('admit', true, 'whoever offers the ALPN causeway/1; the id inside must be signed');
+  told.say('dial', true, 'no backend: TLS ends here, and what is inside is a connection of its own');
+  return told.serve(null);
+}
+
+/** `key` is what the balance hashes, and `down` what health checks say of each backend. */
+function dial(told: Told, route: TableRoute, key: number | undefined, down: readonly boolean[]): Explanation {
   if (route.redirect) {
     told.say('dial', true, 'no backend: answered with 308 to https');
     return told.serve(null);
@@ -210,12 +222,27 @@ function dial(
     return told.refuse('no-backend');
   }
   const texts = route.backends.map(backend => backend.text);
-  const key = hashKeyOf(route, normalizeHost(question.host), client);
-  const index = texts.length === 1 ? 0 : key === undefined ? -1 : pickBest(key, route.hashes);
-  if (index >= 0) {
-    told.say('dial', true, texts.length === 1 ? texts[0] : `${texts[index]} first, by ${route.balance}`);
-    return told.serve(texts[index]);
-  }
-  told.say('dial', true, `one of ${texts.join(', ')}, by ${route.balance}`);
-  return told.serve(null);
+  const allDown = !down.includes(false);
+  const choice = texts.filter((_, index) => allDown || !down[index]);
+  const first =
+    choice.length === 1
+      ? choice[0]
+      : key === undefined
+        ? null
+        : texts[pickBest(key, route.hashes, index => !allDown && down[index])];
+  const chosen =
+    first === null
+      ? `one of ${choice.join(', ')}, by ${route.balance}`
+      : `${first}${choice.length === 1 ? '' : ` first, by ${route.balance}`}`;
+  told.say('dial', true, `${chosen}${describeDown(texts, down, allDown)}`);
+  return told.serve(first);
+}
+
+function describeDown(texts: readonly string[], down: readonly boolean[], allDown: boolean): string {
+  if (allDown)
+    return texts.length === 1
+      ? '; it is down, and tried all the same'
+      : '; all are down, and tried all the same';
+  const names = texts.filter((_, index) => down[index]);
+  return names.length === 0 ? '' : `; down and tried last: ${names.join(', ')}`;
 }

@@ -1,23 +1,19 @@
 // The control side of the gateway: starts the workers, sends them the table, reads their counters and records.
 // Nothing here is on the path of a connection. `apply` is all or nothing: a listener that cannot be opened
-// refuses the whole change, and what was served before goes on. A worker that dies is started again.
+// refuses the whole change, and what was served before goes on. A worker that dies is started again. Listeners
+// (open-listeners.ts), the parts behind the workers (gateway-parts.ts), what was counted (route-counts.ts) and records
+// (record-taker.ts) look after themselves.
 
 import { randomInt } from 'node:crypto';
-import { mkdtemp, rm } from 'node:fs/promises';
 import { isIP } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Backend, type Cluster, needsTls, type Uplink } from '../cluster/cluster.ts';
-import { formatIpPort } from '../wire/ip-address.ts';
-import { type CloseReason, closeReasons } from './close-reason.ts';
+import type { CloseReason } from './close-reason.ts';
 import type { Settings } from './data-path.ts';
+import { GatewayParts } from './gateway-parts.ts';
 import { type BackendHealth, type HealthChange, HealthThread } from './health/health-thread.ts';
 import { type RequestRecord, refusedRequest } from './http/request-log.ts';
 import type { EngineName } from './io/open-reactor.ts';
-import { IN_USE, type SocketAddress } from './io/reactor.ts';
-import { ListenError } from './listen-error.ts';
-import type { ListenerEntry } from './listener-table.ts';
 import type { NameResolver } from './name-resolver.ts';
 import { nonceTableBytes } from './nonce-table.ts';
 import {
@@ -26,18 +22,18 @@ import {
   openRecords,
   parseConnectionId,
 } from './open-connections.ts';
+import { type Listener, type OpenListener, OpenListeners } from './open-listeners.ts';
 import { PartThreads } from './part-threads.ts';
-import { type ListenPlace, probeListener } from './probe-listener.ts';
 import type { ConnectionRecord } from './record-ring.ts';
+import { RecordTaker } from './record-taker.ts';
 import { refusalStatus } from './refusal.ts';
+import { RetiredSlots } from './retired-slots.ts';
+import { type Figures, RouteCounts } from './route-counts.ts';
 import {
   ACTIVE_AT,
   BACKEND_ACTIVE,
-  BYTES_IN_AT,
-  BYTES_OUT_AT,
   CLUSTER_ACTIVE,
   HTTP_SLOT,
-  REASONS_AT,
   TOTAL_CONNECTIONS,
   TOTAL_DOWN,
   TOTAL_FIELDS,
@@ -46,16 +42,12 @@ import {
 import { SharedPages } from './shared-pages.ts';
 import { SourceCounts, sourceCountsBytes } from './source-counts.ts';
 import type { ClusterEntry } from './table.ts';
-import { type FreedSlots, type RouteSlot, TableAuthor } from './table-author.ts';
+import { type RouteSlot, TableAuthor } from './table-author.ts';
 import type { TlsConfig } from './tls/tls-config.ts';
 import { Verdicts } from './verdicts.ts';
 import type { FromWorker, TableMessage, ToWorker, WorkerStart } from './worker-messages.ts';
 import { WorkerThread } from './worker-thread.ts';
 
-/** How long records may wait for more to come, so that a burst is written in one go. */
-const RECORDS_MS = 20;
-/** How often it is said how many records were dropped. */
-const DROPPED_MS = 1000;
 /** How long a change waits for names that are new; they are dialled as soon as they are known. */
 const NAMES_MS = 500;
 /** While draining, how often it is looked whether connections are left. */
@@ -64,10 +56,6 @@ const DRAIN_LOOK_MS = 50;
 const LISTENER_CLOSES_MS = 150;
 /** How long workers may take to end what they are told to cut. */
 const CUT_MS = 1000;
-/** Port 0: how often another free port is tried when somebody else takes it first. */
-const FREE_PORT_TRIES = 5;
-/** Counters of a route that is gone are told for this long, so that a scrape sees its last connections. */
-const RETIRED_MS = 300_000;
 /**
  * Nonces of signed ids that can be remembered at one time, each for a minute if the clocks agree: 3,000 new signed
  * connections a second. 6 MiB.
@@ -77,7 +65,7 @@ const NONCES = 200_000;
 const OFTEN_MS = 10_000;
 const RESTART_MS = 1000;
 
-export interface Listener extends ListenerEntry, ListenPlace {}
+export type { Figures, Listener };
 
 export interface GatewayConfig {
   readonly listeners: readonly Listener[];
@@ -134,14 +122,6 @@ export interface OpenConnection extends IdentifiedRecord {
   readonly backend: string | undefined;
 }
 
-/** What was counted, of a route or in all. */
-export interface Figures {
-  readonly bytesIn: number;
-  readonly bytesOut: number;
-  /** Connections that ended, by reason; only reasons that there were. */
-  readonly reasons: Readonly<Partial<Record<CloseReason, number>>>;
-}
-
 export interface RouteFigures extends Figures {
   /** Open now. */
   readonly connections: number;
@@ -149,55 +129,27 @@ export interface RouteFigures extends Figures {
   readonly backends: ReadonlyMap<string, number>;
 }
 
-export interface OpenListener {
-  readonly on: string;
-  /** The real address, `host:port`. */
-  readonly address: string;
-}
-
-interface Retiring {
-  readonly freed: FreedSlots;
-  readonly at: number;
-}
-
-interface Opened {
-  readonly index: number;
-  readonly listener: Listener;
-  readonly address: SocketAddress;
-}
-
 export class Gateway implements AsyncDisposable {
   readonly #options: GatewayOptions;
   readonly #author = new TableAuthor();
-  readonly #threads: WorkerThread[];
+  readonly #workers: readonly WorkerThread[];
   readonly #start: Omit<WorkerStart, 'number' | 'rows' | 'records' | 'verdicts'>;
   readonly #totals: Int32Array;
   readonly #pages = new SharedPages();
   readonly #verdicts: readonly SharedArrayBuffer[];
-  readonly #http: PartThreads;
-  readonly #tls: PartThreads;
-  #tlsConfig: TlsConfig | undefined;
-  /** For the sockets between threads; nobody else can enter it. */
-  #folder: string | undefined;
-  /** Where connections come back from the parts, by worker: the internal listener's index and its sockets. */
-  #fronts: { readonly index: number; readonly paths: readonly string[] } | undefined;
+  readonly #listeners: OpenListeners;
+  readonly #parts: GatewayParts;
+  readonly #counts = new RouteCounts(() => this.#all());
+  readonly #records: RecordTaker;
+  readonly #retired = new RetiredSlots();
   readonly #health: HealthThread;
   #backendCount = 0;
-  /** Names of listeners by index; closed ones stay for the records of their connections. */
-  readonly #listenerNames: string[] = [];
   #settings: Settings;
-  #open: Opened[] = [];
   #generation = 0;
   #served = 0;
-  #retiring: Retiring[] = [];
-  /** What was counted in slots that have been given out again since, by offset. */
-  readonly #past: number[] = [];
   #listing: Promise<unknown> = Promise.resolve();
   /** Changes of what the workers serve, one after the other. */
   #queue: Promise<unknown> = Promise.resolve();
-  #recordsTimer: NodeJS.Timeout | undefined;
-  #dropped = 0;
-  #droppedTimer: NodeJS.Timeout | undefined;
   /** When each thread last died. */
   readonly #deaths = new Map<WorkerThread, number>();
   #accepting = true;
@@ -220,7 +172,7 @@ export class Gateway implements AsyncDisposable {
       sources: new SourceCounts(sources, seed),
     };
     this.#verdicts = Array.from({ length: workers }, () => Verdicts.memory(capacity));
-    this.#threads = this.#verdicts.map(
+    this.#workers = this.#verdicts.map(
       (verdicts, number) =>
         new WorkerThread(
           number,
@@ -228,7 +180,7 @@ export class Gateway implements AsyncDisposable {
           { ...counts, verdicts: new Verdicts(verdicts) },
           {
             message: message => this.#message(message),
-            died: cause => this.#died(this.#threads[number], cause),
+            died: cause => this.#died(this.#workers[number], cause),
           },
         ),
     );
@@ -240,8 +192,15 @@ export class Gateway implements AsyncDisposable {
           this.#died(thread, cause);
         },
       });
-    this.#http = part('http');
-    this.#tls = part('tls');
+    this.#listeners = new OpenListeners(this.#workers, share);
+    this.#parts = new GatewayParts({
+      workers: this.#workers,
+      listeners: this.#listeners,
+      http: part('http'),
+      tls: part('tls'),
+      addressesOf: name => options.resolver.addresses(name),
+    });
+    this.#records = new RecordTaker(this.#workers, record => this.#tellRecord(record), options.onDropped);
     this.#health = new HealthThread({
       backends: this.#pages.backends,
       pages: this.#pages.backendPages,
@@ -255,7 +214,7 @@ export class Gateway implements AsyncDisposable {
   static async start(options: GatewayOptions, config: GatewayConfig): Promise<Gateway> {
     const gateway = new Gateway(options, config.settings);
     try {
-      await Promise.all(gateway.#threads.map(thread => gateway.#startThread(thread)));
+      await Promise.all(gateway.#workers.map(thread => gateway.#startWorker(thread)));
       await gateway.apply(config);
       return gateway;
     } catch (error) {
@@ -270,10 +229,7 @@ export class Gateway implements AsyncDisposable {
   }
 
   get listeners(): readonly OpenListener[] {
-    return this.#open.map(({ listener, address }) => ({
-      on: listener.on,
-      address: formatIpPort(address.address, 0, address.port),
-    }));
+    return this.#listeners.addresses;
   }
 
   get connections(): number {
@@ -311,8 +267,8 @@ export class Gateway implements AsyncDisposable {
   /** Other certificates, keys or addresses for what needs TLS. */
   useTls(config: TlsConfig): Promise<void> {
     return this.#inTurn(async () => {
-      this.#tlsConfig = config;
-      this.#sendTls();
+      this.#parts.useTls(config);
+      this.#parts.tellTls();
     });
   }
 
@@ -325,7 +281,7 @@ export class Gateway implements AsyncDisposable {
     for (let slot = 0; slot < this.#author.routeSlots; slot++) {
       const route = this.#author.routeAt(slot);
       if (slot !== 0 && route === undefined) continue;
-      yield { slot, route, get: offset => this.#sum(slot, offset) };
+      yield { slot, route, get: offset => this.#counts.get(slot, offset) };
     }
   }
 
@@ -333,11 +289,10 @@ export class Gateway implements AsyncDisposable {
   figuresOf(cluster: string, kind: string): RouteFigures | undefined {
     const route = this.#author.entryOf(cluster)?.routes.find(entry => entry.kind === kind);
     if (route === undefined) return undefined;
-    const get = (offset: number) => this.#sum(route.slot, offset);
     const active = (slot: number) => this.#pages.backends.get(slot, BACKEND_ACTIVE);
     return {
-      ...figures(get),
-      connections: get(ACTIVE_AT),
+      ...this.#counts.figuresOf(route.slot),
+      connections: this.#counts.get(route.slot, ACTIVE_AT),
       backends: new Map(route.backends.map(({ text, slot }) => [text, active(slot)])),
     };
   }
@@ -351,9 +306,7 @@ export class Gateway implements AsyncDisposable {
 
   /** Over all routes since the start, those that are gone and what never had a route included. */
   traffic(): Figures {
-    const totals = [...this.#past];
-    for (const { get } of this.routes()) addCounts(totals, get);
-    return figures(offset => totals[offset] ?? 0);
+    return this.#counts.traffic(this.routes().map(({ slot }) => slot));
   }
 
   /** The newest connections that are open, newest first; those of one cluster where it is given. */
@@ -362,7 +315,7 @@ export class Gateway implements AsyncDisposable {
     const wanted =
       cluster === undefined ? () => true : (slot: number) => this.#author.routeAt(slot)?.cluster === cluster;
     const listing = this.#listing.then(async () => {
-      const open = await openRecords(this.#threads, limit, wanted);
+      const open = await openRecords(this.#workers, limit, wanted);
       return open.map(record => ({ ...record, ...this.#namesOf(record) }));
     });
     this.#listing = listing.catch(() => {});
@@ -374,7 +327,7 @@ export class Gateway implements AsyncDisposable {
     const parsed = parseConnectionId(id);
     if (parsed === undefined) return undefined;
     const { worker, life, handle, generation } = parsed;
-    return (await this.#threads[worker]?.revoke(life, handle, generation)) ?? false;
+    return (await this.#workers[worker]?.revoke(life, handle, generation)) ?? false;
   }
 
   /** While watched, records of refusals come also where the log does not want them; see `logged`. */
@@ -401,17 +354,12 @@ export class Gateway implements AsyncDisposable {
     if (this.#stopped) return;
     await this.#cut('shutdown');
     this.#stopped = true;
-    clearTimeout(this.#recordsTimer);
-    this.takeRecords();
-    clearTimeout(this.#droppedTimer);
-    this.#sayDropped();
+    this.#records.finish();
     this.#options.resolver.stop();
-    await Promise.all([...this.#threads.map(thread => thread.end()), this.#health[Symbol.asyncDispose]()]);
+    await Promise.all([...this.#workers.map(thread => thread.end()), this.#health[Symbol.asyncDispose]()]);
     // A connection is counted out before its record is written: the last one may have come too late for the first look.
-    this.takeRecords();
-    await this.#http[Symbol.asyncDispose]();
-    await this.#tls[Symbol.asyncDispose]();
-    if (this.#folder !== undefined) await rm(this.#folder, { recursive: true, force: true });
+    this.#records.finish();
+    await this.#parts[Symbol.asyncDispose]();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -420,27 +368,20 @@ export class Gateway implements AsyncDisposable {
 
   /** Hands out the records that the workers wrote so far. */
   takeRecords(): void {
-    for (const thread of this.#threads) {
-      const dropped = thread.records.take(record => {
-        if (record.isRequest && record.logged)
-          this.#options.onRequest({ ...refusedRequest(record), route: undefined });
-        this.#options.onRecord({ ...record, ...this.#namesOf(record) });
-      });
-      this.#countDropped(dropped);
-    }
+    this.#records.take();
   }
 
   /** HTTP requests that were answered, by status; those that the front refused have no route. */
   requests(slot: number): Map<number, number> {
     const byStatus = new Map<number, number>();
-    for (const { pages } of this.#http.threads) {
+    for (const { pages } of this.#parts.http.threads) {
       for (const [status, count] of pages.requests?.of(slot) ?? [])
         byStatus.set(status, (byStatus.get(status) ?? 0) + count);
     }
-    for (const [index, reason] of slot === 0 ? closeReasons.entries() : []) {
-      const count = this.#sum(HTTP_SLOT, REASONS_AT + index);
-      const status = refusalStatus(reason);
-      if (count > 0) byStatus.set(status, (byStatus.get(status) ?? 0) + count);
+    const refused = slot === 0 ? this.#counts.figuresOf(HTTP_SLOT).reasons : {};
+    for (const [reason, count] of Object.entries(refused)) {
+      const status = refusalStatus(reason as CloseReason);
+      byStatus.set(status, (byStatus.get(status) ?? 0) + count);
     }
     return byStatus;
   }
@@ -454,9 +395,16 @@ export class Gateway implements AsyncDisposable {
         ?.kill();
   }
 
+  #tellRecord(record: ConnectionRecord): void {
+    // One that the front itself has answered over HTTP was a request as well.
+    if (record.isRequest && record.logged)
+      this.#options.onRequest({ ...refusedRequest(record), route: undefined });
+    this.#options.onRecord({ ...record, ...this.#namesOf(record) });
+  }
+
   #namesOf({ listener, slot, backendSlot }: OpenRecord): Pick<OpenConnection, 'on' | 'route' | 'backend'> {
     return {
-      on: this.#listenerNames[listener] ?? '',
+      on: this.#listeners.nameOf(listener),
       route: this.#author.routeAt(slot),
       backend: this.#author.backendAt(backendSlot)?.text,
     };
@@ -475,28 +423,23 @@ export class Gateway implements AsyncDisposable {
   }
 
   async #apply(config: GatewayConfig): Promise<void> {
-    const opened = await this.#openNew(config.listeners);
+    const opened = await this.#listeners.openNew(config.listeners);
     await this.#options.resolver.watch(namesIn(config), NAMES_MS, names => this.#renamed(names));
-    this.#tlsConfig = config.tls;
-    if (config.tls !== undefined && this.#tls.threads.length === 0) await this.#startTls(config.settings);
+    const { http, tls } = this.#parts;
+    this.#parts.useTls(config.tls);
+    if (config.tls !== undefined && tls.threads.length === 0)
+      await this.#parts.start(tls, { ...this.#start, settings: config.settings });
     const change = this.#author.change(config.clusters, (backend, uplink) =>
       this.#addressesOf(backend, uplink),
     );
-    const known = [...this.#open, ...opened];
-    const open = config.listeners.flatMap(listener => {
-      const found = known.find(candidate => placeOf(candidate.listener) === placeOf(listener));
-      return found === undefined ? [] : [{ ...found, listener }];
-    });
-    const closed = known.filter(before => !open.some(still => still.index === before.index));
-    this.#open = open;
+    const closed = this.#listeners.serve(config.listeners, opened);
     this.#settings = config.settings;
-    for (const { index, listener } of open) this.#listenerNames[index] = listener.on;
     this.#generation++;
     this.#pages.grow(this.#author.pages);
-    await this.#startHttp(config);
-    this.#sendTls();
+    if (http.threads.length === 0 && needsHttp(config)) await this.#startHttp();
+    this.#parts.tellTls();
     // The parts first: a worker hands over at once what comes in by a new listener.
-    for (const threads of [[...this.#tls.threads, ...this.#http.threads], this.#threads]) {
+    for (const threads of [[...tls.threads, ...http.threads], this.#workers]) {
       await Promise.all(threads.map(thread => thread.apply(this.#table(thread, change.removed, change.put))));
     }
     const changed = change.put.map(cluster => cluster.name);
@@ -504,11 +447,11 @@ export class Gateway implements AsyncDisposable {
     this.#backendCount = countBackends(config.clusters);
     this.#served = this.#generation;
     if (closed.length > 0) {
-      this.#send({ kind: 'close', indexes: closed.map(({ index }) => index) });
+      this.#listeners.close(closed);
       // The next change may want the same address again.
       await sleep(LISTENER_CLOSES_MS);
     }
-    this.#retiring.push({ freed: change.freed, at: performance.now() });
+    this.#retired.add(change.freed, performance.now());
     this.#recycle();
   }
 
@@ -519,124 +462,24 @@ export class Gateway implements AsyncDisposable {
       pages: this.#pages.give(thread.pages),
       removed,
       put,
-      listeners: [
-        ...this.#open.map(open => [open.index, entryOf(open.listener)] as const),
-        ...(this.#fronts === undefined ? [] : [[this.#fronts.index, internalEntry] as const]),
-      ],
+      listeners: [...this.#listeners.entries, ...this.#parts.entries],
       settings: this.#settings,
     };
   }
 
-  /** Opens in every worker what is not open yet. On failure closes what it opened and throws. */
-  async #openNew(listeners: readonly Listener[]): Promise<Opened[]> {
-    const isOpen = new Set(this.#open.map(open => placeOf(open.listener)));
-    const opened: Opened[] = [];
-    try {
-      for (const listener of listeners) {
-        if (!isOpen.has(placeOf(listener))) opened.push(await this.#openOne(listener));
-      }
-      return opened;
-    } catch (error) {
-      this.#send({ kind: 'close', indexes: opened.map(open => open.index) });
-      throw error;
-    }
-  }
-
-  async #openOne(listener: Listener): Promise<Opened> {
-    for (let tries = 1; ; tries++) {
-      const index = this.#listenerNames.push(listener.on) - 1;
-      const address = await probeListener(listener, this.#hasPort(listener.port));
-      const results = await Promise.all(
-        this.#threads.map(thread => thread.open({ kind: 'open', index, address })),
-      );
-      const word = results.find(result => result !== undefined && result < 0);
-      if (word === undefined) return { index, listener, address };
-      this.#send({ kind: 'close', indexes: [index] });
-      if (listener.port !== 0 || word !== IN_USE || tries === FREE_PORT_TRIES)
-        throw new ListenError(listener.on, word);
-    }
-  }
-
-  /** Ours already, on another address or in another spelling: then nobody else can be there. */
-  #hasPort(port: number): boolean {
-    return port !== 0 && this.#options.share && this.#open.some(({ address }) => address.port === port);
-  }
-
-  #startThread(thread: WorkerThread): Promise<boolean> {
+  #startWorker(thread: WorkerThread): Promise<boolean> {
     const verdicts = this.#verdicts[thread.number];
     return thread.start({ ...this.#start, settings: this.#settings, verdicts });
   }
 
-  /**
-   * HTTP threads are there from the first route or listener that needs them: agents may speak HTTP/2. They know what
-   * was served before.
-   */
-  async #startHttp({ clusters, listeners }: GatewayConfig): Promise<void> {
-    if (this.#http.threads.length > 0) return;
-    const isNeeded =
-      listeners.some(({ agents }) => agents.length > 0) ||
-      clusters.some(cluster => cluster.routes.some(route => route.kind === 'apps-http'));
-    if (!isNeeded) return;
-    await this.#openFronts();
-    await this.#http.start(await this.#sockets(), { ...this.#start, settings: this.#settings });
+  /** They know what was served before; workers send nothing there until then. */
+  async #startHttp(): Promise<void> {
+    const { http } = this.#parts;
+    await this.#parts.start(http, { ...this.#start, settings: this.#settings });
     await Promise.all(
-      this.#http.threads.map(thread => thread.apply(this.#table(thread, [], this.#author.entries))),
+      http.threads.map(thread => thread.apply(this.#table(thread, [], this.#author.entries))),
     );
-    for (const thread of this.#http.threads) this.#tellFronts(thread);
-    this.#send({ kind: 'http', sockets: this.#http.sockets });
-  }
-
-  async #startTls(settings: Settings): Promise<void> {
-    await this.#openFronts();
-    await this.#tls.start(await this.#sockets(), { ...this.#start, settings });
-    for (const thread of this.#tls.threads) this.#tellFronts(thread);
-  }
-
-  /** To the TLS threads what they are to do, and to the workers which names lead there. */
-  #sendTls(): void {
-    const config = this.#tlsConfig;
-    if (config !== undefined) {
-      for (const thread of this.#tls.threads) thread.send({ kind: 'tls', config: this.#resolved(config) });
-    }
-    const hosts = config?.kind === 'tunnel-end' ? config.hosts : [];
-    for (const thread of this.#threads) thread.send({ kind: 'tunnels', hosts, sockets: this.#tls.sockets });
-  }
-
-  #resolved(config: TlsConfig): TlsConfig {
-    if (config.kind === 'tunnel-end' || config.gateway.addresses.length > 0) return config;
-    const { host } = config.gateway;
-    const addresses = isIP(host) === 0 ? this.#options.resolver.addresses(host) : [host];
-    return { ...config, gateway: { ...config.gateway, addresses } };
-  }
-
-  async #sockets(): Promise<string> {
-    // Created with mode 0700.
-    this.#folder ??= await mkdtemp(join(tmpdir(), 'causeway-'));
-    return this.#folder;
-  }
-
-  async #openFronts(): Promise<void> {
-    if (this.#fronts !== undefined) return;
-    const folder = await this.#sockets();
-    const index = this.#listenerNames.push('') - 1;
-    const paths = this.#threads.map(({ number }) => join(folder, `front-${number}`));
-    this.#fronts = { index, paths };
-    await Promise.all(this.#threads.map(thread => this.#openFront(thread)));
-  }
-
-  async #openFront(thread: WorkerThread): Promise<void> {
-    if (this.#fronts === undefined) return;
-    const { index, paths } = this.#fronts;
-    const path = paths[thread.number];
-    // That of one that died stands in the way.
-    await rm(path, { force: true });
-    const address = { address: new Uint8Array(16), port: 0, path };
-    const result = await thread.open({ kind: 'open', index, address });
-    if (result !== undefined && result < 0) throw new ListenError(path, result);
-  }
-
-  #tellFronts(thread: WorkerThread): void {
-    thread.send({ kind: 'fronts', fronts: this.#fronts?.paths ?? [] });
+    this.#parts.tellHttp();
   }
 
   #died(thread: WorkerThread, cause: Error): void {
@@ -652,31 +495,22 @@ export class Gateway implements AsyncDisposable {
   async #revive(thread: WorkerThread): Promise<void> {
     if (this.#stopped) return;
     const isStarted = await (thread.kind === 'worker'
-      ? this.#startThread(thread)
-      : (thread.kind === 'http' ? this.#http : this.#tls).restart(thread, {
-          ...this.#start,
-          settings: this.#settings,
-        }));
+      ? this.#startWorker(thread)
+      : this.#parts.restart(thread, { ...this.#start, settings: this.#settings }));
     if (!isStarted) return;
     if (thread.kind === 'worker') {
-      if (this.#http.sockets.length > 0) thread.send({ kind: 'http', sockets: this.#http.sockets });
-      await this.#openFront(thread);
-      for (const { index, address } of this.#accepting ? this.#open : [])
-        await thread.open({ kind: 'open', index, address });
-    } else {
-      this.#tellFronts(thread);
+      this.#parts.tellHttp([thread]);
+      await this.#parts.openFront(thread);
+      if (this.#accepting) await this.#listeners.openIn(thread);
     }
-    this.#sendTls();
+    this.#parts.tellTls();
     await thread.apply(this.#table(thread, [], this.#author.entries));
     if (!this.#accepting) thread.send({ kind: 'drain' });
   }
 
   #message(message: FromWorker): void {
     if (message.kind === 'records') {
-      this.#recordsTimer ??= setTimeout(() => {
-        this.#recordsTimer = undefined;
-        this.takeRecords();
-      }, RECORDS_MS);
+      this.#records.takeSoon();
     } else if (message.kind === 'requests') {
       this.#requests(message);
     } else if (message.kind === 'tls-trouble') {
@@ -684,8 +518,8 @@ export class Gateway implements AsyncDisposable {
     } else if (message.kind === 'uplink-refused') {
       this.#options.onUplinkRefused?.(message.status, message.told);
     } else if (message.kind === 'gateway-failed') {
-      if (this.#tlsConfig !== undefined && this.#tlsConfig.kind !== 'tunnel-end')
-        this.#options.resolver.hurry(this.#tlsConfig.gateway.host);
+      const host = this.#parts.gatewayHost;
+      if (host !== undefined) this.#options.resolver.hurry(host);
     } else if (message.kind === 'dial-failed') {
       const backend = this.#author.backendAt(message.slot);
       if (backend !== undefined) this.#options.resolver.hurry(backend.host);
@@ -696,19 +530,8 @@ export class Gateway implements AsyncDisposable {
     for (const record of records) {
       this.#options.onRequest({ ...record, route: this.#author.routeAt(record.slot) });
     }
-    this.#countDropped(dropped);
-    this.#http.threads[thread]?.send({ kind: 'requests-taken' });
-  }
-
-  #countDropped(count: number): void {
-    this.#dropped += count;
-    if (this.#dropped > 0) this.#droppedTimer ??= setTimeout(() => this.#sayDropped(), DROPPED_MS);
-  }
-
-  #sayDropped(): void {
-    this.#droppedTimer = undefined;
-    if (this.#dropped > 0) this.#options.onDropped(this.#dropped);
-    this.#dropped = 0;
+    this.#records.countDropped(dropped);
+    this.#parts.http.threads[thread]?.send({ kind: 'requests-taken' });
   }
 
   #send(message: ToWorker): void {
@@ -717,7 +540,7 @@ export class Gateway implements AsyncDisposable {
 
   /** IP literals; for what the TLS part does, where its threads listen. */
   #addressesOf(backend: Backend, uplink: Uplink | undefined): readonly string[] {
-    if (needsTls(uplink)) return this.#tls.sockets;
+    if (needsTls(uplink)) return this.#parts.tls.sockets;
     return isIP(backend.host) === 0 ? this.#options.resolver.addresses(backend.host) : [backend.host];
   }
 
@@ -729,77 +552,35 @@ export class Gateway implements AsyncDisposable {
       this.#send({ kind: 'addresses', backends });
       this.#health.setAddresses(backends);
     }
-    this.#sendTls();
+    this.#parts.tellTls();
   }
 
-  /** Slots whose last connection is gone may be given out again, once what was counted for them has been told. */
   #recycle(): void {
-    const due = this.#retiring.filter(({ at }) => performance.now() - at >= RETIRED_MS);
-    if (due.length === 0) return;
-    const idle = { routes: [] as number[], clusters: [] as number[], backends: [] as number[] };
-    const busy = { routes: [] as number[], clusters: [] as number[], backends: [] as number[] };
-    const sort = (key: keyof FreedSlots, active: (slot: number) => number) => {
-      for (const slot of due.flatMap(({ freed }) => freed[key]))
-        (active(slot) === 0 ? idle : busy)[key].push(slot);
+    const active = {
+      routes: (slot: number) => this.#counts.get(slot, ACTIVE_AT),
+      clusters: (slot: number) => this.#pages.clusters.get(slot, CLUSTER_ACTIVE),
+      backends: (slot: number) => this.#pages.backends.get(slot, BACKEND_ACTIVE),
     };
-    sort('routes', slot => this.#sum(slot, ACTIVE_AT));
-    sort('clusters', slot => this.#pages.clusters.get(slot, CLUSTER_ACTIVE));
-    sort('backends', slot => this.#pages.backends.get(slot, BACKEND_ACTIVE));
+    const idle = this.#retired.takeIdle(active, performance.now());
+    if (idle === undefined) return;
     // Their last records are read while the names are still known.
-    this.takeRecords();
-    for (const slot of this.#author.recycle(idle)) {
-      addCounts(this.#past, offset => this.#sum(slot, offset));
-      for (const thread of this.#all()) thread.pages.clear(slot);
-    }
+    this.#records.take();
+    for (const slot of this.#author.recycle(idle)) this.#counts.clear(slot);
     for (const slot of idle.backends) this.#health.clear(slot);
-    this.#retiring = [...this.#retiring.filter(one => !due.includes(one)), { freed: busy, at: due[0].at }];
   }
 
   #all(): readonly WorkerThread[] {
-    return [...this.#threads, ...this.#http.threads, ...this.#tls.threads];
-  }
-
-  #sum(slot: number, offset: number): number {
-    let sum = 0;
-    for (const thread of this.#all()) sum += thread.pages.counters.get(slot, offset);
-    return sum;
+    return [...this.#workers, ...this.#parts.http.threads, ...this.#parts.tls.threads];
   }
 }
 
-/** Adds reasons and bytes to totals by offset. */
-function addCounts(totals: number[], get: (offset: number) => number): void {
-  for (let offset = REASONS_AT; offset <= BYTES_OUT_AT; offset++)
-    totals[offset] = (totals[offset] ?? 0) + get(offset);
+/** Agents may speak HTTP/2. */
+function needsHttp({ clusters, listeners }: GatewayConfig): boolean {
+  return (
+    listeners.some(({ agents }) => agents.length > 0) ||
+    clusters.some(cluster => cluster.routes.some(route => route.kind === 'apps-http'))
+  );
 }
-
-function figures(get: (offset: number) => number): Figures {
-  const reasons: Partial<Record<CloseReason, number>> = {};
-  for (const [index, reason] of closeReasons.entries()) {
-    const count = get(REASONS_AT + index);
-    if (count > 0) reasons[reason] = count;
-  }
-  return { bytesIn: get(BYTES_IN_AT), bytesOut: get(BYTES_OUT_AT), reasons };
-}
-
-function placeOf(listener: Listener): string {
-  // Each port 0 is a listener of its own, told apart by what the file calls it.
-  return `${listener.host} ${listener.port} ${listener.port === 0 ? listener.on : ''}`;
-}
-
-function entryOf(listener: Listener): ListenerEntry {
-  const { on, balancers, agents, idTlv, only, direct } = listener;
-  return {
-    on,
-    balancers,
-    agents,
-    idTlv,
-    ...(only !== undefined && { only }),
-    ...(direct !== undefined && { direct }),
-  };
-}
-
-/** Where connections come back from the parts. What is written there counts for nothing: they bring their own. */
-const internalEntry: ListenerEntry = { on: '', balancers: [], agents: [], idTlv: [], isInternal: true };
 
 function namesIn({ clusters, tls }: GatewayConfig): Set<string> {
   const hosts = clusters.flatMap(cluster =>

@@ -6,9 +6,10 @@ export class ListenError extends Error {
   readonly code = 'ERR_LISTEN';
   readonly on: string;
 
-  constructor(on: string, word: number) {
-    const hint = word === IN_USE ? ' by another process; stop it or choose another port' : '';
-    super(`Cannot listen on '${on}': ${errorWord(word)}${hint}`);
+  /** `why` is an error word of the I/O port, or a sentence. */
+  constructor(on: string, why: number | string, options?: ErrorOptions) {
+    const hint = why === IN_USE ? ' by another process; stop it or choose another port' : '';
+    super(`Cannot listen on '${on}': ${typeof why === 'string' ? why : errorWord(why)}${hint}`, options);
     this.name = 'ListenError';
     this.on = on;
   }

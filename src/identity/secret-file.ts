@@ -17,7 +17,12 @@ const CARRIAGE_RETURN = 0x0d;
 /** In the order of the file, at least one; or what is wrong, in words that follow the file's name and show no secret. */
 export type Secrets =
   | { readonly ok: true; readonly secrets: readonly [Uint8Array, ...Uint8Array[]] }
-  | { readonly ok: false; readonly fault: string };
+  | {
+      readonly ok: false;
+      readonly fault: string;
+      /** It could not be read, so that nothing is known of what it holds. */
+      readonly isUnread?: true;
+    };
 
 /** Never rejects. */
 export async function readSecretFile(path: string): Promise<Secrets> {
@@ -31,7 +36,7 @@ export async function readSecretFile(path: string): Promise<Secrets> {
     }
     return parseSecrets(await handle.readFile());
   } catch (error) {
-    return bad(unreadable((error as NodeJS.ErrnoException).code));
+    return { ok: false, fault: unreadable((error as NodeJS.ErrnoException).code), isUnread: true };
   }
 }
 

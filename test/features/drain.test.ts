@@ -1,8 +1,14 @@
 // The end of the process: who is in time is served to the end, and it ends when it is told to.
 
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import { constants } from 'node:os';
 import { after, before, describe, test } from 'node:test';
-import { type Causeway, startCauseway } from '../../testbed/start-causeway.ts';
+import { logLines } from '../../testbed/log-lines.ts';
+import { type Program, startProgram } from '../../testbed/program.ts';
+import { type Causeway, causewayBin, startCauseway } from '../../testbed/start-causeway.ts';
+import { tempDir } from '../../testbed/temp-dir.ts';
 import { Backend, connectClient, hello, isClosed, lineOf, type Peer, until } from './given.ts';
 
 /** Far longer than a test may take. */
@@ -129,6 +135,55 @@ describe('a second signal ends it now, with code 0', { concurrency: true }, () =
     assert.deepEqual(await until('its end', () => gateway.program.exit()), { code: 0, signal: null });
   });
 });
+
+describe('a signal before it serves', { concurrency: true, skip: process.platform !== 'linux' }, () => {
+  /** Takes about a second to be read. */
+  const clusters = Array.from({ length: 3000 }, (_, i) => `  - { name: c${i}, api: { backends: [] } }\n`);
+
+  /** Has its handlers, and is still reading its file. */
+  async function startReading(): Promise<AsyncDisposable & { program: Program; isReady(): boolean }> {
+    const dir = await tempDir();
+    const file = dir.file('causeway.yaml');
+    await writeFile(file, `listen: ["127.0.0.1:0"]\nadmin: { on: "off" }\nclusters:\n${clusters.join('')}`);
+    const program = await startProgram({
+      command: causewayBin,
+      args: ['run', '-c', file],
+      ready: { probe: async () => true },
+      stopSignal: 'SIGTERM',
+    });
+    const { lines } = logLines(program);
+    const isReady = () => lines().some(line => line.msg === 'ready');
+    // The last of its handlers; Node itself has some for the others.
+    await until('its handlers', () => catchesHangup(program.pid));
+    assert.equal(isReady(), false);
+    return {
+      program,
+      isReady,
+      async [Symbol.asyncDispose]() {
+        await program.stop();
+        await dir[Symbol.asyncDispose]();
+      },
+    };
+  }
+
+  test('SIGTERM ends it at once, with code 0', async () => {
+    await using starting = await startReading();
+    starting.program.signal('SIGTERM');
+    assert.deepEqual(await starting.program.ended, { code: 0, signal: null });
+    assert.equal(starting.isReady(), false);
+  });
+
+  test('SIGHUP does not keep it from serving', async () => {
+    await using starting = await startReading();
+    starting.program.signal('SIGHUP');
+    await until('its ready line', () => starting.isReady());
+  });
+});
+
+function catchesHangup(pid: number): boolean {
+  const mask = /^SigCgt:\t([0-9a-f]+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1] ?? '0';
+  return (BigInt(`0x${mask}`) & (1n << BigInt(constants.signals.SIGHUP - 1))) !== 0n;
+}
 
 async function servedFor(client: Peer): Promise<Peer> {
   return until(`${client.address} to be served`, () =>

@@ -82,6 +82,8 @@ clusters:
     assert.equal(await up(gateway, text), 0);
     assert.equal(await up(gateway, a.text), 1);
     assert.deepEqual((await gateway.status()).health, { backends: 2, down: 1, stretch: 1 });
+    const explained = await fetch(`${gateway.admin}/api/v1/explain?host=api.lab.test`);
+    assert.equal(((await explained.json()) as { backend: unknown }).backend, a.text);
     // Without retries, one that went to it would fail.
     assert.deepEqual(await visits(), ['a']);
     const failed = gateway.connections().filter(({ reason }) => reason !== 'done');

@@ -467,7 +467,7 @@ test('secrets are replaced without a gap by editing their file; a bad one change
 test('run exits with 1 and a sentence when the secrets cannot be used; check warns', async () => {
   const file = dir.file('causeway.yaml');
   await writeFile(file, `admin: { on: off }\n${config({ file: 'secret-none' })}`);
-  const missing = /identity\.secretFile: .*secret-none: there is no such file/;
+  const missing = /causeway\.yaml:\d+:25: identity\.secretFile: .*secret-none: there is no such file/;
   const ran = await run(causewayBin, ['run', '-c', file]);
   assert.deepEqual([ran.code, ran.stdout.toString()], [1, '']);
   assert.match(ran.stderr, missing);
@@ -477,7 +477,11 @@ test('run exits with 1 and a sentence when the secrets cannot be used; check war
   await writeFile(dir.file('secret-none'), 'short');
   const again = await run(causewayBin, ['run', '-c', file]);
   assert.equal(again.code, 1);
-  assert.match(again.stderr, /line 1: a secret must have at least 32 bytes: this line has 5/);
+  const short = /:25: identity\.secretFile: .*line 1: a secret must have at least 32 bytes: this line has 5/;
+  assert.match(again.stderr, short);
+  const checkedAgain = await run(causewayBin, ['check', '-c', file]);
+  assert.deepEqual([checkedAgain.code, checkedAgain.stdout.toString()], [1, '']);
+  assert.match(checkedAgain.stderr, short);
 });
 
 describe('causeway identity key', { concurrency: true }, () => {

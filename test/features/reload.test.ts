@@ -252,7 +252,11 @@ describe('a bad file is refused as a whole, and the old table keeps serving', ()
       return !taken.listening;
     });
     const error = await refuse(() => gateway.write(file({ listen, clusters: cluster('never') })));
-    assert.match(error, new RegExp(`^Cannot listen on '127\\.0\\.0\\.1:${port}': address already in use`));
+    const place = `^${gateway.file}:\\d+:\\d+: listen\\[2\\]: `;
+    assert.match(
+      error,
+      new RegExp(`${place}Cannot listen on '127\\.0\\.0\\.1:${port}': address already in use`),
+    );
     await isUnknown('never.test');
     assert.equal(await servedBy(gateway.port, hello('before.test')), 'backend');
     await until('the other new listener to be closed again', () => isClosed(other));

@@ -178,6 +178,12 @@ describe('wrong usage → 64', { concurrency: true }, () => {
   for (const [args, said] of [
     [['runn'], /^causeway: There is no command 'runn'\. Did you mean 'run'\? /],
     [['help', 'nope'], /^causeway: There is no command 'nope'\. 'causeway help' lists them$/],
+    [['help', 'run', 'more'], /^causeway: Nothing may stand behind 'causeway help run': more$/],
+    [['--version', 'more'], /^causeway: Nothing may stand behind 'causeway --version': more$/],
+    [
+      ['doctor', '-c', 'x'],
+      /^causeway: 'doctor' is not in this version yet\. 'causeway help' lists what is$/,
+    ],
     [['run', '--nope'], /^causeway: Unknown option '--nope'\. See 'causeway help run'$/],
     [['run', '-c'], /^causeway: .*See 'causeway help run'$/],
     [['run'], /^causeway: Name the file: causeway run -c causeway\.yaml$/],

@@ -32,11 +32,23 @@ clusters: [{ name: a, id: a-1, api: { hosts: [${api}], backends: ["${backend.tex
       socket.once('close', () => resolve(false));
       socket.unref();
     });
+  const explained = async (host: string) => {
+    const response = await fetch(`${gateway.admin}/api/v1/explain?host=${host}`);
+    const { reason, cluster } = (await response.json()) as Record<string, unknown>;
+    return [reason, cluster];
+  };
   const served = (generation: number) =>
     until(`generation ${generation}`, async () => Number((await gateway.status()).generation) >= generation);
 
   assert.deepEqual([await isTunnel('t.test'), await isTunnel('t.test', 1)], [true, true]);
   assert.equal(await servedBy(gateway.port, hello('api.test')), 'backend');
+  assert.deepEqual(
+    [await explained('t.test'), await explained('api.test')],
+    [
+      [null, null],
+      [null, 'a'],
+    ],
+  );
 
   await gateway.write(config(['api.test'], ['t.test']));
   await served(2);
@@ -48,6 +60,7 @@ clusters: [{ name: a, id: a-1, api: { hosts: [${api}], backends: ["${backend.tex
   assert.equal(await isTunnel('api.test'), false);
   const { received } = await visit(gateway.port, hello('api.test'));
   assert.equal(received.at(-1), 112);
+  assert.deepEqual(await explained('api.test'), ['unknown-host', null]);
 
   await gateway.write(config(['"*.test"'], ['t.test']));
   await served(4);

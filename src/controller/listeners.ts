@@ -1,0 +1,28 @@
+// The addresses that a configuration listens on: those of `listen`, and the tunnel's own.
+
+import type { Config } from '../config/config.ts';
+import { formatMistake, mistakeAt, type Places } from '../config/mistake.ts';
+import type { Listener } from '../gateway/gateway.ts';
+import type { ListenError } from '../gateway/listen-error.ts';
+import { ConfigError } from './config-error.ts';
+
+export function listenersOf({ listen, tunnel }: Pick<Config, 'listen' | 'tunnel'>): readonly Listener[] {
+  if (tunnel?.on === undefined) return listen;
+  const { host, port } = tunnel.on;
+  const on = `${host.includes(':') ? `[${host}]` : host}:${port}`;
+  // No kind of route: it shows nothing but the tunnel.
+  return [...listen, { on, host, port, balancers: [], agents: [], idTlv: [], only: [] }];
+}
+
+/** The same at its place in the file, where it has one. */
+export function cannotListen(
+  file: string,
+  config: Pick<Config, 'listen' | 'tunnel'>,
+  places: Places,
+  error: ListenError,
+): Error {
+  const index = listenersOf(config).findIndex(({ on }) => on === error.on);
+  if (index < 0) return error;
+  const path = index < config.listen.length ? `listen[${index}]` : 'tunnel.on';
+  return new ConfigError([formatMistake(file, mistakeAt(places, path, error.message))]);
+}

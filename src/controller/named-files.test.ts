@@ -1,0 +1,64 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { formatMistake } from '../config/mistake.ts';
+import { readConfig } from '../config/read-config.ts';
+import { judgeFiles } from './named-files.ts';
+
+let folder: string;
+
+before(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'named-files-'));
+  await writeFile(join(folder, 'short'), 'short\n');
+  await writeFile(join(folder, 'nothing'), 'nothing\n');
+});
+
+after(() => rm(folder, { recursive: true }));
+
+function read(text: string): Extract<ReturnType<typeof readConfig>, { ok: true }> {
+  const result = readConfig(text, 'causeway.yaml');
+  assert.ok(result.ok);
+  return result;
+}
+
+async function told(text: string, before?: string): Promise<string[]> {
+  const { config, places } = read(text);
+  const served = before === undefined ? undefined : read(before).config;
+  const mistakes = await judgeFiles(join(folder, 'causeway.yaml'), config, places, served);
+  return mistakes.map(mistake => {
+    const line = formatMistake('causeway.yaml', mistake).replaceAll(`${folder}/`, '');
+    return mistake.isUnread ? `unread ${line}` : line;
+  });
+}
+
+const everything = (secret: string, cert: string) => `listen: [":0"]
+tunnel:
+  hosts: [t.test]
+  certificates:
+    - { certFile: none, keyFile: none }
+    - { certFile: ${cert}, keyFile: none }
+admin: { tls: { certFile: nothing, keyFile: none } }
+identity:
+  secretFile: ${secret}
+`;
+
+test('judgeFiles() tells of every file, where it is named, in the order of causeway.yaml', async () => {
+  assert.deepEqual(await told(everything('short', 'nothing')), [
+    'unread causeway.yaml:5:19: tunnel.certificates[0].certFile: cannot be read: none: there is no such file',
+    'causeway.yaml:6:19: tunnel.certificates[1].certFile: must hold a certificate in PEM form: nothing does not',
+    'causeway.yaml:7:27: admin.tls.certFile: must hold a certificate in PEM form: nothing does not',
+    'causeway.yaml:9:15: identity.secretFile: short: line 1: a secret must have at least 32 bytes: this line has 5. Make one with: openssl rand -base64 32',
+  ]);
+  assert.deepEqual(await told('listen: [":0"]'), []);
+});
+
+test('judgeFiles() leaves to their watches what was named before', async () => {
+  const before = everything('short', 'nothing');
+  assert.deepEqual(await told(before, before), []);
+  assert.deepEqual(await told(everything('missing', 'short'), before), [
+    'causeway.yaml:6:19: tunnel.certificates[1].certFile: must hold a certificate in PEM form: short does not',
+    'unread causeway.yaml:9:15: identity.secretFile: missing: there is no such file',
+  ]);
+});

@@ -1,0 +1,80 @@
+// The files that causeway.yaml names, judged with it, so that `check` and `run` tell of all of them at once and where
+// they are named. Whoever serves them reads them again, and watches them from then on.
+
+import { dirname, resolve } from 'node:path';
+import type { Config, KeyPairFiles } from '../config/config.ts';
+import { KeyPairError, readKeyPair } from '../config/key-pair.ts';
+import { byPlace, type Mistake, mistakeAt, type Places } from '../config/mistake.ts';
+import { readSecretFile } from '../identity/secret-file.ts';
+
+export interface FileMistake extends Mistake {
+  /** It is not here, or not for us to read: elsewhere it may be. */
+  readonly isUnread: boolean;
+}
+
+/**
+ * What is wrong with the files that `config` names, in its order. Not with those that `served` named already: of these, what was read
+ * stays in use, and whoever watches them tells.
+ */
+export async function judgeFiles(
+  file: string,
+  config: Config,
+  places: Places,
+  served?: Config,
+): Promise<readonly FileMistake[]> {
+  const known = new Set(served === undefined ? [] : namedFiles(served).map(nameOf));
+  const named = namedFiles(config).filter(one => !known.has(nameOf(one)));
+  const folder = dirname(file);
+  const judged = await Promise.all(
+    named.map(one => ('secretFile' in one ? judgeSecrets(one, folder) : judgePair(one, folder))),
+  );
+  return judged
+    .flat()
+    .map(({ path, text, isUnread }) => ({ ...mistakeAt(places, path, text), isUnread }))
+    .toSorted(byPlace);
+}
+
+/** Each with the path of its key, or of the map around its keys. */
+type NamedFile = { readonly path: string } & ({ readonly secretFile: string } | KeyPairFiles);
+
+interface Fault {
+  readonly path: string;
+  readonly text: string;
+  readonly isUnread: boolean;
+}
+
+function namedFiles({ admin, identity, tunnel }: Config): NamedFile[] {
+  const certificates = tunnel?.certificates ?? [];
+  return [
+    ...(identity === undefined ? [] : [{ path: 'identity.secretFile', secretFile: identity.secretFile }]),
+    ...(admin.tls === undefined ? [] : [{ path: 'admin.tls', ...admin.tls }]),
+    ...certificates.map((pair, index) => ({ path: `tunnel.certificates[${index}]`, ...pair })),
+  ];
+}
+
+/** Wherever it stands in its list. */
+function nameOf({ path, ...files }: NamedFile): string {
+  return `${path.replace(/\[\d+\]$/, '')} ${JSON.stringify(files)}`;
+}
+
+async function judgeSecrets(
+  { path, secretFile }: Extract<NamedFile, { secretFile: string }>,
+  folder: string,
+): Promise<Fault[]> {
+  const secrets = resolve(folder, secretFile);
+  const read = await readSecretFile(secrets);
+  return read.ok ? [] : [{ path, text: `${secrets}: ${read.fault}`, isUnread: read.isUnread === true }];
+}
+
+async function judgePair(
+  { path, certFile, keyFile }: Extract<NamedFile, KeyPairFiles>,
+  folder: string,
+): Promise<Fault[]> {
+  try {
+    await readKeyPair({ certFile: resolve(folder, certFile), keyFile: resolve(folder, keyFile) });
+    return [];
+  } catch (error) {
+    if (!(error instanceof KeyPairError)) throw error;
+    return [{ path: `${path}.${error.key}`, text: error.text, isUnread: error.isUnread }];
+  }
+}

@@ -1,0 +1,40 @@
+// Slots that a change of the table has freed. Each is given out again only when what was counted for it has been told for
+// a while and its last connection is gone.
+
+import type { FreedSlots } from './table-author.ts';
+
+/** Counters of a route that is gone are told for this long, so that a scrape sees its last connections. */
+const RETIRED_MS = 300_000;
+
+interface Retired {
+  readonly freed: FreedSlots;
+  readonly at: number;
+}
+
+const kinds = ['routes', 'clusters', 'backends'] as const;
+
+export class RetiredSlots {
+  #retired: readonly Retired[] = [];
+
+  add(freed: FreedSlots, now: number): void {
+    this.#retired = [...this.#retired, { freed, at: now }];
+  }
+
+  /** Those that may be given out again; undefined while none has its time behind it. */
+  takeIdle(
+    active: Readonly<Record<keyof FreedSlots, (slot: number) => number>>,
+    now: number,
+  ): FreedSlots | undefined {
+    const due = this.#retired.filter(({ at }) => now - at >= RETIRED_MS);
+    if (due.length === 0) return undefined;
+    const idle = { routes: [] as number[], clusters: [] as number[], backends: [] as number[] };
+    const busy = { routes: [] as number[], clusters: [] as number[], backends: [] as number[] };
+    for (const kind of kinds) {
+      for (const slot of due.flatMap(({ freed }) => freed[kind]))
+        (active[kind](slot) === 0 ? idle : busy)[kind].push(slot);
+    }
+    const left = kinds.some(kind => busy[kind].length > 0) ? [{ freed: busy, at: due[0].at }] : [];
+    this.#retired = [...this.#retired.filter(one => !due.includes(one)), ...left];
+    return idle;
+  }
+}

@@ -1,0 +1,86 @@
+// The folder of unix sockets between a gateway's threads: nobody else can enter it, and it goes with the gateway. A
+// process that is killed leaves its folder behind, and the next one that makes one takes it away. Who is dead is told by
+// a socket that nothing but its owner listens on: process ids mean nothing in another container with the same /tmp.
+
+import { lstat, mkdtemp, readdir, rename, rm, rmdir, unlink } from 'node:fs/promises';
+import { connect, createServer, type Server } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { ListenError } from './listen-error.ts';
+
+const PREFIX = 'causeway-sockets-';
+const OWNER = 'owner';
+
+export class SocketFolder implements AsyncDisposable {
+  readonly path: string;
+  readonly #owner: Server;
+
+  private constructor(path: string, owner: Server) {
+    this.path = path;
+    this.#owner = owner;
+  }
+
+  /** Throws a ListenError where there is no place for it. */
+  static async make(parent: string = tmpdir()): Promise<SocketFolder> {
+    try {
+      // Created with mode 0700.
+      const path = await mkdtemp(join(parent, PREFIX));
+      const folder = new SocketFolder(path, await listenAsOwner(path));
+      await removeAbandoned(parent, (await lstat(path)).uid);
+      return folder;
+    } catch (error) {
+      const { code } = error as NodeJS.ErrnoException;
+      const fix = 'the gateway needs a folder with a short path that it can write to; TMPDIR names one';
+      throw new ListenError(join(parent, `${PREFIX}…`), `${code}: ${fix}`, { cause: error });
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#owner.close();
+    await rm(this.path, { recursive: true, force: true });
+  }
+}
+
+async function listenAsOwner(folder: string): Promise<Server> {
+  const owner = createServer(socket => socket.destroy()).unref();
+  const early = join(folder, `${OWNER}-early`);
+  try {
+    await new Promise<void>((resolve, reject) => owner.once('error', reject).listen(early, resolve));
+    // Between bind and listen it would look as if its owner were dead.
+    await rename(early, join(folder, OWNER));
+    return owner;
+  } catch (error) {
+    owner.close();
+    await rm(folder, { recursive: true, force: true });
+    throw error;
+  }
+}
+
+/** Those of one user. What others do there at the same time is no reason to fail. */
+async function removeAbandoned(parent: string, uid: number): Promise<void> {
+  const names = await readdir(parent).catch(() => []);
+  for (const name of names.filter(candidate => candidate.startsWith(PREFIX)))
+    await removeIfAbandoned(join(parent, name), uid).catch(() => {});
+}
+
+/** Takes away the sockets and the empty folder, and nothing else: links are not followed. */
+async function removeIfAbandoned(folder: string, uid: number): Promise<void> {
+  const stats = await lstat(folder);
+  if (!stats.isDirectory() || stats.uid !== uid || (stats.mode & 0o777) !== 0o700) return;
+  const sockets = (await readdir(folder)).map(name => join(folder, name));
+  for (const socket of sockets) if (!(await lstat(socket)).isSocket()) return;
+  const owner = join(folder, OWNER);
+  if (!(await isDead(owner))) return;
+  // The owner's last: whoever is interrupted here leaves a folder that is still known as abandoned.
+  for (const socket of sockets) if (socket !== owner) await unlink(socket);
+  await unlink(owner);
+  await rmdir(folder);
+}
+
+function isDead(socket: string): Promise<boolean> {
+  return new Promise(resolve => {
+    const connection = connect(socket, () => connection.destroy());
+    connection.on('error', error => resolve('code' in error && error.code === 'ECONNREFUSED'));
+    connection.on('close', () => resolve(false));
+  });
+}
