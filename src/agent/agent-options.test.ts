@@ -44,7 +44,6 @@ test('readAgentOptions() reads every flag', () => {
     on: '[fd00::1]:0',
     'gateway-address': ['192.0.2.1', '2001:db8::1'],
     'server-name': 'API.example.com',
-    'key-file': 'k',
     'ca-file': 'ca',
     'local-address': 'fd00::1',
     'local-device': 'dummy0',
@@ -62,7 +61,6 @@ test('readAgentOptions() reads every flag', () => {
     uplink: 'terminate',
     on: { host: 'fd00::1', port: 0 },
     serverName: 'api.example.com',
-    keyFile: 'k',
     caFile: 'ca',
     certFile: 'crt',
     certKeyFile: 'key',
@@ -75,6 +73,43 @@ test('readAgentOptions() reads every flag', () => {
     engine: 'net',
     workers: 3,
   });
+  assert.equal(read(tunnel).keyFile, 'key');
+});
+
+test('readAgentOptions() names what is given and not used, and leaves its files alone', () => {
+  const all = {
+    'key-file': 'k',
+    'server-name': 'api.example.com',
+    'ca-file': 'ca',
+    'cert-file': 'crt',
+    'cert-key-file': 'key',
+  };
+  const unused = (flags: AgentFlags) => {
+    const answer = readAgentOptions(flags);
+    assert.ok(answer.ok, JSON.stringify(answer));
+    return answer.unused;
+  };
+  for (const uplink of ['proxy', 'connect']) {
+    const { keyFile, caFile, certFile, certKeyFile } = read({ ...needed, ...all, uplink });
+    assert.deepEqual([keyFile, caFile, certFile, certKeyFile], ['k', undefined, undefined, undefined]);
+    assert.deepEqual(unused({ ...needed, ...all, uplink }), [
+      `--server-name is not used by --uplink ${uplink}: it is for tunnel, terminate`,
+      `--ca-file is not used by --uplink ${uplink}: it is for tunnel, terminate`,
+      `--cert-file is not used by --uplink ${uplink}: it is for terminate`,
+      `--cert-key-file is not used by --uplink ${uplink}: it is for terminate`,
+    ]);
+  }
+  assert.equal(unused({ ...tunnel, ...all }).length, 2);
+  assert.deepEqual(unused({ ...terminate, ...all }), [
+    '--key-file is not used by --uplink terminate: it is for proxy, connect, tunnel',
+  ]);
+  const alone = { 'local-device': 'dummy0', kubeconfig: 'kc', advertise: ['192.0.2.9'] };
+  assert.deepEqual(unused({ ...needed, ...alone }), [
+    '--local-device is not used without --local-address',
+    '--kubeconfig is not used without --endpoints',
+    '--advertise is not used without --endpoints',
+  ]);
+  assert.deepEqual(unused({ ...needed, ...alone, 'local-address': '172.20.0.1', endpoints: true }), []);
 });
 
 test('readAgentOptions() takes --on as the address to advertise, unless it is none', () => {
@@ -94,7 +129,10 @@ test('readAgentOptions() says every mistake in the words of the flags', () => {
     '--on is needed: an address to listen on, IP:PORT or :PORT',
   ]);
   const cases: readonly (readonly [flags: AgentFlags, mistake: string])[] = [
-    [{ 'cluster-id': 'a b' }, '--cluster-id must be the id that the gateway knows the cluster by: a b'],
+    [
+      { 'cluster-id': 'a b' },
+      '--cluster-id must be an id of 1 to 128 letters, digits, ".", "_" and "-": a b',
+    ],
     [
       { uplink: 'carrier-pigeon' },
       '--uplink must be one of proxy, connect, tunnel, terminate: carrier-pigeon',
@@ -128,6 +166,9 @@ test('readAgentOptions() knows what each uplink needs', () => {
     "--server-name is needed: the name in the gateway's certificate, and the SNI on the way to it";
   assert.deepEqual(mistakes({ ...tunnel, gateway: '192.0.2.1:443' }), [noName]);
   assert.deepEqual(mistakes({ ...terminate, gateway: '[2001:db8::1]:443' }), [noName]);
+  assert.deepEqual(mistakes({ ...tunnel, 'server-name': '192.0.2.1' }), [
+    '--server-name must be a host name, no address: 192.0.2.1',
+  ]);
   assert.equal(
     read({ ...tunnel, gateway: '192.0.2.1:443', 'server-name': 't.example.com' }).serverName,
     't.example.com',

@@ -54,7 +54,8 @@ An agent in the tenant takes them and marks them with the cluster's id.
   --workers N           worker threads (default: 2, or 1 where there is one core)
 
 Every flag is also an environment variable: --cluster-id is CAUSEWAY_AGENT_CLUSTER_ID; those
-that may be repeated take a list with commas.
+that may be repeated take a list with commas. A flag that the uplink has no use for, as
+--server-name with proxy, is named in the log, and that is all.
 
 SIGTERM and SIGINT drain: open connections may finish; the second one ends now. With
 --endpoints the address leaves them first, and 5 s later nothing more is accepted. Files
@@ -99,6 +100,7 @@ async function run(args: readonly string[]): Promise<number> {
     process.stdout.isTTY === true,
     coloured(process.stdout),
   );
+  for (const flag of read.unused) log.logger.warn(flag);
   try {
     await serve(read.options, log);
     return 0;
