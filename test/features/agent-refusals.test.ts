@@ -223,12 +223,32 @@ describe('a gateway is not trusted', () => {
         assert.deepEqual(client.received(), alert(80));
         const line = await agent.line(one => one.msg === 'gateway not reached');
         assert.match(String(line.why), why);
-        assert.equal((await agent.line(one => one.msg === 'connection')).reason, 'connect-failed');
+        const { reason, protocol } = await agent.line(one => one.msg === 'connection');
+        assert.deepEqual([reason, protocol], ['connect-failed', null]);
         assert.deepEqual(await reasons(1), ['client-gone']);
         await unharmed();
       });
     }
   }
+
+  test('by terminate, where a tunnel ends and no API server is', async () => {
+    const own = await world.flags('terminate');
+    await using agent = await startAgent({
+      uplink: 'terminate',
+      gateway: `127.0.0.1:${world.gateway.port}`,
+      id: ID,
+      args: [...own, '--server-name', TUNNEL_HOST],
+    });
+    using client = await connectClient(agent.port);
+    client.send(realHello(['h2', 'http/1.1']));
+    await client.untilEnd();
+    const { why } = await agent.line(one => one.msg === 'gateway not reached');
+    assert.match(
+      String(why),
+      /takes none of the protocols that the client offers \(h2, http\/1\.1\)\. Is --server-name/,
+    );
+    assert.deepEqual(await reasons(1), ['not-recognized']);
+  });
 
   test('whose certificate has expired', async () => {
     const expired = await expiredCertificate('expired.example.com');
@@ -463,7 +483,7 @@ function isCa(flags: readonly string[], at: number): boolean {
 }
 
 /** One that a server can go on from, as Node says it. */
-function realHello(): Buffer {
+function realHello(alpn: readonly string[] = ['causeway/1']): Buffer {
   const sent: Buffer[] = [];
   const transport = new Duplex({
     read() {},
@@ -472,9 +492,6 @@ function realHello(): Buffer {
       done();
     },
   });
-  tlsConnect({ socket: transport, servername: TUNNEL_HOST, ALPNProtocols: ['causeway/1'] }).on(
-    'error',
-    () => {},
-  );
+  tlsConnect({ socket: transport, servername: TUNNEL_HOST, ALPNProtocols: [...alpn] }).on('error', () => {});
   return Buffer.concat(sent);
 }

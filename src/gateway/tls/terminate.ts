@@ -28,8 +28,11 @@ export class Terminator {
   async terminate(part: TlsPart, connection: TlsConnection): Promise<void> {
     const offered = await readOffer(connection, part.settings.helloMs);
     if (typeof offered === 'string') return part.refuse(connection, offered);
-    const options = offered.length === 0 ? {} : { ALPNProtocols: [...offered] };
-    const outer = await part.dialGateway(connection, this.#gateway, options);
+    const outer = await part.dialGateway(connection, this.#gateway, {
+      ...(offered.length > 0 && { ALPNProtocols: [...offered] }),
+      wrongProtocol: `${this.#gateway.serverName} takes none of the protocols that the client offers (${offered.join(', ')}). Is --server-name a host of the API server?`,
+      watchesEnd: true,
+    });
     if (outer !== undefined) openAnew(part, connection, outer, this.#context);
   }
 }
@@ -105,6 +108,12 @@ function openAnew(
     far: outer.tls,
     nearLost: () => part.lose(connection),
     farLost: () => part.break(connection, inner),
+    // Half of an answer must not look whole: the client's TLS ends as the other one did.
+    farEnded: () => {
+      if (!outer.isTruncated()) inner.end();
+      else if (inner.readableEnded) part.leave(connection, inner);
+      else part.break(connection, inner);
+    },
   });
 }
 
