@@ -33,6 +33,7 @@ test('readAgentOptions() has defaults for everything but four flags', () => {
     localDevice: 'lo',
     endpoints: false,
     advertise: ['172.20.0.1'],
+    leaseNamespace: 'kube-system',
     engine: 'auto',
   });
 });
@@ -50,6 +51,7 @@ test('readAgentOptions() reads every flag', () => {
     endpoints: true,
     kubeconfig: 'kc',
     advertise: '192.0.2.9',
+    'lease-namespace': 'causeway-agent',
     'metrics-on': ':9441',
     engine: 'net',
     workers: '3',
@@ -69,6 +71,7 @@ test('readAgentOptions() reads every flag', () => {
     endpoints: true,
     kubeconfig: 'kc',
     advertise: ['192.0.2.9'],
+    leaseNamespace: 'causeway-agent',
     metricsOn: { host: '', port: 9441 },
     engine: 'net',
     workers: 3,
@@ -103,11 +106,17 @@ test('readAgentOptions() names what is given and not used, and leaves its files 
   assert.deepEqual(unused({ ...terminate, ...all }), [
     '--key-file is not used by --uplink terminate: it is for proxy, connect, tunnel',
   ]);
-  const alone = { 'local-device': 'dummy0', kubeconfig: 'kc', advertise: ['192.0.2.9'] };
+  const alone = {
+    'local-device': 'dummy0',
+    kubeconfig: 'kc',
+    advertise: ['192.0.2.9'],
+    'lease-namespace': 'agents',
+  };
   assert.deepEqual(unused({ ...needed, ...alone }), [
     '--local-device is not used without --local-address',
     '--kubeconfig is not used without --endpoints',
     '--advertise is not used without --endpoints',
+    '--lease-namespace is not used without --endpoints',
   ]);
   assert.deepEqual(unused({ ...needed, ...alone, 'local-address': '172.20.0.1', endpoints: true }), []);
 });
@@ -148,6 +157,7 @@ test('readAgentOptions() says every mistake in the words of the flags', () => {
     [{ 'gateway-address': ['gw'] }, '--gateway-address must be IP addresses: gw'],
     [{ 'local-address': '10.0.0.1/32' }, '--local-address must be an IP address: 10.0.0.1/32'],
     [{ advertise: 'node-1' }, '--advertise must be IP addresses: node-1'],
+    [{ 'lease-namespace': 'Kube_System' }, '--lease-namespace must be the name of a namespace: Kube_System'],
     [{ engine: 'haproxy' }, '--engine must be one of auto, epoll, net: haproxy'],
     [{ workers: '0' }, '--workers must be a whole number from 1 to 1024: 0'],
     [{ workers: 'auto' }, '--workers must be a whole number from 1 to 1024: auto'],

@@ -25,6 +25,8 @@ export interface AgentOptions {
   readonly kubeconfig?: string;
   /** Written into the endpoints: one address, or one of each family. */
   readonly advertise: readonly string[];
+  /** Where the leases of all agents of the cluster are. */
+  readonly leaseNamespace: string;
   readonly metricsOn?: Place;
   readonly engine: EngineName | 'auto';
   /** Default: as many as a node's own traffic needs. */
@@ -53,6 +55,10 @@ export type ReadAgentOptions =
 
 const engines = ['auto', 'epoll', 'net'] as const;
 const MAX_WORKERS = 1024;
+/** Every cluster has it. The same for all agents, in pods or not: those that do not see each other's leases would fight. */
+const LEASE_NAMESPACE = 'kube-system';
+/** RFC 1123, as Kubernetes has it for namespaces. */
+const NAMESPACE = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
 /** A wrapper or a shared environment may set these for every agent: to have no use for one is no mistake. */
 const usedBy: Readonly<Record<string, readonly UplinkKind[]>> = {
   'key-file': ['proxy', 'connect', 'tunnel'],
@@ -64,6 +70,7 @@ const usedBy: Readonly<Record<string, readonly UplinkKind[]>> = {
 const usedWith: Readonly<Record<string, string>> = {
   'local-device': 'local-address',
   kubeconfig: 'endpoints',
+  'lease-namespace': 'endpoints',
   advertise: 'endpoints',
 };
 const PLACE = /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]]*)):(\d{1,5})$/;
@@ -116,6 +123,8 @@ export function readAgentOptions(flags: AgentFlags): ReadAgentOptions {
   if (uplink === 'terminate' && (text('cert-file') === undefined || text('cert-key-file') === undefined)) {
     mistakes.push('--cert-file and --cert-key-file are needed: what the clients of terminate see');
   }
+  const leaseNamespace = text('lease-namespace') ?? LEASE_NAMESPACE;
+  if (!NAMESPACE.test(leaseNamespace)) wrong('lease-namespace', 'the name of a namespace');
   const engine = engines.find(known => known === (flags.engine ?? 'auto'));
   if (engine === undefined) wrong('engine', `one of ${engines.join(', ')}`);
   const workers = Number(text('workers') ?? 1);
@@ -155,6 +164,7 @@ export function readAgentOptions(flags: AgentFlags): ReadAgentOptions {
       endpoints: flags.endpoints === true,
       ...optional('kubeconfig', used('kubeconfig')),
       advertise,
+      leaseNamespace,
       ...optional('metricsOn', metricsOn),
       engine,
       ...optional('workers', flags.workers === undefined ? undefined : workers),

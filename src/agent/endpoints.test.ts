@@ -26,6 +26,7 @@ function given(...objects: readonly KubeObject[]) {
       identity: `node/${advertise[0]}`,
       advertise,
       port: 6443,
+      leaseNamespace: 'kube-system',
       log: (level, sentence) => lines.push(`${level}: ${sentence}`),
       onFindings: found => findings.push(found),
       clock,
@@ -466,6 +467,7 @@ test('keepEndpoints() loses no living address and keeps no dead one, however the
             identity: `node-${i}`,
             advertise: [`192.0.2.${i + 1}`],
             port: 6443,
+            leaseNamespace: 'kube-system',
             log: () => {},
             random: () => 0.5,
             clock: {

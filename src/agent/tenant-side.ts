@@ -38,7 +38,7 @@ export class TenantSide implements AsyncDisposable {
 
   /** `at` is the agent's own listener. Throws an AdvertiseError or a KubeAccessError. */
   async joinEndpoints(at: Place, identity: string): Promise<void> {
-    const { endpoints, kubeconfig, advertise, clusterId } = this.#options;
+    const { endpoints, kubeconfig, advertise, leaseNamespace, clusterId } = this.#options;
     if (!endpoints) return;
     const access = await openKubeAccess(kubeconfig === undefined ? {} : { kubeconfig });
     const api = openKubeClient({ access, at });
@@ -48,6 +48,7 @@ export class TenantSide implements AsyncDisposable {
       identity,
       advertise,
       port: at.port,
+      leaseNamespace,
       log: this.#log,
       onFindings: findings => this.#found(findings),
     });

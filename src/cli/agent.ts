@@ -48,7 +48,9 @@ An agent in the tenant takes them and marks them with the cluster's id.
                         unless it is there already
   --endpoints           keeps EndpointSlice and Endpoints default/kubernetes right, with
                         --advertise IP (default: that of --on; once for each family) and
-                        --kubeconfig F (default: the pod's service account)
+                        --kubeconfig F (default: the pod's service account). Agents know of
+                        each other by Leases in --lease-namespace NS (default: kube-system),
+                        the same for all
   --metrics-on IP:PORT  /healthz, /readyz and /metrics
   --engine ENGINE       auto (default), epoll or net
   --workers N           worker threads (default: 2, or 1 where there is one core)
@@ -86,6 +88,7 @@ const flags = {
   endpoints: { type: 'boolean' },
   kubeconfig: { type: 'string' },
   advertise: { type: 'string', multiple: true },
+  'lease-namespace': { type: 'string' },
   'metrics-on': { type: 'string' },
   engine: { type: 'string' },
   workers: { type: 'string' },
