@@ -474,9 +474,10 @@ export class Gateway implements AsyncDisposable {
       this.#addressesOf(backend, uplink),
     );
     const known = [...this.#open, ...opened];
-    const open = config.listeners.flatMap(listener => {
-      const found = known.find(candidate => placeOf(candidate.listener) === placeOf(listener));
-      return found === undefined ? [] : [{ ...found, listener }];
+    const knownPlaces = placesOf(known.map(({ listener }) => listener));
+    const open = placesOf(config.listeners).flatMap((place, i) => {
+      const found = known[knownPlaces.indexOf(place)];
+      return found === undefined ? [] : [{ ...found, listener: config.listeners[i] }];
     });
     const closed = known.filter(before => !open.some(still => still.index === before.index));
     this.#open = open;
@@ -520,11 +521,11 @@ export class Gateway implements AsyncDisposable {
 
   /** Opens in every worker what is not open yet. On failure closes what it opened and throws. */
   async #openNew(listeners: readonly Listener[]): Promise<Opened[]> {
-    const isOpen = new Set(this.#open.map(open => placeOf(open.listener)));
+    const isOpen = new Set(placesOf(this.#open.map(({ listener }) => listener)));
     const opened: Opened[] = [];
     try {
-      for (const listener of listeners) {
-        if (!isOpen.has(placeOf(listener))) opened.push(await this.#openOne(listener));
+      for (const [i, place] of placesOf(listeners).entries()) {
+        if (!isOpen.has(place)) opened.push(await this.#openOne(listeners[i]));
       }
       return opened;
     } catch (error) {
@@ -772,9 +773,16 @@ function figures(get: (offset: number) => number): Figures {
   return { bytesIn: get(BYTES_IN_AT), bytesOut: get(BYTES_OUT_AT), reasons };
 }
 
-function placeOf(listener: Listener): string {
-  // Each port 0 is a listener of its own, told apart by what the file calls it.
-  return `${listener.host} ${listener.port} ${listener.port === 0 ? listener.on : ''}`;
+/** What tells each of them from the others, also after an edit. */
+function placesOf(listeners: readonly Listener[]): string[] {
+  const seen = new Map<string, number>();
+  return listeners.map(({ host, port, on }) => {
+    // Each port 0 is a listener of its own, told apart by what the file calls it, and by their order.
+    const place = `${host} ${port} ${port === 0 ? on : ''}`;
+    const nth = seen.get(place) ?? 0;
+    seen.set(place, nth + 1);
+    return `${place} ${nth}`;
+  });
 }
 
 function entryOf(listener: Listener): ListenerEntry {
