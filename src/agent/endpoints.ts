@@ -158,14 +158,10 @@ class EndpointsKeeper implements KeptEndpoints {
   }
 
   #tell(findings: readonly Finding[]): void {
-    const { log, onFindings } = this.#options;
     const before = new Set(this.#told.map(({ text }) => text));
     if (before.size === findings.length && findings.every(({ text }) => before.has(text))) return;
     this.#told = findings;
-    for (const { severity, text, fix } of findings) {
-      if (!before.has(text)) log(severity === 'warning' ? 'warn' : severity, `${text}. ${fix}`);
-    }
-    onFindings?.(findings);
+    this.#options.onFindings?.(findings);
   }
 
   /** The lease first: while it is there, others would put the address back. */

@@ -72,8 +72,8 @@ export class TenantSide implements AsyncDisposable {
   }
 
   #found(findings: readonly Finding[]): void {
-    const before = new Set(this.#findings.map(({ code }) => code));
+    const before = new Set(this.#findings.map(({ text }) => text));
     this.#findings = findings;
-    for (const finding of findings) if (!before.has(finding.code)) this.#logger.warn(finding, 'finding');
+    for (const finding of findings) if (!before.has(finding.text)) this.#logger.warn(finding, 'finding');
   }
 }
