@@ -13,7 +13,7 @@ import { missingNetns, type Netns, netns } from '../../testbed/netns.ts';
 import { missingPrograms } from '../../testbed/packages.ts';
 import { type RunningAgent, startAgent } from '../../testbed/start-agent.ts';
 import { type ApiServer, startApiServer } from '../../testbed/start-api-server.ts';
-import { type Causeway, startCauseway } from '../../testbed/start-causeway.ts';
+import { type Causeway, type LogLine, startCauseway } from '../../testbed/start-causeway.ts';
 import { startCoredns } from '../../testbed/start-coredns.ts';
 import { type Etcd, startEtcd } from '../../testbed/start-etcd.ts';
 import { type TempDir, tempDir } from '../../testbed/temp-dir.ts';
@@ -98,20 +98,21 @@ clusters:
     return (await api?.kubectl('get', 'endpointslice', 'kubernetes', '--ignore-not-found', '-o', path)) ?? '';
   }
 
+  /** The agent's own client comes too, and may have no patience: that is `client-gone`. */
+  const isTurnedAway = ({ msg, reason }: LogLine) => msg === 'connection' && reason === 'connect-failed';
   const told = (sentence: RegExp) => agent.lines().filter(({ msg }) => sentence.test(msg)).length;
 
   test('without a gateway clients are turned away, and the log says why', async () => {
     assert.equal(await whoami(), undefined);
-    const line = await agent.line(({ msg }) => msg === 'connection');
-    const { reason, cluster, backend } = line;
-    assert.deepEqual([reason, cluster, backend], ['connect-failed', ID, `${node.machine}:${ports.gateway}`]);
+    const { cluster, backend } = await agent.line(isTurnedAway);
+    assert.deepEqual([cluster, backend], [ID, `${node.machine}:${ports.gateway}`]);
   });
 
   test('with a gateway and no API server they are turned away by the gateway', async () => {
     gateway = await startGateway();
     assert.equal(await whoami(), undefined);
-    const { reason, cluster, clusterId } = await gateway.line(({ msg }) => msg === 'connection');
-    assert.deepEqual([reason, cluster, clusterId], ['connect-failed', 'a', ID]);
+    const { cluster, clusterId } = await gateway.line(isTurnedAway);
+    assert.deepEqual([cluster, clusterId], ['a', ID]);
     await agent.line(
       ({ msg, why }) => msg === 'gateway closed at once' && /reach the API server/.test(String(why)),
     );
