@@ -15,6 +15,12 @@ import type { TlsPart } from './tls-part.ts';
 /** What a client wanted to use and could not, under the same words in the log and among the findings. */
 export const CERTIFICATE_LOST = 'client certificate lost';
 
+/**
+ * The client's, in OpenSSL's words. They are in the message in any case; the code has them only where the gateway has
+ * said nothing yet, as a server of HTTP/2 does at once: then it is EPROTO, that of a write.
+ */
+const ALERT = /\b(?:tls|ssl)v\d+ alert [a-z ]+/;
+
 /** The certificate is made ready once, not for each client. */
 export class Terminator {
   readonly #gateway: GatewayPlace;
@@ -99,9 +105,9 @@ function openAnew(
   });
   inner.once('error', (error: NodeJS.ErrnoException) => {
     if (isOpen) return;
-    const isTheirs = error.code?.includes('ALERT') === true;
-    if (isTheirs) part.trouble('client left', distrust(error));
-    part.refuse(connection, isTheirs ? 'client-gone' : 'bad-hello');
+    const alert = ALERT.exec(error.message)?.[0];
+    if (alert !== undefined) part.trouble('client left', distrust(alert));
+    part.refuse(connection, alert === undefined ? 'bad-hello' : 'client-gone');
   });
   join({
     near: inner,
@@ -117,6 +123,6 @@ function openAnew(
   });
 }
 
-function distrust({ message, reason = message }: Error & { readonly reason?: string }): string {
-  return `a client refused the certificate in --cert-file: ${reason}. Is it for the address that clients dial, and do they know who signed it?`;
+function distrust(alert: string): string {
+  return `a client refused the certificate in --cert-file: ${alert}. Is it for the address that clients dial, and do they know who signed it?`;
 }
