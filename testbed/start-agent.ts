@@ -1,10 +1,14 @@
-// Starts `causeway agent` as a user would, in a process of its own, with the log read back:
+// Starts `causeway agent` as a user would, in a process of its own or on a host of a tenant, with the log read back:
 // `await using agent = await startAgent({ uplink: 'proxy', gateway: '127.0.0.1:6443', id: 'a-1' })`.
 
 import { type LogLine, type LogLines, logLines } from './log-lines.ts';
 import type { Netns } from './netns.ts';
 import { type Program, startProgram } from './program.ts';
 import { causewayBin } from './start-causeway.ts';
+import { tempDir } from './temp-dir.ts';
+
+/** Under a second, where no API servers are starting at the same time. */
+const READY_TIMEOUT_MS = 60_000;
 
 export interface AgentOptions {
   readonly uplink: 'proxy' | 'connect' | 'tunnel' | 'terminate';
@@ -28,20 +32,27 @@ export interface RunningAgent extends AsyncDisposable, LogLines {
   readonly metrics: string;
 }
 
+/** Settles when it listens, whether or not there is a gateway. */
 export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
   const { uplink, gateway, id, on = '127.0.0.1:0', args = [], environment, netns } = options;
   const flags = ['--cluster-id', id, '--gateway', gateway, '--uplink', uplink, '--on', on, ...engineArgs()];
-  const program = await startProgram({
-    command: causewayBin,
-    args: ['agent', ...(environment === undefined ? [...flags, ...args] : args)],
-    ...(environment !== undefined && { env: environment }),
-    netns,
-    ready: { log: /"msg":"ready"/ },
-    stopSignal: 'SIGTERM',
-  });
+  await using stack = new AsyncDisposableStack();
+  // One that is killed leaves its own folder of sockets behind.
+  const dir = stack.use(await tempDir());
+  const program = stack.use(
+    await startProgram({
+      command: causewayBin,
+      args: ['agent', ...(environment === undefined ? [...flags, ...args] : args)],
+      env: { ...environment, TMPDIR: dir.path },
+      netns,
+      ready: { log: /"msg":"ready"/ },
+      readyTimeoutMs: READY_TIMEOUT_MS,
+    }),
+  );
   const log = logLines(program);
   const ready = log.lines().find(line => line.msg === 'ready') as LogLine;
   const [address] = ready.listen as string[];
+  const owned = stack.move();
   return {
     program,
     port: Number(address.slice(address.lastIndexOf(':') + 1)),
@@ -51,7 +62,7 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
     async [Symbol.asyncDispose]() {
       // The second signal ends what is open; it is another one, since the kernel makes one of two alike.
       program.signal('SIGINT');
-      await program.stop();
+      await owned.disposeAsync();
     },
   };
 }

@@ -33,6 +33,7 @@ test('readAgentOptions() has defaults for everything but four flags', () => {
     localDevice: 'lo',
     endpoints: false,
     advertise: ['172.20.0.1'],
+    leaseNamespace: 'kube-system',
     engine: 'auto',
   });
 });
@@ -44,13 +45,13 @@ test('readAgentOptions() reads every flag', () => {
     on: '[fd00::1]:0',
     'gateway-address': ['192.0.2.1', '2001:db8::1'],
     'server-name': 'API.example.com',
-    'key-file': 'k',
     'ca-file': 'ca',
     'local-address': 'fd00::1',
     'local-device': 'dummy0',
     endpoints: true,
     kubeconfig: 'kc',
     advertise: '192.0.2.9',
+    'lease-namespace': 'causeway-agent',
     'metrics-on': ':9441',
     engine: 'net',
     workers: '3',
@@ -62,7 +63,6 @@ test('readAgentOptions() reads every flag', () => {
     uplink: 'terminate',
     on: { host: 'fd00::1', port: 0 },
     serverName: 'api.example.com',
-    keyFile: 'k',
     caFile: 'ca',
     certFile: 'crt',
     certKeyFile: 'key',
@@ -71,10 +71,54 @@ test('readAgentOptions() reads every flag', () => {
     endpoints: true,
     kubeconfig: 'kc',
     advertise: ['192.0.2.9'],
+    leaseNamespace: 'causeway-agent',
     metricsOn: { host: '', port: 9441 },
     engine: 'net',
     workers: 3,
   });
+  assert.equal(read(tunnel).keyFile, 'key');
+});
+
+test('readAgentOptions() names what is given and not used, and leaves its files alone', () => {
+  const all = {
+    'key-file': 'k',
+    'server-name': 'api.example.com',
+    'ca-file': 'ca',
+    'cert-file': 'crt',
+    'cert-key-file': 'key',
+  };
+  const unused = (flags: AgentFlags) => {
+    const answer = readAgentOptions(flags);
+    assert.ok(answer.ok, JSON.stringify(answer));
+    return answer.unused;
+  };
+  for (const uplink of ['proxy', 'connect']) {
+    const { keyFile, caFile, certFile, certKeyFile } = read({ ...needed, ...all, uplink });
+    assert.deepEqual([keyFile, caFile, certFile, certKeyFile], ['k', undefined, undefined, undefined]);
+    assert.deepEqual(unused({ ...needed, ...all, uplink }), [
+      `--server-name is not used by --uplink ${uplink}: it is for tunnel, terminate`,
+      `--ca-file is not used by --uplink ${uplink}: it is for tunnel, terminate`,
+      `--cert-file is not used by --uplink ${uplink}: it is for terminate`,
+      `--cert-key-file is not used by --uplink ${uplink}: it is for terminate`,
+    ]);
+  }
+  assert.equal(unused({ ...tunnel, ...all }).length, 2);
+  assert.deepEqual(unused({ ...terminate, ...all }), [
+    '--key-file is not used by --uplink terminate: it is for proxy, connect, tunnel',
+  ]);
+  const alone = {
+    'local-device': 'dummy0',
+    kubeconfig: 'kc',
+    advertise: ['192.0.2.9'],
+    'lease-namespace': 'agents',
+  };
+  assert.deepEqual(unused({ ...needed, ...alone }), [
+    '--local-device is not used without --local-address',
+    '--kubeconfig is not used without --endpoints',
+    '--advertise is not used without --endpoints',
+    '--lease-namespace is not used without --endpoints',
+  ]);
+  assert.deepEqual(unused({ ...needed, ...alone, 'local-address': '172.20.0.1', endpoints: true }), []);
 });
 
 test('readAgentOptions() takes --on as the address to advertise, unless it is none', () => {
@@ -94,7 +138,10 @@ test('readAgentOptions() says every mistake in the words of the flags', () => {
     '--on is needed: an address to listen on, IP:PORT or :PORT',
   ]);
   const cases: readonly (readonly [flags: AgentFlags, mistake: string])[] = [
-    [{ 'cluster-id': 'a b' }, '--cluster-id must be the id that the gateway knows the cluster by: a b'],
+    [
+      { 'cluster-id': 'a b' },
+      '--cluster-id must be an id of 1 to 128 letters, digits, ".", "_" and "-": a b',
+    ],
     [
       { uplink: 'carrier-pigeon' },
       '--uplink must be one of proxy, connect, tunnel, terminate: carrier-pigeon',
@@ -110,6 +157,7 @@ test('readAgentOptions() says every mistake in the words of the flags', () => {
     [{ 'gateway-address': ['gw'] }, '--gateway-address must be IP addresses: gw'],
     [{ 'local-address': '10.0.0.1/32' }, '--local-address must be an IP address: 10.0.0.1/32'],
     [{ advertise: 'node-1' }, '--advertise must be IP addresses: node-1'],
+    [{ 'lease-namespace': 'Kube_System' }, '--lease-namespace must be the name of a namespace: Kube_System'],
     [{ engine: 'haproxy' }, '--engine must be one of auto, epoll, net: haproxy'],
     [{ workers: '0' }, '--workers must be a whole number from 1 to 1024: 0'],
     [{ workers: 'auto' }, '--workers must be a whole number from 1 to 1024: auto'],
@@ -128,6 +176,9 @@ test('readAgentOptions() knows what each uplink needs', () => {
     "--server-name is needed: the name in the gateway's certificate, and the SNI on the way to it";
   assert.deepEqual(mistakes({ ...tunnel, gateway: '192.0.2.1:443' }), [noName]);
   assert.deepEqual(mistakes({ ...terminate, gateway: '[2001:db8::1]:443' }), [noName]);
+  assert.deepEqual(mistakes({ ...tunnel, 'server-name': '192.0.2.1' }), [
+    '--server-name must be a host name, no address: 192.0.2.1',
+  ]);
   assert.equal(
     read({ ...tunnel, gateway: '192.0.2.1:443', 'server-name': 't.example.com' }).serverName,
     't.example.com',

@@ -2,7 +2,7 @@
 
 import { isIP } from 'node:net';
 import { needsTls, type UplinkKind, uplinkKinds } from '../cluster/cluster.ts';
-import { CLUSTER_ID } from '../cluster/cluster-id.ts';
+import { CLUSTER_ID, CLUSTER_ID_WORDS } from '../cluster/cluster-id.ts';
 import { isHostname, normalizeHost } from '../cluster/hostname.ts';
 import type { EngineName } from '../gateway/io/open-reactor.ts';
 
@@ -25,6 +25,8 @@ export interface AgentOptions {
   readonly kubeconfig?: string;
   /** Written into the endpoints: one address, or one of each family. */
   readonly advertise: readonly string[];
+  /** Where the leases of all agents of the cluster are. */
+  readonly leaseNamespace: string;
   readonly metricsOn?: Place;
   readonly engine: EngineName | 'auto';
   /** Default: as many as a node's own traffic needs. */
@@ -43,20 +45,43 @@ export interface AgentFlags {
 }
 
 export type ReadAgentOptions =
-  | { readonly ok: true; readonly options: AgentOptions }
+  | {
+      readonly ok: true;
+      readonly options: AgentOptions;
+      /** Flags that this agent has no use for, in sentences. Files among them are not read. */
+      readonly unused: readonly string[];
+    }
   | { readonly ok: false; readonly mistakes: readonly string[] };
 
 const engines = ['auto', 'epoll', 'net'] as const;
 const MAX_WORKERS = 1024;
+/** Every cluster has it. The same for all agents, in pods or not: those that do not see each other's leases would fight. */
+const LEASE_NAMESPACE = 'kube-system';
+/** RFC 1123, as Kubernetes has it for namespaces. */
+const NAMESPACE = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
+/** A wrapper or a shared environment may set these for every agent: to have no use for one is no mistake. */
+const usedBy: Readonly<Record<string, readonly UplinkKind[]>> = {
+  'key-file': ['proxy', 'connect', 'tunnel'],
+  'server-name': ['tunnel', 'terminate'],
+  'ca-file': ['tunnel', 'terminate'],
+  'cert-file': ['terminate'],
+  'cert-key-file': ['terminate'],
+};
+const usedWith: Readonly<Record<string, string>> = {
+  'local-device': 'local-address',
+  kubeconfig: 'endpoints',
+  'lease-namespace': 'endpoints',
+  advertise: 'endpoints',
+};
 const PLACE = /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]]*)):(\d{1,5})$/;
 
 export function readAgentOptions(flags: AgentFlags): ReadAgentOptions {
   const mistakes: string[] = [];
-  const wrong = (name: string, must: string) => {
+  const wrong = (name: string, what: string, form: string = what) => {
     const value = flags[name];
     if (value === '') return;
     mistakes.push(
-      value === undefined ? `--${name} is needed: ${must}` : `--${name} must be ${must}: ${String(value)}`,
+      value === undefined ? `--${name} is needed: ${what}` : `--${name} must be ${form}: ${String(value)}`,
     );
   };
   const text = (name: string): string | undefined => {
@@ -67,7 +92,9 @@ export function readAgentOptions(flags: AgentFlags): ReadAgentOptions {
     if (value === '') mistakes.push(`--${name} must not be empty`);
   }
   const clusterId = text('cluster-id') ?? '';
-  if (!CLUSTER_ID.test(clusterId)) wrong('cluster-id', 'the id that the gateway knows the cluster by');
+  if (!CLUSTER_ID.test(clusterId)) {
+    wrong('cluster-id', 'the id that the gateway knows the cluster by', CLUSTER_ID_WORDS);
+  }
   const uplink = uplinkKinds.find(kind => kind === flags.uplink);
   if (uplink === undefined) wrong('uplink', `one of ${uplinkKinds.join(', ')}`);
   const gateway = readPlace(text('gateway'), false);
@@ -84,8 +111,10 @@ export function readAgentOptions(flags: AgentFlags): ReadAgentOptions {
   if (gatewayAddresses.some(address => isIP(address) === 0)) wrong('gateway-address', 'IP addresses');
   const serverName = normalizeHost(text('server-name') ?? gateway?.host ?? '');
   if (uplink !== undefined && needsTls({ kind: uplink }) && !isHostname(serverName)) {
-    mistakes.push(
-      `--server-name is needed: the name in the gateway's certificate, and the SNI on the way to it`,
+    wrong(
+      'server-name',
+      "the name in the gateway's certificate, and the SNI on the way to it",
+      'a host name, no address',
     );
   }
   if (uplink === 'tunnel' && text('key-file') === undefined) {
@@ -94,6 +123,8 @@ export function readAgentOptions(flags: AgentFlags): ReadAgentOptions {
   if (uplink === 'terminate' && (text('cert-file') === undefined || text('cert-key-file') === undefined)) {
     mistakes.push('--cert-file and --cert-key-file are needed: what the clients of terminate see');
   }
+  const leaseNamespace = text('lease-namespace') ?? LEASE_NAMESPACE;
+  if (!NAMESPACE.test(leaseNamespace)) wrong('lease-namespace', 'the name of a namespace');
   const engine = engines.find(known => known === (flags.engine ?? 'auto'));
   if (engine === undefined) wrong('engine', `one of ${engines.join(', ')}`);
   const workers = Number(text('workers') ?? 1);
@@ -112,8 +143,11 @@ export function readAgentOptions(flags: AgentFlags): ReadAgentOptions {
     engine === undefined
   )
     return { ok: false, mistakes };
+  const unused = unusedFlags(flags, uplink);
+  const used = (name: string) => (unused.has(name) ? undefined : text(name));
   return {
     ok: true,
+    unused: [...unused.values()],
     options: {
       clusterId,
       gateway,
@@ -121,20 +155,37 @@ export function readAgentOptions(flags: AgentFlags): ReadAgentOptions {
       uplink,
       on,
       serverName,
-      ...optional('keyFile', text('key-file')),
-      ...optional('caFile', text('ca-file')),
-      ...optional('certFile', text('cert-file')),
-      ...optional('certKeyFile', text('cert-key-file')),
+      ...optional('keyFile', used('key-file')),
+      ...optional('caFile', used('ca-file')),
+      ...optional('certFile', used('cert-file')),
+      ...optional('certKeyFile', used('cert-key-file')),
       ...optional('localAddress', text('local-address')),
       localDevice: text('local-device') ?? 'lo',
       endpoints: flags.endpoints === true,
-      ...optional('kubeconfig', text('kubeconfig')),
+      ...optional('kubeconfig', used('kubeconfig')),
       advertise,
+      leaseNamespace,
       ...optional('metricsOn', metricsOn),
       engine,
       ...optional('workers', flags.workers === undefined ? undefined : workers),
     },
   };
+}
+
+/** By name, with a sentence for the log. */
+function unusedFlags(flags: AgentFlags, uplink: UplinkKind): ReadonlyMap<string, string> {
+  const found = new Map<string, string>();
+  for (const [name, value] of Object.entries(flags)) {
+    if (value === undefined) continue;
+    const uplinks = usedBy[name] ?? uplinkKinds;
+    const other = usedWith[name];
+    if (!uplinks.includes(uplink)) {
+      found.set(name, `--${name} is not used by --uplink ${uplink}: it is for ${uplinks.join(', ')}`);
+    } else if (other !== undefined && !flags[other]) {
+      found.set(name, `--${name} is not used without --${other}`);
+    }
+  }
+  return found;
 }
 
 function readPlace(text: string | undefined, listens: boolean): Place | undefined {

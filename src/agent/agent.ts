@@ -13,6 +13,7 @@ import { Gateway, type GatewayConfig, type NamedRecord } from '../gateway/gatewa
 import { canShareListeners } from '../gateway/io/net-reactor.ts';
 import { type EngineName, whyNoEpoll } from '../gateway/io/open-reactor.ts';
 import { NameResolver } from '../gateway/name-resolver.ts';
+import { NO_PROTOCOL } from '../gateway/rows.ts';
 import { secondsBuckets } from '../gateway/shared-memory.ts';
 import { CERTIFICATE_LOST } from '../gateway/tls/terminate.ts';
 import type { TlsConfig } from '../gateway/tls/tls-config.ts';
@@ -221,7 +222,8 @@ export class Agent implements MetricsView, AsyncDisposable {
   }
 
   #record(record: NamedRecord): void {
-    logConnection(this.#log, record);
+    // An agent asks nobody what they speak; the data path only happens to see it, where the gateway is slow to answer.
+    logConnection(this.#log, { ...record, protocol: NO_PROTOCOL });
     const hint = hintOf(record, this.#options.uplink);
     if (hint !== undefined) this.#hint('gateway closed at once', hint);
   }

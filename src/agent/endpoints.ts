@@ -29,8 +29,8 @@ export interface EndpointsOptions {
   /** One address, or one of each family. */
   readonly advertise: readonly string[];
   readonly port: number;
-  /** Default kube-system. */
-  readonly leaseNamespace?: string;
+  /** The same for all agents of the cluster. */
+  readonly leaseNamespace: string;
   readonly log: AgentLog;
   /** Told all of them whenever they change. */
   readonly onFindings?: (findings: readonly Finding[]) => void;
@@ -69,7 +69,7 @@ class EndpointsKeeper implements KeptEndpoints {
   #told: readonly Finding[] = [];
 
   constructor(options: EndpointsOptions) {
-    const { api, cluster, identity, advertise, port, leaseNamespace = 'kube-system', log } = options;
+    const { api, cluster, identity, advertise, port, leaseNamespace, log } = options;
     const { clock = agentClock, random = Math.random } = options;
     this.#options = options;
     this.#clock = clock;
@@ -158,14 +158,10 @@ class EndpointsKeeper implements KeptEndpoints {
   }
 
   #tell(findings: readonly Finding[]): void {
-    const { log, onFindings } = this.#options;
     const before = new Set(this.#told.map(({ text }) => text));
     if (before.size === findings.length && findings.every(({ text }) => before.has(text))) return;
     this.#told = findings;
-    for (const { severity, text, fix } of findings) {
-      if (!before.has(text)) log(severity === 'warning' ? 'warn' : severity, `${text}. ${fix}`);
-    }
-    onFindings?.(findings);
+    this.#options.onFindings?.(findings);
   }
 
   /** The lease first: while it is there, others would put the address back. */

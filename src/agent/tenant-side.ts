@@ -38,7 +38,7 @@ export class TenantSide implements AsyncDisposable {
 
   /** `at` is the agent's own listener. Throws an AdvertiseError or a KubeAccessError. */
   async joinEndpoints(at: Place, identity: string): Promise<void> {
-    const { endpoints, kubeconfig, advertise, clusterId } = this.#options;
+    const { endpoints, kubeconfig, advertise, leaseNamespace, clusterId } = this.#options;
     if (!endpoints) return;
     const access = await openKubeAccess(kubeconfig === undefined ? {} : { kubeconfig });
     const api = openKubeClient({ access, at });
@@ -48,6 +48,7 @@ export class TenantSide implements AsyncDisposable {
       identity,
       advertise,
       port: at.port,
+      leaseNamespace,
       log: this.#log,
       onFindings: findings => this.#found(findings),
     });
@@ -71,8 +72,8 @@ export class TenantSide implements AsyncDisposable {
   }
 
   #found(findings: readonly Finding[]): void {
-    const before = new Set(this.#findings.map(({ code }) => code));
+    const before = new Set(this.#findings.map(({ text }) => text));
     this.#findings = findings;
-    for (const finding of findings) if (!before.has(finding.code)) this.#logger.warn(finding, 'finding');
+    for (const finding of findings) if (!before.has(finding.text)) this.#logger.warn(finding, 'finding');
   }
 }

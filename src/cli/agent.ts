@@ -48,13 +48,16 @@ An agent in the tenant takes them and marks them with the cluster's id.
                         unless it is there already
   --endpoints           keeps EndpointSlice and Endpoints default/kubernetes right, with
                         --advertise IP (default: that of --on; once for each family) and
-                        --kubeconfig F (default: the pod's service account)
+                        --kubeconfig F (default: the pod's service account). Agents know of
+                        each other by Leases in --lease-namespace NS (default: kube-system),
+                        the same for all
   --metrics-on IP:PORT  /healthz, /readyz and /metrics
   --engine ENGINE       auto (default), epoll or net
   --workers N           worker threads (default: 2, or 1 where there is one core)
 
 Every flag is also an environment variable: --cluster-id is CAUSEWAY_AGENT_CLUSTER_ID; those
-that may be repeated take a list with commas.
+that may be repeated take a list with commas. A flag that the uplink has no use for, as
+--server-name with proxy, is named in the log, and that is all.
 
 SIGTERM and SIGINT drain: open connections may finish; the second one ends now. With
 --endpoints the address leaves them first, and 5 s later nothing more is accepted. Files
@@ -85,6 +88,7 @@ const flags = {
   endpoints: { type: 'boolean' },
   kubeconfig: { type: 'string' },
   advertise: { type: 'string', multiple: true },
+  'lease-namespace': { type: 'string' },
   'metrics-on': { type: 'string' },
   engine: { type: 'string' },
   workers: { type: 'string' },
@@ -99,6 +103,7 @@ async function run(args: readonly string[]): Promise<number> {
     process.stdout.isTTY === true,
     coloured(process.stdout),
   );
+  for (const flag of read.unused) log.logger.warn(flag);
   try {
     await serve(read.options, log);
     return 0;

@@ -62,11 +62,11 @@ export class OpenListeners {
 
   /** Opens in every worker what is not open yet. On failure closes what it opened and throws. */
   async openNew(listeners: readonly Listener[]): Promise<readonly Opened[]> {
-    const isOpen = new Set(this.#open.map(open => placeOf(open.listener)));
+    const isOpen = new Set(placesOf(this.#open.map(({ listener }) => listener)));
     const opened: Opened[] = [];
     try {
-      for (const listener of listeners) {
-        if (!isOpen.has(placeOf(listener))) opened.push(await this.#openOne(listener));
+      for (const [i, place] of placesOf(listeners).entries()) {
+        if (!isOpen.has(place)) opened.push(await this.#openOne(listeners[i]));
       }
       return opened;
     } catch (error) {
@@ -78,9 +78,10 @@ export class OpenListeners {
   /** From now on these are served, some of which were just opened. Answers which are not any more. */
   serve(listeners: readonly Listener[], opened: readonly Opened[]): readonly number[] {
     const known = [...this.#open, ...opened];
-    const open = listeners.flatMap(listener => {
-      const found = known.find(candidate => placeOf(candidate.listener) === placeOf(listener));
-      return found === undefined ? [] : [{ ...found, listener }];
+    const knownPlaces = placesOf(known.map(({ listener }) => listener));
+    const open = placesOf(listeners).flatMap((place, i) => {
+      const found = known[knownPlaces.indexOf(place)];
+      return found === undefined ? [] : [{ ...found, listener: listeners[i] }];
     });
     this.#open = open;
     for (const { index, listener } of open) this.#names[index] = listener.on;
@@ -117,9 +118,16 @@ export class OpenListeners {
   }
 }
 
-function placeOf(listener: Listener): string {
-  // Each port 0 is a listener of its own, told apart by what the file calls it.
-  return `${listener.host} ${listener.port} ${listener.port === 0 ? listener.on : ''}`;
+/** What tells each of them from the others, also after an edit. */
+function placesOf(listeners: readonly Listener[]): string[] {
+  const seen = new Map<string, number>();
+  return listeners.map(({ host, port, on }) => {
+    // Each port 0 is a listener of its own, told apart by what the file calls it, and by their order.
+    const place = `${host} ${port} ${port === 0 ? on : ''}`;
+    const nth = seen.get(place) ?? 0;
+    seen.set(place, nth + 1);
+    return `${place} ${nth}`;
+  });
 }
 
 function entryOf(listener: Listener): ListenerEntry {

@@ -277,6 +277,17 @@ test('every flag is an environment variable, and a flag stands above it', async 
   assert.deepEqual([agent.ready.uplink, agent.ready.workers, agent.ready.clusterId], ['terminate', 1, ID]);
   await served('terminate', agent);
   assert.equal(await (await fetch(`${agent.metrics}/readyz`)).text(), 'ok');
+  await agent.line(
+    line => line.level === 'warn' && line.msg.startsWith('--key-file is not used by --uplink'),
+  );
+});
+
+test('a flag that the uplink has no use for is named in the log, and its file need not be there', async () => {
+  await using agent = await world.agent('proxy', { args: ['--ca-file', '/no/such/file'] });
+  await served('proxy', agent);
+  await agent.line(
+    line => line.level === 'warn' && line.msg.startsWith('--ca-file is not used by --uplink proxy'),
+  );
 });
 
 test('metrics, healthz and readyz', async () => {

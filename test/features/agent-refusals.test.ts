@@ -4,14 +4,15 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { readFile, writeFile } from 'node:fs/promises';
-import { connect } from 'node:net';
+import { type AddressInfo, connect } from 'node:net';
 import { Duplex } from 'node:stream';
 import { after, before, beforeEach, describe, test } from 'node:test';
-import { type ConnectionOptions, type TLSSocket, connect as tlsConnect } from 'node:tls';
+import { type ConnectionOptions, createServer, type TLSSocket, connect as tlsConnect } from 'node:tls';
 import { clusterKey } from '../../src/identity/cluster-key.ts';
 import { sign } from '../../src/identity/sign.ts';
 import { buildProxyV2 } from '../../src/wire/proxy-protocol.ts';
-import { authorityOf, expiredCertificate } from '../../testbed/certificates.ts';
+import { authorityOf, certificateFor, expiredCertificate } from '../../testbed/certificates.ts';
+import { opensslClient } from '../../testbed/openssl-client.ts';
 import { run } from '../../testbed/run.ts';
 import { type RunningAgent, startAgent } from '../../testbed/start-agent.ts';
 import { causewayBin } from '../../testbed/start-causeway.ts';
@@ -223,12 +224,32 @@ describe('a gateway is not trusted', () => {
         assert.deepEqual(client.received(), alert(80));
         const line = await agent.line(one => one.msg === 'gateway not reached');
         assert.match(String(line.why), why);
-        assert.equal((await agent.line(one => one.msg === 'connection')).reason, 'connect-failed');
+        const { reason, protocol } = await agent.line(one => one.msg === 'connection');
+        assert.deepEqual([reason, protocol], ['connect-failed', null]);
         assert.deepEqual(await reasons(1), ['client-gone']);
         await unharmed();
       });
     }
   }
+
+  test('by terminate, where a tunnel ends and no API server is', async () => {
+    const own = await world.flags('terminate');
+    await using agent = await startAgent({
+      uplink: 'terminate',
+      gateway: `127.0.0.1:${world.gateway.port}`,
+      id: ID,
+      args: [...own, '--server-name', TUNNEL_HOST],
+    });
+    using client = await connectClient(agent.port);
+    client.send(realHello(['h2', 'http/1.1']));
+    await client.untilEnd();
+    const { why } = await agent.line(one => one.msg === 'gateway not reached');
+    assert.match(
+      String(why),
+      /takes none of the protocols that the client offers \(h2, http\/1\.1\)\. Is --server-name/,
+    );
+    assert.deepEqual(await reasons(1), ['not-recognized']);
+  });
 
   test('whose certificate has expired', async () => {
     const expired = await expiredCertificate('expired.example.com');
@@ -388,6 +409,33 @@ describe('inside a tunnel', () => {
   });
 });
 
+describe('a client of terminate that refuses the certificate', () => {
+  // A server of HTTP/2 speaks first: there is something to write to the client while it refuses.
+  for (const greeting of ['', 'SETTINGS']) {
+    test(`is told of in the log, where the server ${greeting ? 'speaks first' : 'waits'}`, async () => {
+      const { certFile, keyFile } = await certificateFor(API_HOST);
+      const [cert, key] = await Promise.all([readFile(certFile), readFile(keyFile)]);
+      const server = createServer({ cert, key }, socket => socket.on('error', () => {}).write(greeting));
+      server.listen(0, '127.0.0.1');
+      await once(server, 'listening');
+      using _ = { [Symbol.dispose]: () => server.close() };
+      const { port } = server.address() as AddressInfo;
+      const args = await world.flags('terminate');
+      await using agent = await startAgent({
+        uplink: 'terminate',
+        gateway: `127.0.0.1:${port}`,
+        id: ID,
+        args,
+      });
+      const ca = (await authorityOf('somebody else')).certFile;
+      const { handshake, printed } = await opensslClient({ connect: `127.0.0.1:${agent.port}`, ca });
+      assert.equal(handshake, false, printed);
+      const { why } = await agent.line(one => one.msg === 'client left');
+      assert.match(String(why), /refused the certificate in --cert-file: \w+ alert [a-z ]+\. Is it for/);
+    });
+  }
+});
+
 describe('the end of a tunnel', () => {
   test('refuses a client that offers another protocol', async () => {
     const outer = await tunnel({ ALPNProtocols: ['h2'] });
@@ -463,7 +511,7 @@ function isCa(flags: readonly string[], at: number): boolean {
 }
 
 /** One that a server can go on from, as Node says it. */
-function realHello(): Buffer {
+function realHello(alpn: readonly string[] = ['causeway/1']): Buffer {
   const sent: Buffer[] = [];
   const transport = new Duplex({
     read() {},
@@ -472,9 +520,6 @@ function realHello(): Buffer {
       done();
     },
   });
-  tlsConnect({ socket: transport, servername: TUNNEL_HOST, ALPNProtocols: ['causeway/1'] }).on(
-    'error',
-    () => {},
-  );
+  tlsConnect({ socket: transport, servername: TUNNEL_HOST, ALPNProtocols: [...alpn] }).on('error', () => {});
   return Buffer.concat(sent);
 }

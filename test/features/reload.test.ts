@@ -207,6 +207,38 @@ test('a listener is opened and closed live, and what came in by it stays', async
   assert.deepEqual([reason, listener], ['done', on]);
 });
 
+test('each port 0 is a listener of its own, with its own rules, and keeps its port through edits', async () => {
+  const on = '127.0.0.1:0';
+  const config = (...listen: readonly string[]) => `
+listen: [${listen.join(', ')}]
+clusters:
+  - name: a
+    api: { hosts: [api.a.test], backends: ["127.0.0.1:${backend.port}"] }
+    konnectivity: { hosts: [konnectivity.a.test], backends: ["127.0.0.1:${backend.port}"] }`;
+  const all = `"${on}"`;
+  const narrow = `{ on: "${on}", only: [konnectivity] }`;
+  await using other = await startCauseway({ config: config(all, narrow) });
+  const [first, second] = other.ports;
+  assert.notEqual(first, second);
+  assert.equal(await servedBy(first, hello('api.a.test')), 'backend');
+  assert.equal(await servedBy(second, hello('konnectivity.a.test')), 'backend');
+  assert.deepEqual((await visit(second, hello('api.a.test'))).received, alert(112));
+
+  const portsAfter = async (...listen: readonly string[]) => {
+    const { generation } = await other.status();
+    await other.write(config(...listen));
+    await until('the edit', async () => (await other.status()).generation !== generation);
+    const { listeners } = (await other.status()) as unknown as Status;
+    return listeners.map(({ address }) => Number(address.split(':')[1]));
+  };
+  assert.deepEqual(await portsAfter(all), [first]);
+  await until('nobody to listen', () => isClosed(second));
+  const [same, third] = await portsAfter(all, narrow);
+  assert.equal(same, first);
+  assert.deepEqual((await visit(third, hello('api.a.test'))).received, alert(112));
+  assert.equal(await servedBy(first, hello('api.a.test')), 'backend');
+});
+
 describe('a bad file is refused as a whole, and the old table keeps serving', () => {
   test('with the position of every mistake', async () => {
     await apply(() => gateway.write(file({ clusters: cluster('before') })));

@@ -3,11 +3,12 @@
 import assert from 'node:assert/strict';
 import { readFile, writeFile } from 'node:fs/promises';
 import { after, before, describe, test } from 'node:test';
+import { parseAllDocuments } from 'yaml';
 import { type AgentClock, agentClock } from '../../src/agent/agent-clock.ts';
 import { keepEndpoints } from '../../src/agent/endpoints.ts';
 import type { Finding } from '../../src/cluster/finding.ts';
 import { type KubeAccessOptions, openKubeAccess } from '../../src/kube/kube-access.ts';
-import type { KubeApi } from '../../src/kube/kube-api.ts';
+import { type KubeApi, leases as leasesResource } from '../../src/kube/kube-api.ts';
 import { openKubeClient } from '../../src/kube/kube-client.ts';
 import type { EndpointSlice, Endpoints } from '../../src/kube/kube-object.ts';
 import { authorityOf } from '../../testbed/certificates.ts';
@@ -29,48 +30,21 @@ const hurried: AgentClock = {
   wait: (ms, signal) => agentClock.wait(ms / HURRY, signal),
 };
 
-/** Exactly what an agent needs (docs/agent.md has the same). */
-const RBAC = [
-  {
-    apiVersion: 'v1',
-    kind: 'ServiceAccount',
-    metadata: { name: 'causeway-agent', namespace: 'kube-system' },
-  },
-  role('default', [
-    { apiGroups: [''], resources: ['services'], resourceNames: ['kubernetes'], verbs: ['get'] },
-    { apiGroups: [''], resources: ['endpoints'], resourceNames: ['kubernetes'], verbs: ['get', 'update'] },
-    { apiGroups: [''], resources: ['endpoints'], verbs: ['create'] },
-    {
-      apiGroups: ['discovery.k8s.io'],
-      resources: ['endpointslices'],
-      resourceNames: ['kubernetes', 'kubernetes-ipv4', 'kubernetes-ipv6'],
-      verbs: ['get', 'update', 'delete'],
-    },
-    { apiGroups: ['discovery.k8s.io'], resources: ['endpointslices'], verbs: ['create'] },
-  ]),
-  binding('default'),
-  role('kube-system', [
-    {
-      apiGroups: ['coordination.k8s.io'],
-      resources: ['leases'],
-      verbs: ['get', 'list', 'create', 'update', 'delete'],
-    },
-  ]),
-  binding('kube-system'),
-  role(undefined, [{ apiGroups: ['networking.k8s.io'], resources: ['servicecidrs'], verbs: ['list'] }]),
-  binding(undefined),
-];
+/** Of its own, so that the role reaches no other leases. */
+const LEASE_NAMESPACE = 'causeway-agent';
 
 describe('keepEndpoints() with --endpoint-reconciler-type=none', { skip, timeout: TIMEOUT_MS }, () => {
   const stack = new AsyncDisposableStack();
   let api: ApiServer;
   let pod: KubeAccessOptions;
+  let rights: readonly object[];
   before(async () => {
     const dir = stack.use(await tempDir());
     api = await startApiServer({ serviceCidr: '10.96.0.0/16,fd00:10:96::/112' });
     stack.use(api);
     await until(async () => (await api.kubectl('get', 'namespaces', '-o', 'name')).includes('/kube-system'));
-    await api.apply(...RBAC);
+    rights = await documentedRights();
+    await api.apply(...rights);
     pod = { serviceAccount: await podFiles(api, dir) };
   });
   after(() => stack.disposeAsync());
@@ -98,6 +72,15 @@ describe('keepEndpoints() with --endpoint-reconciler-type=none', { skip, timeout
     assert.deepEqual(await leases(api), []);
   });
 
+  test('their role reaches no leases but their own', async () => {
+    using client = await clientOf(api, pod);
+    assert.equal((await client.list(leasesResource, { namespace: LEASE_NAMESPACE })).ok, true);
+    for (const namespace of ['kube-system', 'kube-node-lease']) {
+      const answer = await client.list(leasesResource, { namespace });
+      assert.equal(answer.ok ? 200 : answer.fault.status, 403, namespace);
+    }
+  });
+
   test('what agents write does not change again as long as they live', async () => {
     using client = await clientOf(api, pod);
     await using stack = new AsyncDisposableStack();
@@ -108,8 +91,11 @@ describe('keepEndpoints() with --endpoint-reconciler-type=none', { skip, timeout
     const versions = () =>
       api.kubectl('get', 'endpointslices,endpoints', '-o', 'jsonpath={.items[*].metadata.resourceVersion}');
     const before = await versions();
-    const renewals = await leaseVersions(api);
-    await until(async () => (await leaseVersions(api)).every(version => !renewals.includes(version)));
+    // An agent renews its lease and then looks: who has renewed it again has looked.
+    for (let renewals = 0; renewals < 2; renewals++) {
+      const old = await leaseVersions(api);
+      await until(async () => (await leaseVersions(api)).every(version => !old.includes(version)));
+    }
     assert.equal(await versions(), before);
   });
 
@@ -146,7 +132,7 @@ describe('keepEndpoints() with --endpoint-reconciler-type=none', { skip, timeout
     await using agent = startAgent(client, ['192.0.2.1']);
     await until(async () => agent.warnings.length > 0);
     assert.match(agent.warnings[0], /403 Forbidden: .*cannot get resource/);
-    await api.apply(...RBAC);
+    await api.apply(...rights);
     await agent.kept.settled;
     assert.equal(agent.warnings.length, 1);
     assert.deepEqual(await addresses(api), ['192.0.2.1']);
@@ -162,7 +148,7 @@ test('keepEndpoints() finds an API server that writes the endpoints itself, and 
   await using api = await startApiServer({ endpointReconciler: 'lease', flags });
   using client = await clientOf(api, { kubeconfig: await api.kubeconfig() });
   // In real time: the API server looks every 10 s.
-  await using agent = startAgent(client, ['192.0.2.1'], agentClock);
+  await using agent = startAgent(client, ['192.0.2.1'], { clock: agentClock, leaseNamespace: 'kube-system' });
   await until(async () => agent.findings.length > 0);
   const [finding] = agent.findings.at(-1) ?? [];
   assert.equal(finding?.code, 'EndpointsOverwritten');
@@ -188,7 +174,7 @@ test('keepEndpoints() starts before the API server, and takes over what an earli
   );
   const access = await openKubeAccess({ kubeconfig: dir.file('config') });
   using client = openKubeClient({ access, at: { host: '127.0.0.1', port } });
-  await using agent = startAgent(client, ['192.0.2.1']);
+  await using agent = startAgent(client, ['192.0.2.1'], { leaseNamespace: 'kube-system' });
   await until(async () => agent.warnings.length > 0);
   assert.match(agent.warnings[0], /Unreachable: connect ECONNREFUSED/);
 
@@ -213,6 +199,15 @@ test('keepEndpoints() starts before the API server, and takes over what an earli
   await agent.kept[Symbol.asyncDispose]();
 });
 
+/** What people apply: exactly what an agent needs. */
+async function documentedRights(): Promise<readonly object[]> {
+  const text = await readFile(new URL('../../docs/agent.md', import.meta.url), 'utf8');
+  const blocks = [...text.matchAll(/^```yaml\n(.*?)^```$/gms)].map(([, yaml]) => yaml);
+  const rights = blocks.find(yaml => yaml.includes('kind: ServiceAccount'));
+  assert.ok(rights, 'docs/agent.md has them');
+  return parseAllDocuments(rights).map(document => document.toJS() as object);
+}
+
 /** What a pod has of its service account. */
 async function podFiles(api: ApiServer, dir: TempDir): Promise<string> {
   const token = await api.kubectl('create', 'token', 'causeway-agent', '-n', 'kube-system');
@@ -224,7 +219,11 @@ async function podFiles(api: ApiServer, dir: TempDir): Promise<string> {
 let agents = 0;
 
 /** The part of an agent that is looked at here. */
-function startAgent(api: KubeApi, advertise: readonly string[], clock = hurried) {
+function startAgent(
+  api: KubeApi,
+  advertise: readonly string[],
+  { clock = hurried, leaseNamespace = LEASE_NAMESPACE } = {},
+) {
   const warnings: string[] = [];
   const findings: (readonly Finding[])[] = [];
   const kept = keepEndpoints({
@@ -233,6 +232,7 @@ function startAgent(api: KubeApi, advertise: readonly string[], clock = hurried)
     identity: `node-${++agents}/agent`,
     advertise,
     port: 6443,
+    leaseNamespace,
     log: (level, sentence) => {
       if (level === 'warn') warnings.push(sentence);
     },
@@ -276,32 +276,13 @@ async function jsonpathOfLeases(api: ApiServer, path: string): Promise<readonly 
     'get',
     'leases',
     '-n',
-    'kube-system',
+    LEASE_NAMESPACE,
     '-l',
     selector,
     '-o',
     `jsonpath=${path}`,
   );
   return text.split(' ').filter(Boolean);
-}
-
-function role(namespace: string | undefined, rules: readonly object[]) {
-  const metadata = { name: 'causeway-agent', ...(namespace !== undefined && { namespace }) };
-  const kind = namespace === undefined ? 'ClusterRole' : 'Role';
-  return { apiVersion: 'rbac.authorization.k8s.io/v1', kind, metadata, rules };
-}
-
-function binding(namespace: string | undefined) {
-  const { kind, ...object } = role(namespace, []);
-  const roleRef = { apiGroup: 'rbac.authorization.k8s.io', kind, name: 'causeway-agent' };
-  const subjects = [{ kind: 'ServiceAccount', name: 'causeway-agent', namespace: 'kube-system' }];
-  return {
-    apiVersion: object.apiVersion,
-    kind: `${kind}Binding`,
-    metadata: object.metadata,
-    roleRef,
-    subjects,
-  };
 }
 
 async function until(condition: () => Promise<boolean>): Promise<void> {

@@ -5,6 +5,7 @@ import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type ConnectionOptions, type TLSSocket, connect as tlsConnect } from 'node:tls';
 import type { GatewayPlace } from './tls-config.ts';
+import { TlsWire } from './tls-wire.ts';
 
 /** Between one round over all addresses and the next. */
 const NEXT_ROUND_MS = 1000;
@@ -25,8 +26,18 @@ export class GatewayError extends Error {
   }
 }
 
+/** What an uplink wants of the handshake. */
+export interface GatewayTls extends ConnectionOptions {
+  /** What it means, in words for the log, that the server takes none of `ALPNProtocols`. */
+  readonly wrongProtocol: string;
+  /** Whether it is to be known how the TLS ended; costs a third more for each byte. */
+  readonly watchesEnd?: boolean;
+}
+
 export interface GatewayConnection {
   readonly tls: TLSSocket;
+  /** Once it has ended: without its close_notify, where that was to be watched. */
+  isTruncated(): boolean;
   /** Ends it with RST. */
   reset(): void;
 }
@@ -50,7 +61,7 @@ export class GatewayDialer {
   /** Rejects with a GatewayError; with the signal's reason once nobody waits for it any more. */
   async dial(
     gateway: GatewayPlace,
-    options: ConnectionOptions,
+    options: GatewayTls,
     settings: DialSettings,
     signal: AbortSignal,
   ): Promise<GatewayConnection> {
@@ -85,7 +96,7 @@ export class GatewayDialer {
 function handshake(
   { port, serverName, ca }: GatewayPlace,
   address: string,
-  options: ConnectionOptions,
+  { watchesEnd = false, wrongProtocol, ...options }: GatewayTls,
   { connectMs, keepaliveMs }: DialSettings,
   signal: AbortSignal,
 ): Promise<GatewayConnection> {
@@ -96,14 +107,16 @@ function handshake(
     noDelay: true,
     ...(keepaliveMs !== undefined && { keepAlive: true, keepAliveInitialDelay: keepaliveMs }),
   });
+  const wire = watchesEnd ? new TlsWire(raw) : undefined;
   const tls = tlsConnect({
     ...options,
-    socket: raw,
+    socket: wire ?? raw,
     servername: serverName,
     ...(ca !== undefined && { ca }),
     rejectUnauthorized: true,
     minVersion: 'TLSv1.2',
   });
+  const isTruncated = wire?.watch(tls) ?? (() => false);
   const { promise, resolve, reject } = Promise.withResolvers<GatewayConnection>();
   const fail = (error: Error) => {
     reject(error);
@@ -114,14 +127,14 @@ function handshake(
   const timer = setTimeout(late, connectMs);
   const onAbort = () => fail(signal.reason as Error);
   const onClose = () => fail(new GatewayError(`${address}: closed during the handshake`));
-  const onError = (error: NodeJS.ErrnoException) => fail(explain(address, serverName, error));
+  const onError = (error: NodeJS.ErrnoException) => fail(explain(address, serverName, wrongProtocol, error));
   signal.addEventListener('abort', onAbort);
   if (signal.aborted) onAbort();
   // Stays: what breaks later is told by the TLS socket, and an error that nobody listens for ends the thread.
   raw.on('error', onError);
   tls.on('error', onError);
   tls.once('close', onClose);
-  tls.once('secureConnect', () => resolve({ tls, reset: () => raw.resetAndDestroy() }));
+  tls.once('secureConnect', () => resolve({ tls, isTruncated, reset: () => raw.resetAndDestroy() }));
   return promise.finally(() => {
     clearTimeout(timer);
     signal.removeEventListener('abort', onAbort);
@@ -134,7 +147,12 @@ const UNVERIFIED =
   /^(ERR_TLS_CERT|CERT_|UNABLE_TO_|SELF_SIGNED|DEPTH_ZERO|HOSTNAME_MISMATCH|INVALID_CA|ERR_SSL_CERT)/;
 const WRONG_TIME = /^CERT_(HAS_EXPIRED|NOT_YET_VALID)$/;
 
-function explain(address: string, serverName: string, error: NodeJS.ErrnoException): GatewayError {
+function explain(
+  address: string,
+  serverName: string,
+  wrongProtocol: string,
+  error: NodeJS.ErrnoException,
+): GatewayError {
   const code = error.code ?? '';
   if (WRONG_TIME.test(code)) {
     return new GatewayError(
@@ -148,8 +166,7 @@ function explain(address: string, serverName: string, error: NodeJS.ErrnoExcepti
       { isFinal: true },
     );
   }
-  if (code.endsWith('NO_APPLICATION_PROTOCOL'))
-    return new GatewayError(notTunnel(serverName), { isFinal: true });
+  if (code.endsWith('NO_APPLICATION_PROTOCOL')) return new GatewayError(wrongProtocol, { isFinal: true });
   if (code.endsWith('UNRECOGNIZED_NAME')) {
     return new GatewayError(
       `${address}: what answers there does not know the name ${serverName}. Is --server-name one of the gateway's hosts?`,
@@ -157,11 +174,6 @@ function explain(address: string, serverName: string, error: NodeJS.ErrnoExcepti
     );
   }
   return new GatewayError(`${address}: ${plain(error)}`, { timedOut: code === 'ETIMEDOUT' });
-}
-
-/** Of a server that answers to that name, and is something else. */
-export function notTunnel(serverName: string): string {
-  return `${serverName} is not the end of a tunnel. Is it in tunnel.hosts of a gateway, and is its TLS passed through on the way?`;
 }
 
 /** Node adds advice for its own programmers. */

@@ -2,7 +2,6 @@
 // header with the cluster id in front of the client's own TLS, which stays untouched.
 
 import { buildUplinkHeader } from '../uplink.ts';
-import { notTunnel } from './dial-gateway.ts';
 import { join } from './join.ts';
 import type { TunnelUplink } from './tls-config.ts';
 import type { TlsConnection } from './tls-connection.ts';
@@ -17,12 +16,14 @@ export async function enterTunnel(
   config: TunnelUplink,
 ): Promise<void> {
   const { socket, source, destination, gone } = connection;
-  const outer = await part.dialGateway(connection, config.gateway, { ALPNProtocols: [TUNNEL_ALPN] });
+  const wrongProtocol = `${config.gateway.serverName} is not the end of a tunnel. Is it in tunnel.hosts of a gateway, and is its TLS passed through on the way?`;
+  const options = { ALPNProtocols: [TUNNEL_ALPN], wrongProtocol };
+  const outer = await part.dialGateway(connection, config.gateway, options);
   if (outer === undefined) return;
   if (outer.tls.alpnProtocol !== TUNNEL_ALPN) {
     outer.tls.on('error', () => {});
     outer.tls.destroy();
-    part.trouble('gateway not reached', notTunnel(config.gateway.serverName));
+    part.trouble('gateway not reached', wrongProtocol);
     return part.refuse(connection, 'connect-failed');
   }
   gone.addEventListener('abort', () => outer.reset());

@@ -15,6 +15,12 @@ import type { TlsPart } from './tls-part.ts';
 /** What a client wanted to use and could not, under the same words in the log and among the findings. */
 export const CERTIFICATE_LOST = 'client certificate lost';
 
+/**
+ * The client's, in OpenSSL's words. They are in the message in any case; the code has them only where the gateway has
+ * said nothing yet, as a server of HTTP/2 does at once: then it is EPROTO, that of a write.
+ */
+const ALERT = /\b(?:tls|ssl)v\d+ alert [a-z ]+/;
+
 /** The certificate is made ready once, not for each client. */
 export class Terminator {
   readonly #gateway: GatewayPlace;
@@ -28,8 +34,11 @@ export class Terminator {
   async terminate(part: TlsPart, connection: TlsConnection): Promise<void> {
     const offered = await readOffer(connection, part.settings.helloMs);
     if (typeof offered === 'string') return part.refuse(connection, offered);
-    const options = offered.length === 0 ? {} : { ALPNProtocols: [...offered] };
-    const outer = await part.dialGateway(connection, this.#gateway, options);
+    const outer = await part.dialGateway(connection, this.#gateway, {
+      ...(offered.length > 0 && { ALPNProtocols: [...offered] }),
+      wrongProtocol: `${this.#gateway.serverName} takes none of the protocols that the client offers (${offered.join(', ')}). Is --server-name a host of the API server?`,
+      watchesEnd: true,
+    });
     if (outer !== undefined) openAnew(part, connection, outer, this.#context);
   }
 }
@@ -96,18 +105,24 @@ function openAnew(
   });
   inner.once('error', (error: NodeJS.ErrnoException) => {
     if (isOpen) return;
-    const isTheirs = error.code?.includes('ALERT') === true;
-    if (isTheirs) part.trouble('client left', distrust(error));
-    part.refuse(connection, isTheirs ? 'client-gone' : 'bad-hello');
+    const alert = ALERT.exec(error.message)?.[0];
+    if (alert !== undefined) part.trouble('client left', distrust(alert));
+    part.refuse(connection, alert === undefined ? 'bad-hello' : 'client-gone');
   });
   join({
     near: inner,
     far: outer.tls,
     nearLost: () => part.lose(connection),
     farLost: () => part.break(connection, inner),
+    // Half of an answer must not look whole: the client's TLS ends as the other one did.
+    farEnded: () => {
+      if (!outer.isTruncated()) inner.end();
+      else if (inner.readableEnded) part.leave(connection, inner);
+      else part.break(connection, inner);
+    },
   });
 }
 
-function distrust({ message, reason = message }: Error & { readonly reason?: string }): string {
-  return `a client refused the certificate in --cert-file: ${reason}. Is it for the address that clients dial, and do they know who signed it?`;
+function distrust(alert: string): string {
+  return `a client refused the certificate in --cert-file: ${alert}. Is it for the address that clients dial, and do they know who signed it?`;
 }

@@ -4,7 +4,6 @@
 
 import { createServer, type Server, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import type { ConnectionOptions } from 'node:tls';
 import { mapIp } from '../../wire/ip-address.ts';
 import type { Endpoint } from '../../wire/proxy-protocol.ts';
 import { reasonIndex } from '../account.ts';
@@ -15,7 +14,7 @@ import { type HandedOver, receiveHandOver } from '../receive-hand-over.ts';
 import { refusalWord } from '../refusal.ts';
 import { TLS } from '../rows.ts';
 import type { Verdicts } from '../verdicts.ts';
-import { type GatewayConnection, GatewayDialer, GatewayError } from './dial-gateway.ts';
+import { type GatewayConnection, GatewayDialer, GatewayError, type GatewayTls } from './dial-gateway.ts';
 import { endTunnel, TunnelContexts } from './end-tunnel.ts';
 import { enterTunnel } from './enter-tunnel.ts';
 import { Terminator } from './terminate.ts';
@@ -98,7 +97,7 @@ export class TlsPart {
   async dialGateway(
     connection: TlsConnection,
     gateway: GatewayPlace,
-    options: ConnectionOptions,
+    options: GatewayTls,
   ): Promise<GatewayConnection | undefined> {
     const startedAt = performance.now();
     connection.listen(() => {
@@ -141,6 +140,11 @@ export class TlsPart {
   break(connection: TlsConnection, client: Duplex = connection.socket): void {
     const { socket, told } = connection;
     this.#say(told, -1, 'backend-reset', true);
+    client.write(nothing, () => socket.destroy());
+  }
+
+  /** Both sides have ended, the other one without a word of farewell in its TLS: `client`, that of the client, has none either. */
+  leave({ socket }: TlsConnection, client: Duplex): void {
     client.write(nothing, () => socket.destroy());
   }
 
