@@ -76,7 +76,8 @@ function createServer(options: AdminOptions, view: AdminView, pair: KeyPair | un
   server.maxConnections = MAX_SOCKETS;
   server.timeout = STALLED_MS;
   const guard = guardConnections(server, MAX_CONNECTIONS);
-  const answer = getRequestListener(adminApi(options, view, guard.waiting).fetch);
+  // Its URLs need a host also where a request in HTTP/1.0 has none; nothing is decided by it.
+  const answer = getRequestListener(adminApi(options, view, guard.waiting).fetch, { hostname: 'localhost' });
   server.on('request', (request, response) => {
     if (guard.admit(request, response)) void answer(request, response);
   });

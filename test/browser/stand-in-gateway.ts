@@ -8,7 +8,7 @@ import { createAdaptorServer } from '@hono/node-server';
 import { type Context, Hono } from 'hono';
 import { streamSSE } from 'hono/streaming';
 import type { Cluster, Connection, Status } from '../../dashboard/api.ts';
-import { dashboardRoutes } from '../../src/admin/dashboard.ts';
+import { dashboardFiles } from '../../src/admin/dashboard.ts';
 import { sampleClusters, sampleConnections, sampleStatus } from './gateway.samples.ts';
 
 export class StandInGateway implements AsyncDisposable {
@@ -91,7 +91,7 @@ export class StandInGateway implements AsyncDisposable {
       return context.body(null, this.endsWith);
     });
     api.get('/api/v1/events', context => this.#events(context));
-    api.route('/', dashboardRoutes());
+    for (const { path, answer } of dashboardFiles()) api.get(path, answer);
     return api;
   }
 

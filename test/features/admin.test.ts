@@ -256,6 +256,15 @@ describe('the Host', { concurrency: true }, () => {
       if (status === 421) assert.equal((await get(guarded, '/metrics', { Host: host })).status, 421);
     });
   }
+
+  test('none, as in a probe of HTTP/1.0 → 200; elsewhere the password is needed all the same', async () => {
+    const asked = async (path: string) => {
+      const { received } = await visit(Number(new URL(guarded.admin).port), `GET ${path} HTTP/1.0\r\n\r\n`);
+      return received.toString().split('\r\n', 1)[0];
+    };
+    for (const path of ['/healthz', '/readyz']) assert.equal(await asked(path), 'HTTP/1.1 200 OK');
+    assert.equal(await asked('/metrics'), 'HTTP/1.1 401 Unauthorized');
+  });
 });
 
 describe('auth', () => {
