@@ -125,9 +125,12 @@ function probes(view: AdminView): Endpoint[] {
 }
 
 function endpoints(view: AdminView): Endpoint[] {
-  const registries = new Map<string, Registry>();
+  const registries = {
+    text: metricsRegistry(view, Registry.PROMETHEUS_CONTENT_TYPE),
+    openMetrics: metricsRegistry(view, Registry.OPENMETRICS_CONTENT_TYPE),
+  };
   return [
-    { method: 'GET', path: '/metrics', answer: context => metrics(context, view, registries) },
+    { method: 'GET', path: '/metrics', answer: context => metrics(context, registries) },
     {
       method: 'GET',
       path: '/api/v1/status',
@@ -209,14 +212,11 @@ function tooLarge(context: AdminContext): Response {
 
 async function metrics(
   context: AdminContext,
-  view: AdminView,
-  registries: Map<string, Registry>,
+  { text, openMetrics }: Readonly<Record<'text' | 'openMetrics', Registry>>,
 ): Promise<Response> {
-  const openMetrics = context.req.header('Accept')?.includes('application/openmetrics-text') === true;
-  const contentType = openMetrics ? Registry.OPENMETRICS_CONTENT_TYPE : Registry.PROMETHEUS_CONTENT_TYPE;
-  const registry = registries.get(contentType) ?? metricsRegistry(view, contentType);
-  registries.set(contentType, registry);
-  return context.body(await metricsText(registry), 200, { 'Content-Type': contentType });
+  const wanted = context.req.header('Accept')?.includes('application/openmetrics-text') === true;
+  const registry = wanted ? openMetrics : text;
+  return context.body(await metricsText(registry), 200, { 'Content-Type': registry.contentType });
 }
 
 function cluster(context: AdminContext, view: AdminView): Response {

@@ -233,6 +233,29 @@ describe('metrics', () => {
     assert.match(body, /\n# EOF\n$/);
     assert.match(body, /^# TYPE causeway_connections counter$/m);
     assert.match(body, /^causeway_connections_total\{/m);
+    assert.match(body, /^causeway_table_apply_seconds_bucket\{le="1\.0"\} /m);
+    assert.doesNotMatch(body, /le="\d+"/);
+  });
+
+  test('count the CPU time of the process since it started, in either format', async () => {
+    const { body: text } = await get(gateway, '/metrics');
+    const { body: open } = await get(gateway, '/metrics', { Accept: 'application/openmetrics-text' });
+    for (const body of [text, open]) {
+      const seconds = Number(/^process_cpu_seconds_total (.+)$/m.exec(body)?.[1]);
+      // Workers, an engine and a table take tenths of a second; the scrapes before this one do not.
+      assert.ok(seconds > 0.05, `${seconds}`);
+    }
+  });
+
+  test('tell of no lag of the event loop where none was sampled', async () => {
+    // The second of two scrapes in a row has nothing new.
+    await metrics();
+    const found = await metrics();
+    assert.ok(found.has('nodejs_eventloop_lag_min_seconds'));
+    for (const [name, { samples }] of found) {
+      if (!name.startsWith('nodejs_eventloop_lag')) continue;
+      for (const { value } of samples) assert.ok(value < 60, `${name} ${value}`);
+    }
   });
 });
 
