@@ -119,6 +119,19 @@ test('statusText() shows the backends that are down before others, and not too m
   );
 });
 
+test('statusText() tells why a backend is down, which route needs none, and that checks come late', () => {
+  const down = { ...api.backends[1], since: '2026-11-15T09:00:00.000Z', why: 'connection refused' };
+  const redirect = { ...api, kind: 'apps-http', backends: [], redirect: true };
+  const text = statusText(
+    { ...status, health: { backends: 1, down: 1, stretch: 2.5 } },
+    [{ ...clusters[0], routes: [{ ...api, backends: [down] }, redirect] }],
+    plain,
+  );
+  assert.match(text, /1 backend, 1 of them down, checked 2\.5 times less often than asked for$/m);
+  assert.match(text, /^blue .* ✗ 192\.0\.2\.2:6443 connection refused$/m);
+  assert.match(text, /^ +apps-http .* redirect to https$/m);
+});
+
 test('statusText() does not let the other side steer the terminal', () => {
   const evil = 'evil\x1b]0;title\x07\x1b[2J\nnext';
   const text = statusText(
@@ -127,7 +140,7 @@ test('statusText() does not let the other side steer the terminal', () => {
       {
         ...clusters[0],
         name: evil,
-        routes: [{ ...api, kind: evil, backends: [{ ...api.backends[0], address: evil }] }],
+        routes: [{ ...api, kind: evil, backends: [{ ...api.backends[1], address: evil, why: evil }] }],
       },
     ],
     plain,

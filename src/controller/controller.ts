@@ -169,10 +169,6 @@ export class Controller implements AdminView, AsyncDisposable {
     return bySeverity;
   }
 
-  isUp(cluster: string, route: string, backend: string): boolean {
-    return this.gateway.isUp(cluster, route, backend);
-  }
-
   explain(question: Question): Explanation {
     if (this.#explainer?.plan !== this.#plan) {
       const explainer = new Explainer(this.#plan.clusters, this.#config.listen);

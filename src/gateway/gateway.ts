@@ -340,11 +340,11 @@ export class Gateway implements AsyncDisposable {
     };
   }
 
-  /** As health checks have it; true also for a backend that is not checked, or not served. */
-  isUp(cluster: string, kind: string, backend: string): boolean {
+  /** As health checks have it; up is also a backend that is not checked, or not served. */
+  backendHealth(cluster: string, kind: string, backend: string): BackendHealth {
     const route = this.#author.entryOf(cluster)?.routes.find(entry => entry.kind === kind);
     const slot = route?.backends.find(({ text }) => text === backend)?.slot;
-    return slot === undefined || this.#health.of(slot).up;
+    return slot === undefined ? { up: true, checked: false } : this.#health.of(slot);
   }
 
   /** Over all routes since the start, those that are gone and what never had a route included. */
