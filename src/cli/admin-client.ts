@@ -81,7 +81,9 @@ export class AdminClient {
       return `${this.#where} does not answer within ${ANSWER_MS / 1000} s`;
     }
     if (/^(UNABLE_TO|SELF_SIGNED|DEPTH_ZERO|CERT_|ERR_TLS_CERT)/.test(code)) {
-      return `The certificate of ${this.#where} is not trusted (${message}). Name its authority with --ca-file`;
+      // Node goes on with advice about its own flags.
+      const why = message.split(';', 1)[0];
+      return `The certificate of ${this.#where} is not trusted (${why}). Name its authority with --ca-file`;
     }
     if (code === 'EPROTO' || code.startsWith('ERR_SSL'))
       return `${this.#where} does not speak TLS: try --admin http://…`;

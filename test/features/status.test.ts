@@ -177,7 +177,15 @@ admin: { on: "127.0.0.1:0", tls: { certFile: ${dir.file('tls.crt')}, keyFile: ${
   test('without it: exit 1, and how to name it', async () => {
     const { code, err } = await status('--admin', secure.admin);
     assert.equal(code, 1);
-    assert.match(err, /is not trusted .*--ca-file\n$/);
+    assert.match(err, /is not trusted \([^;]*\)\. Name its authority with --ca-file\n$/);
+  });
+
+  test('without it, where the machine trusts the authority', async () => {
+    const { certFile } = await authority();
+    const env = { SSL_CERT_FILE: certFile };
+    const { code, stdout, stderr } = await run(causewayBin, ['status', '--admin', secure.admin], { env });
+    assert.deepEqual([code, stderr], [0, '']);
+    assert.match(String(stdout), /^causeway /);
   });
 
   test('asked without TLS: exit 1, and a hint', async () => {
@@ -202,6 +210,7 @@ describe('wrong usage: exit 64', { concurrency: true }, () => {
     ['--password-file', '/dev/null'],
     ['--username', 'vic', '--password-file', '/nowhere/at/all'],
     ['--ca-file', '/nowhere/at/all'],
+    ['--ca-file', '/dev/null'],
     ['--nonsense'],
     ['surplus'],
   ]) {
