@@ -8,6 +8,7 @@ import { getRequestListener } from '@hono/node-server';
 import type { KeyPairFiles } from '../config/config.ts';
 import { type KeyPair, KeyPairWatch, readKeyPair } from '../config/key-pair.ts';
 import { type AdminApiOptions, type AdminView, adminApi } from './admin-api.ts';
+import { lockedOut } from './auth.ts';
 import { guardConnections } from './connection-guard.ts';
 
 export interface AdminOptions extends AdminApiOptions {
@@ -46,6 +47,9 @@ export class AdminServer implements AsyncDisposable {
     const pair = options.tls === undefined ? undefined : await readKeyPair(options.tls);
     const server = createServer(options, view, pair);
     await listen(server, options);
+    // Nobody's traffic depends on it, and the file may come yet.
+    for (const user of await lockedOut(options.auth))
+      options.log.warn(user, 'password file cannot be used; this user cannot log in');
     const keyPair = pair && (await watchKeyPair(pair, server, options));
     const { address, port, family } = server.address() as AddressInfo;
     const scheme = pair === undefined ? 'http' : 'https';
