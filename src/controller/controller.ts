@@ -171,7 +171,11 @@ export class Controller implements AdminView, AsyncDisposable {
 
   explain(question: Question): Explanation {
     if (this.#explainer?.plan !== this.#plan) {
-      const explainer = new Explainer(this.#plan.clusters, this.#config.listen);
+      const explainer = new Explainer(
+        this.#plan.clusters,
+        this.#config.listen,
+        (...backend) => this.gateway.backendHealth(...backend).up,
+      );
       this.#explainer = { plan: this.#plan, explainer };
     }
     return this.#explainer.explainer.explain(question);

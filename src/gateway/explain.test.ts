@@ -48,6 +48,31 @@ test('Explainer.explain() names the backend only where the client decides it', (
   assert.match(String(backend), /^192\.0\.2\.[12]:6443$/);
 });
 
+test('Explainer.explain() passes over backends that are down, as a connection does', () => {
+  const backends = ['192.0.2.1:6443', '192.0.2.2:6443', '192.0.2.3:6443'];
+  const down = new Set<string>();
+  const routes = [sampleRoute({ hosts: ['api.a.lab'], backends })];
+  const listener = { on: ':6443', balancers: [], agents: [], idTlv: [0x20] };
+  const living = new Explainer([sampleCluster('a', { routes })], [listener], (cluster, route, backend) => {
+    assert.deepEqual([cluster, route], ['a', 'api']);
+    return !down.has(backend);
+  });
+  const explain = (from?: string) =>
+    living.explain({ host: 'api.a.lab', protocol: 'tls', ...(from !== undefined && { from }) });
+  const first = String(explain('10.0.0.1').backend);
+  down.add(first);
+  const second = String(explain('10.0.0.1').backend);
+  assert.notEqual(second, first);
+  assert.equal(stageOf(explain('10.0.0.1'))?.text, `${second} first, by source; down: ${first}`);
+  down.add(second);
+  const last = String(backends.find(text => !down.has(text)));
+  // Nobody is named, and only one can be meant.
+  assert.equal(explain().backend, last);
+  down.add(last);
+  assert.equal(explain('10.0.0.1').backend, first);
+  assert.match(String(stageOf(explain('10.0.0.1'))?.text), /; all are down, and tried all the same$/);
+});
+
 test('Explainer.explain() gives the reason and the stage of a refusal', () => {
   for (const [question, reason, stage] of [
     [{ host: 'nowhere.lab', protocol: 'tls' }, 'unknown-host', 'route'],

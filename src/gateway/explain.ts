@@ -44,11 +44,16 @@ export class QuestionError extends Error {
   readonly code = 'ERR_QUESTION';
 }
 
+/** What health checks say; where nobody checks, everything is up. */
+export type IsUp = (cluster: string, route: string, backend: string) => boolean;
+
 export class Explainer {
   readonly #table = new Table();
   readonly #listeners: readonly ListenerEntry[];
+  readonly #isUp: IsUp;
 
-  constructor(clusters: readonly Cluster[], listeners: readonly ListenerEntry[]) {
+  constructor(clusters: readonly Cluster[], listeners: readonly ListenerEntry[], isUp: IsUp = () => true) {
+    this.#isUp = isUp;
     const { put } = new TableAuthor().change(clusters, backend => [backend.host]);
     this.#table.apply([], put);
     this.#listeners = listeners;
@@ -86,7 +91,7 @@ export class Explainer {
       return told.refuse('not-allowed');
     }
     told.say('admit', true, describeAdmission(route, client));
-    return dial(told, question, route, client);
+    return dial(told, question, route, client, this.#isUp);
   }
 
   /** The one asked for; else the first that shows what is asked for; else the first. */
@@ -200,6 +205,7 @@ function dial(
   question: Question,
   route: TableRoute,
   client: Uint8Array | undefined,
+  isUp: IsUp,
 ): Explanation {
   if (route.redirect) {
     told.say('dial', true, 'no backend: answered with 308 to https');
@@ -210,12 +216,29 @@ function dial(
     return told.refuse('no-backend');
   }
   const texts = route.backends.map(backend => backend.text);
-  const key = hashKeyOf(route, normalizeHost(question.host), client);
-  const index = texts.length === 1 ? 0 : key === undefined ? -1 : pickBest(key, route.hashes);
-  if (index >= 0) {
-    told.say('dial', true, texts.length === 1 ? texts[0] : `${texts[index]} first, by ${route.balance}`);
-    return told.serve(texts[index]);
-  }
-  told.say('dial', true, `one of ${texts.join(', ')}, by ${route.balance}`);
-  return told.serve(null);
+  const up = texts.filter(text => isUp(route.cluster.name, route.kind, text));
+  // As firstBackend() does: those that are down are passed over while another is up.
+  const choice = up.length === 0 ? texts : up;
+  const first = firstOf(choice, route, hashKeyOf(route, normalizeHost(question.host), client));
+  told.say('dial', true, `${describeChoice(choice, first, route.balance)}${describeHealth(texts, up)}`);
+  return told.serve(first);
+}
+
+/** null where it is not the client or the host that decides. */
+function firstOf(choice: readonly string[], route: TableRoute, key: number | undefined): string | null {
+  if (choice.length === 1) return choice[0];
+  if (key === undefined) return null;
+  const best = pickBest(key, route.hashes, index => !choice.includes(route.backends[index].text));
+  return route.backends[best].text;
+}
+
+function describeChoice(choice: readonly string[], first: string | null, balance: string): string {
+  if (choice.length === 1) return choice[0];
+  return first === null ? `one of ${choice.join(', ')}, by ${balance}` : `${first} first, by ${balance}`;
+}
+
+function describeHealth(texts: readonly string[], up: readonly string[]): string {
+  if (up.length === texts.length) return '';
+  if (up.length > 0) return `; down: ${texts.filter(text => !up.includes(text)).join(', ')}`;
+  return `; ${texts.length === 1 ? 'it is' : 'all are'} down, and tried all the same`;
 }
