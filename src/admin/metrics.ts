@@ -57,13 +57,13 @@ export function metricsRegistry(view: MetricsView, contentType: RegistryContentT
 /** Nothing was sampled since the last scrape: the library then tells of a lag of 292 years, and of none that is a number. */
 const NO_LAG_SAMPLED = /^nodejs_eventloop_lag_\w+ (?:Nan|9223372036\.854776)\n/gm;
 /** OpenMetrics 1.0, "Considerations: Canonical Numbers": parsers may insist on 1.0. */
-const WHOLE_BOUND = /(?<=[{,]le=")\d+(?=")/g;
+const WHOLE_BOUND = /([{,]le="\d+)"/g;
 
 /** What a scrape gets. The library spells Nan what both formats call NaN. */
 export async function metricsText(registry: Registry): Promise<string> {
   const text = (await registry.metrics()).replaceAll(NO_LAG_SAMPLED, '').replaceAll(/ Nan$/gm, ' NaN');
   const isOpenMetrics = registry.contentType === Registry.OPENMETRICS_CONTENT_TYPE;
-  return isOpenMetrics ? text.replaceAll(WHOLE_BOUND, '$&.0') : text;
+  return isOpenMetrics ? text.replaceAll(WHOLE_BOUND, '$1.0"') : text;
 }
 
 /** A family whose values are computed when asked for. The registry needs no more of a metric than this. */
