@@ -28,21 +28,29 @@ export class AdminClient {
 
   /** The JSON at that path. */
   async get(path: string): Promise<unknown> {
-    let status: number;
-    let body: string;
-    try {
-      [status, body] = await this.#ask(path);
-    } catch (error) {
-      throw new AdminClientError(this.#unreachable(error as NodeJS.ErrnoException), { cause: error });
-    }
+    const [status, body] = await this.#reach(path);
     const answer = parseJson(body);
     if (status !== 200) throw new AdminClientError(this.#refused(status, answer));
     if (typeof answer === 'object' && answer !== null) return answer;
     throw new AdminClientError(`${this.#where} answers, but is not the admin side of a causeway`);
   }
 
+  /** Why the gateway is not ready, or undefined when it is. */
+  async notReady(): Promise<string | undefined> {
+    const [status, body] = await this.#reach('/readyz');
+    return status === 503 ? body.trim() : undefined;
+  }
+
   get #where(): string {
     return this.#options.url.origin;
+  }
+
+  async #reach(path: string): Promise<[status: number, body: string]> {
+    try {
+      return await this.#ask(path);
+    } catch (error) {
+      throw new AdminClientError(this.#unreachable(error as NodeJS.ErrnoException), { cause: error });
+    }
   }
 
   async #ask(path: string): Promise<[status: number, body: string]> {

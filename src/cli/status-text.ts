@@ -17,17 +17,34 @@ const BOLD = '1';
 /** A pool of dozens would push everything else off the screen. */
 const MOST_BACKENDS = 4;
 
-export function statusText(status: StatusAnswer, clusters: readonly ClusterAnswer[], paint: Paint): string {
-  const lines = [...head(status, clusters, paint), ...findings(clusters, paint), ...table(clusters, paint)];
+export interface Answers {
+  readonly status: StatusAnswer;
+  readonly clusters: readonly ClusterAnswer[];
+  /** Why the gateway is not ready. */
+  readonly notReady?: string | undefined;
+}
+
+export function statusText({ status, clusters, notReady }: Answers, paint: Paint): string {
+  const lines = [
+    ...head(status, clusters, notReady, paint),
+    ...findings(clusters, paint),
+    ...table(clusters, paint),
+  ];
   return `${lines.join('\n')}\n`;
 }
 
-function head(status: StatusAnswer, clusters: readonly ClusterAnswer[], paint: Paint): string[] {
+function head(
+  status: StatusAnswer,
+  clusters: readonly ClusterAnswer[],
+  notReady: string | undefined,
+  paint: Paint,
+): string[] {
   const { version, engine, workers, uptimeSeconds, generation, listeners, counts, traffic } = status;
   const line = (name: string, text: string) => `${paint(DIM, name.padEnd(9))} ${text}`;
   const reasons = refusals(traffic.reasons);
   return [
     `${paint(BOLD, `causeway ${printable(version)}`)}  ${printable(engine)}, ${several(workers, 'worker')}, up ${durationText(uptimeSeconds)}`,
+    ...(notReady === undefined ? [] : [line('ready', paint(RED, `✗ ${printable(notReady)}`))]),
     line('listen', listeners.map(listenerText).join(', ') || 'nowhere'),
     line('file', `${fileText(status, paint)}, table ${generation}`),
     line('serves', servesText(status, clusters, paint)),

@@ -48,7 +48,8 @@ async function run(args: readonly string[]): Promise<number> {
       process.stdout.write(`${JSON.stringify(status, null, 2)}\n`);
     } else {
       const clusters = (await client.get('/api/v1/clusters')) as ClusterAnswer[];
-      process.stdout.write(statusText(status, clusters, painter(process.stdout)));
+      const notReady = await client.notReady();
+      process.stdout.write(statusText({ status, clusters, notReady }, painter(process.stdout)));
     }
     return 0;
   } catch (error) {

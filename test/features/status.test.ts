@@ -12,7 +12,8 @@ import { missingPrograms } from '../../testbed/packages.ts';
 import { run } from '../../testbed/run.ts';
 import { type Causeway, causewayBin, startCauseway } from '../../testbed/start-causeway.ts';
 import { type TempDir, tempDir } from '../../testbed/temp-dir.ts';
-import { Backend, hello, servedBy, visit } from './given.ts';
+import { ask, changing } from './ask-admin.ts';
+import { Backend, connectClient, hello, servedBy, visit } from './given.ts';
 
 let gateway: Causeway;
 let dir: TempDir;
@@ -53,6 +54,24 @@ test('tells a person what is served', async () => {
   assert.match(out, /^refused +unknown-host 1$/m);
   assert.match(out, /^lab +api +0 .* ✓ 127\.0\.0\.1:\d+$/m);
   assert.ok(!out.includes('\x1b'), 'no colours in a pipe');
+});
+
+test('tells that the gateway drains', async () => {
+  await using backend = await Backend.start({ name: 'backend' });
+  await using draining = await startCauseway({
+    config: `
+listen: ["127.0.0.1:0"]
+workers: 1
+clusters: [{ name: lab, api: { hosts: [api.lab.test], backends: ["${backend.text}"] } }]
+`,
+  });
+  using client = await connectClient(draining.port);
+  client.send(hello('api.lab.test'));
+  await client.hears('backend\n');
+  await ask(draining, '/api/v1/drain', { method: 'POST', headers: changing });
+  const { code, out } = await status('--admin', draining.admin);
+  assert.equal(code, 0);
+  assert.match(out, /^ready +✗ draining$/m);
 });
 
 test('--json is the status alone', async () => {
