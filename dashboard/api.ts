@@ -46,6 +46,9 @@ export interface Backend {
   readonly connections?: number;
   /** The kind of check. */
   readonly health?: string;
+  /** Of the last change from up to down or back, if there was one. */
+  readonly since?: string;
+  readonly why?: string;
 }
 
 export interface Route {

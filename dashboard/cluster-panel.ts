@@ -2,7 +2,6 @@
 
 import { type ComponentChild, h, type TargetedEvent } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import type { HealthEvent } from './api.ts';
 import { ClusterRows } from './cluster-rows.ts';
 import {
   type ClusterView,
@@ -17,7 +16,6 @@ import { formatCount, plural } from './format.ts';
 
 interface ClusterPanelProps {
   readonly clusters: readonly ClusterView[] | undefined;
-  readonly lastHealth: ReadonlyMap<string, HealthEvent>;
   readonly loading: boolean;
   readonly filter: string;
   readonly problemsOnly: boolean;
@@ -45,8 +43,7 @@ const ROWS = 500;
 const SETTLE_MS = 10_000;
 
 export function ClusterPanel(props: ClusterPanelProps): ComponentChild {
-  const { clusters, lastHealth, loading, filter, problemsOnly, onFilter, onProblemsOnly, onConnections } =
-    props;
+  const { clusters, loading, filter, problemsOnly, onFilter, onProblemsOnly, onConnections } = props;
   const [sort, setSort] = useState<Sort>(firstOrder('name'));
   /** Those that a person has opened or closed; the others are as their number suggests. */
   const [chosen, setChosen] = useState<ReadonlyMap<string, boolean>>(new Map());
@@ -115,7 +112,6 @@ export function ClusterPanel(props: ClusterPanelProps): ComponentChild {
         h(ClusterRows, {
           key: view.cluster.name,
           view,
-          lastHealth,
           open: isOpen(view.cluster.name),
           onToggle: () =>
             setChosen(before => new Map(before).set(view.cluster.name, !isOpen(view.cluster.name))),

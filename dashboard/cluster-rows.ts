@@ -1,14 +1,13 @@
 // The rows of one cluster: its sums, and when open its findings, routes and backends.
 
 import { type ComponentChild, type ComponentChildren, h } from 'preact';
-import type { Backend, Cluster, HealthEvent, Reasons, Route } from './api.ts';
-import { backendKey, type ClusterView, type Figures, lacksBackends, type RouteView } from './cluster-view.ts';
-import { formatByteRate, formatBytes, formatClock, formatCount, formatRate, plural } from './format.ts';
+import type { Backend, Cluster, Reasons, Route } from './api.ts';
+import { type ClusterView, type Figures, lacksBackends, type RouteView } from './cluster-view.ts';
+import { formatByteRate, formatBytes, formatCount, formatMoment, formatRate, plural } from './format.ts';
 import { kindOf, wordsOf } from './reason-words.ts';
 
 interface ClusterRowsProps {
   readonly view: ClusterView;
-  readonly lastHealth: ReadonlyMap<string, HealthEvent>;
   readonly open: boolean;
   readonly onToggle: () => void;
   readonly onConnections: (cluster: string) => void;
@@ -17,13 +16,7 @@ interface ClusterRowsProps {
 /** A route with more names than this shows the first ones; the rest is in the tooltip. */
 const HOSTS_SHOWN = 3;
 
-export function ClusterRows({
-  view,
-  lastHealth,
-  open,
-  onToggle,
-  onConnections,
-}: ClusterRowsProps): ComponentChild {
+export function ClusterRows({ view, open, onToggle, onConnections }: ClusterRowsProps): ComponentChild {
   const { cluster, routes } = view;
   return h(
     'tbody',
@@ -73,13 +66,7 @@ export function ClusterRows({
     open &&
       routes.map(route => [
         routeRow(route),
-        ...route.route.backends.map(backend =>
-          backendRow(
-            route.route,
-            backend,
-            lastHealth.get(backendKey(cluster.name, route.route.kind, backend.address)),
-          ),
-        ),
+        ...route.route.backends.map(backend => backendRow(route.route, backend)),
       ]),
   );
 }
@@ -173,11 +160,7 @@ function troubles(reasons: Reasons): ComponentChild {
   );
 }
 
-function backendRow(
-  route: Route,
-  { address, up, connections, health }: Backend,
-  last: HealthEvent | undefined,
-): ComponentChild {
+function backendRow(route: Route, { address, up, connections, health, since, why }: Backend): ComponentChild {
   return h(
     'tr',
     { role: 'row', key: `${route.kind} ${address}`, class: up ? 'backend-row' : 'backend-row is-down' },
@@ -196,13 +179,13 @@ function backendRow(
       'state-cell',
     ),
     connections === undefined ? cell('', '') : cell('Open', formatCount(connections), dimmed(connections)),
-    h('td', { role: 'cell', colSpan: 6, class: 'rest' }, last?.up === up && sinceText(last)),
+    h('td', { role: 'cell', colSpan: 6, class: 'rest' }, since !== undefined && sinceText(since, why)),
   );
 }
 
-/** Since when it is up or down, and why, where that was told while this page was open. */
-function sinceText({ at, why }: HealthEvent): string {
-  const since = `since ${formatClock(Date.parse(at))}`;
+/** Since when it is up or down, and why. */
+function sinceText(at: string, why: string | undefined): string {
+  const since = `since ${formatMoment(Date.parse(at), Date.now())}`;
   return why ? `${since}: ${why}` : since;
 }
 

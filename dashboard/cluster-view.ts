@@ -52,11 +52,6 @@ export function clusterView(cluster: Cluster, readings: (route: Route) => readon
   return { cluster, routes, ...sumOf(routes) };
 }
 
-/** What a backend is called in the whole gateway. */
-export function backendKey(cluster: string, route: string, backend: string): string {
-  return JSON.stringify([cluster, route, backend]);
-}
-
 export function figuresOf(route: Route): Omit<Figures, 'rates'> {
   const reasons = route.reasons ?? {};
   const ended = Object.values(reasons).reduce((sum, count) => sum + count, 0);

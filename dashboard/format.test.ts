@@ -7,6 +7,7 @@ import {
   formatClock,
   formatCount,
   formatDuration,
+  formatMoment,
   formatRate,
   plural,
 } from './format.ts';
@@ -80,6 +81,13 @@ test('formatDuration() gives the two largest units', () => {
 test('formatClock() is the local time of day, and – for what is no time', () => {
   assert.equal(formatClock(new Date(2026, 0, 2, 9, 5, 7).getTime()), '09:05:07');
   assert.equal(formatClock(Number.NaN), '–');
+});
+
+test('formatMoment() has the day where it is not today', () => {
+  const now = new Date(2026, 0, 2, 0, 5, 7).getTime();
+  assert.equal(formatMoment(now - 60_000, now), '00:04:07');
+  assert.equal(formatMoment(now - 600_000, now), '2026-01-01 23:55');
+  assert.equal(formatMoment(Number.NaN, now), '–');
 });
 
 test('plural() knows one from many', () => {

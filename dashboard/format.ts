@@ -56,6 +56,15 @@ export function formatClock(at: number): string {
     .join(':');
 }
 
+/** The time of day, and the day where it is another one: `2026-11-14 09:05`. */
+export function formatMoment(at: number, now: number): string {
+  const date = new Date(at);
+  if (Number.isNaN(date.getTime()) || date.toDateString() === new Date(now).toDateString())
+    return formatClock(at);
+  const day = [date.getFullYear(), date.getMonth() + 1, date.getDate()];
+  return `${day.map(part => String(part).padStart(2, '0')).join('-')} ${formatClock(at).slice(0, 5)}`;
+}
+
 export function plural(count: number, one: string, many = `${one}s`): string {
   return `${formatCount(count)} ${count === 1 ? one : many}`;
 }

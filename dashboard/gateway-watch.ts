@@ -12,7 +12,7 @@ import {
   type TableEvent,
 } from './api.ts';
 import type { Contact } from './banners.ts';
-import { backendKey, type ClusterView, clusterView, figuresOf } from './cluster-view.ts';
+import { type ClusterView, clusterView, figuresOf } from './cluster-view.ts';
 import { EventStream } from './event-stream.ts';
 import { addPoint, type History, noHistory } from './history.ts';
 import { addReading, type Counters, type Rates, ratesOver, STEP_MS } from './rates.ts';
@@ -33,8 +33,6 @@ export interface View {
   readonly refusals: Refusals;
   /** Newest first. */
   readonly changes: readonly Change[];
-  /** The last change of each backend's health that was told, by `backendKey()`. */
-  readonly lastHealth: ReadonlyMap<string, HealthEvent>;
   readonly contact: Contact;
   readonly notReady: string | undefined;
   /** The event stream is open. */
@@ -49,7 +47,6 @@ const LEAST_POLL_MS = 500;
 /** A flood of events is drawn this often. */
 const DRAW_MS = 150;
 const KEPT_CHANGES = 50;
-const KEPT_HEALTH = 1000;
 
 export class GatewayWatch implements Disposable {
   view: View = {
@@ -59,7 +56,6 @@ export class GatewayWatch implements Disposable {
     history: noHistory,
     refusals: noRefusals,
     changes: [],
-    lastHealth: new Map(),
     contact: { at: undefined, lost: undefined },
     notReady: undefined,
     live: false,
@@ -73,10 +69,7 @@ export class GatewayWatch implements Disposable {
   readonly #events = new EventStream({
     live: live => this.#change({ live }),
     refusal: event => this.#change({ refusals: addRefusal(this.view.refusals, event) }),
-    health: event => {
-      this.#change({ lastHealth: keepHealth(this.view.lastHealth, event) });
-      this.#changed({ kind: 'health', ...event, key: this.#nextKey++ });
-    },
+    health: event => this.#changed({ kind: 'health', ...event, key: this.#nextKey++ }),
     table: event => this.#changed({ kind: 'table', ...event, key: this.#nextKey++ }),
   });
   #pollTimer: ReturnType<typeof setTimeout> | undefined;
@@ -230,16 +223,6 @@ function readingOf(
     bytesOut: sum(({ bytesOut }) => bytesOut),
     refused: sum(({ refused, failed }) => refused + failed),
   };
-}
-
-/** The oldest goes when there are too many. */
-function keepHealth(
-  known: ReadonlyMap<string, HealthEvent>,
-  event: HealthEvent,
-): ReadonlyMap<string, HealthEvent> {
-  const key = backendKey(event.cluster, event.route, event.backend);
-  const others = [...known].filter(([other]) => other !== key);
-  return new Map([...others.slice(1 - KEPT_HEALTH), [key, event]]);
 }
 
 function whyLost(error: unknown): string {

@@ -14,7 +14,7 @@ import { RefusalList } from './refusal-list.ts';
 import { Tiles } from './tiles.ts';
 
 export function Page({ view }: { readonly view: View }): ComponentChild {
-  const { status, clusters, contact, notReady, refusals, changes, lastHealth } = view;
+  const { status, clusters, contact, notReady, refusals, changes } = view;
   const [filter, setFilter] = useState('');
   const [problemsOnly, setProblemsOnly] = useState(false);
   /** Whose open connections are listed; '' is everyone's, undefined: the panel is closed. */
@@ -26,7 +26,6 @@ export function Page({ view }: { readonly view: View }): ComponentChild {
     () =>
       h(ClusterPanel, {
         clusters,
-        lastHealth,
         loading,
         filter,
         problemsOnly,
@@ -34,7 +33,7 @@ export function Page({ view }: { readonly view: View }): ComponentChild {
         onProblemsOnly: setProblemsOnly,
         onConnections: setConnectionsOf,
       }),
-    [clusters, lastHealth, loading, filter, problemsOnly],
+    [clusters, loading, filter, problemsOnly],
   );
 
   const banners = bannersOf(status, contact, notReady);

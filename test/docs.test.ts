@@ -8,6 +8,7 @@ import { test } from 'node:test';
 import { parseAllDocuments } from 'yaml';
 import { type AgentFlags, readAgentOptions } from '../src/agent/agent-options.ts';
 import { agentCommand } from '../src/cli/agent.ts';
+import { findingCodes } from '../src/cluster/finding.ts';
 import { engines } from '../src/config/config.ts';
 import { notThereYet } from '../src/config/not-there-yet.ts';
 import { formatMistake, readConfig } from '../src/config/read-config.ts';
@@ -47,6 +48,11 @@ test('README.md and docs/configuration.md have files to copy', () => {
 test('docs/close-reasons.md has a row for each close reason, and no other', () => {
   const rows = [...read('docs/close-reasons.md').matchAll(/^\| `([a-z-]+)` \|/gm)].map(match => match[1]);
   assert.deepEqual(rows.toSorted(), closeReasons.toSorted());
+});
+
+test('docs/operations.md has a row for each finding, and no other', () => {
+  const rows = [...read('docs/operations.md').matchAll(/^\| `([A-Z]\w+)` \|/gm)].map(match => match[1]);
+  assert.deepEqual(rows.toSorted(), findingCodes.toSorted());
 });
 
 test('the metrics in the documents are those that the admin side has', () => {

@@ -13,7 +13,7 @@ import { type Explanation, type Question, QuestionError } from '../gateway/expla
 import { hostOf, isOwnHost } from './admin-host.ts';
 import { refusedChange, roleOf } from './auth.ts';
 import { type ClustersView, clusterAnswers, clusterNamed } from './clusters.ts';
-import { dashboardRoutes } from './dashboard.ts';
+import { dashboardFiles } from './dashboard.ts';
 import { type EventStreams, MAX_STREAMS } from './event-streams.ts';
 import { type MetricsView, metricsRegistry, metricsText } from './metrics.ts';
 import { QueryError, readConnectionsQuery, readExplainQuery } from './queries.ts';
@@ -76,9 +76,11 @@ export function adminApi(options: AdminApiOptions, view: AdminView, waiting: () 
   const api: AdminApi = new Hono<Env>();
   api.use(async (context, next) => {
     for (const [name, value] of Object.entries(headers)) context.header(name, value);
-    return isOwnHost(context.req.header('Host') ?? '', options.hosts)
+    const host = context.req.header('Host');
+    // A probe in HTTP/1.0, such as HAProxy's, names no host; a browser always does.
+    return host === undefined || isOwnHost(host, options.hosts)
       ? next()
-      : problem(context, 421, notOurs(context));
+      : problem(context, 421, notOurs(host));
   });
   mount(api, probes(view));
   api.use(async (context, next) => {
@@ -95,7 +97,10 @@ export function adminApi(options: AdminApiOptions, view: AdminView, waiting: () 
     api,
     endpoints(view).map(endpoint => inTurn(endpoint, waiting, turns)),
   );
-  api.route('/', dashboardRoutes());
+  mount(
+    api,
+    dashboardFiles().map(file => ({ method: 'GET', ...file })),
+  );
   api.notFound(context => problem(context, 404, `There is no ${context.req.path}`));
   api.onError((error, context) => {
     options.log.error({ err: error, path: context.req.path }, 'admin request failed');
@@ -120,9 +125,12 @@ function probes(view: AdminView): Endpoint[] {
 }
 
 function endpoints(view: AdminView): Endpoint[] {
-  const registries = new Map<string, Registry>();
+  const registries = {
+    text: metricsRegistry(view, Registry.PROMETHEUS_CONTENT_TYPE),
+    openMetrics: metricsRegistry(view, Registry.OPENMETRICS_CONTENT_TYPE),
+  };
   return [
-    { method: 'GET', path: '/metrics', answer: context => metrics(context, view, registries) },
+    { method: 'GET', path: '/metrics', answer: context => metrics(context, registries) },
     {
       method: 'GET',
       path: '/api/v1/status',
@@ -174,9 +182,8 @@ function problem(context: AdminContext, status: ContentfulStatusCode, text: stri
   return context.json({ error: text }, status);
 }
 
-function notOurs(context: AdminContext): string {
-  const host = hostOf(context.req.header('Host') ?? '');
-  return `Host '${host}' is not one of this server's names; add it to admin.hosts`;
+function notOurs(host: string): string {
+  return `Host '${hostOf(host)}' is not one of this server's names; add it to admin.hosts`;
 }
 
 function unauthorized(context: AdminContext): Response {
@@ -205,14 +212,11 @@ function tooLarge(context: AdminContext): Response {
 
 async function metrics(
   context: AdminContext,
-  view: AdminView,
-  registries: Map<string, Registry>,
+  { text, openMetrics }: Readonly<Record<'text' | 'openMetrics', Registry>>,
 ): Promise<Response> {
-  const openMetrics = context.req.header('Accept')?.includes('application/openmetrics-text') === true;
-  const contentType = openMetrics ? Registry.OPENMETRICS_CONTENT_TYPE : Registry.PROMETHEUS_CONTENT_TYPE;
-  const registry = registries.get(contentType) ?? metricsRegistry(view, contentType);
-  registries.set(contentType, registry);
-  return context.body(await metricsText(registry), 200, { 'Content-Type': contentType });
+  const wanted = context.req.header('Accept')?.includes('application/openmetrics-text') === true;
+  const registry = wanted ? openMetrics : text;
+  return context.body(await metricsText(registry), 200, { 'Content-Type': registry.contentType });
 }
 
 function cluster(context: AdminContext, view: AdminView): Response {

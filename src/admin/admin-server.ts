@@ -8,6 +8,7 @@ import { getRequestListener } from '@hono/node-server';
 import type { KeyPairFiles } from '../config/config.ts';
 import { type KeyPair, KeyPairWatch, readKeyPair } from '../config/key-pair.ts';
 import { type AdminApiOptions, type AdminView, adminApi } from './admin-api.ts';
+import { lockedOut } from './auth.ts';
 import { guardConnections } from './connection-guard.ts';
 
 export interface AdminOptions extends AdminApiOptions {
@@ -46,6 +47,9 @@ export class AdminServer implements AsyncDisposable {
     const pair = options.tls === undefined ? undefined : await readKeyPair(options.tls);
     const server = createServer(options, view, pair);
     await listen(server, options);
+    // Nobody's traffic depends on it, and the file may come yet.
+    for (const user of await lockedOut(options.auth))
+      options.log.warn(user, 'password file cannot be used; this user cannot log in');
     const keyPair = pair && (await watchKeyPair(pair, server, options));
     const { address, port, family } = server.address() as AddressInfo;
     const scheme = pair === undefined ? 'http' : 'https';
@@ -76,7 +80,8 @@ function createServer(options: AdminOptions, view: AdminView, pair: KeyPair | un
   server.maxConnections = MAX_SOCKETS;
   server.timeout = STALLED_MS;
   const guard = guardConnections(server, MAX_CONNECTIONS);
-  const answer = getRequestListener(adminApi(options, view, guard.waiting).fetch);
+  // Its URLs need a host also where a request in HTTP/1.0 has none; nothing is decided by it.
+  const answer = getRequestListener(adminApi(options, view, guard.waiting).fetch, { hostname: 'localhost' });
   server.on('request', (request, response) => {
     if (guard.admit(request, response)) void answer(request, response);
   });

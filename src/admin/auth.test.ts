@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import { test } from 'node:test';
 import { tempDir } from '../../testbed/temp-dir.ts';
-import { refusedChange, roleOf } from './auth.ts';
+import { lockedOut, refusedChange, roleOf } from './auth.ts';
 
 const basic = (text: string) => `Basic ${Buffer.from(text).toString('base64')}`;
 
@@ -40,6 +40,23 @@ test('roleOf() admits nobody by a file that is missing, empty, too long or endle
     for (const password of ['', 'x'.repeat(4097), 'x'.repeat(5000), '\0'.repeat(4097)])
       assert.equal(await roleOf(users, basic(`ann:${password}`)), undefined, passwordFile);
   }
+});
+
+test('lockedOut() names those whose file admits nobody, and why', async () => {
+  await using dir = await tempDir();
+  await writeFile(dir.file('good'), 'open sesame\n');
+  await writeFile(dir.file('empty'), '\n');
+  const files = { ann: dir.file('good'), bob: dir.file('none'), cyd: dir.file('empty'), dan: '/dev/zero' };
+  const users = Object.entries(files).map(([username, passwordFile]) => ({
+    username,
+    passwordFile,
+    role: 'admin' as const,
+  }));
+  assert.deepEqual(await lockedOut(users), [
+    { username: 'bob', file: files.bob, error: 'there is no such file' },
+    { username: 'cyd', file: files.cyd, error: 'it is empty' },
+    { username: 'dan', file: files.dan, error: 'it has more than 4096 bytes' },
+  ]);
 });
 
 test('roleOf() makes everyone an admin where there are no users', async () => {

@@ -25,7 +25,19 @@ export async function roleOf(
   const given = basicCredentials(authorization ?? '');
   const user = users.find(({ username }) => username === given?.username);
   if (given === undefined || user === undefined) return undefined;
-  return sameText(given.password, await passwordOf(user.passwordFile)) ? user.role : undefined;
+  const password = await readPassword(user.passwordFile);
+  return 'text' in password && sameText(given.password, password.text) ? user.role : undefined;
+}
+
+/** Users whose password file admits nobody, and why. */
+export async function lockedOut(
+  users: readonly AdminUser[],
+): Promise<{ readonly username: string; readonly file: string; readonly error: string }[]> {
+  const found = users.map(async ({ username, passwordFile: file }) => {
+    const password = await readPassword(file);
+    return 'error' in password ? [{ username, file, error: password.error }] : [];
+  });
+  return (await Promise.all(found)).flat();
 }
 
 /** Why this change is refused. `host` is the Host header, which has been checked. */
@@ -65,21 +77,22 @@ function basicCredentials(header: string): { username: string; password: string 
   return colon < 0 ? undefined : { username: text.slice(0, colon), password: text.slice(colon + 1) };
 }
 
-/** Read each time, so that a changed password counts at once. An unreadable or too long one admits nobody. */
-async function passwordOf(file: string): Promise<string | undefined> {
+/** Read each time, so that a changed password counts at once. */
+async function readPassword(file: string): Promise<{ readonly text: string } | { readonly error: string }> {
   try {
     // O_NONBLOCK: opening a pipe that nobody writes to would never return.
     await using handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK);
     const { buffer, bytesRead } = await handle.read(Buffer.alloc(MAX_PASSWORD_BYTES + 1));
-    if (bytesRead > MAX_PASSWORD_BYTES) return undefined;
-    return buffer.toString('utf8', 0, bytesRead).replace(/\r?\n$/, '');
-  } catch {
-    return undefined;
+    if (bytesRead > MAX_PASSWORD_BYTES) return { error: `it has more than ${MAX_PASSWORD_BYTES} bytes` };
+    const text = buffer.toString('utf8', 0, bytesRead).replace(/\r?\n$/, '');
+    return text === '' ? { error: 'it is empty' } : { text };
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    return { error: code === 'ENOENT' ? 'there is no such file' : `it cannot be read (${code})` };
   }
 }
 
-function sameText(given: string, expected: string | undefined): boolean {
-  if (expected === undefined || expected === '') return false;
+function sameText(given: string, expected: string): boolean {
   const digest = (text: string) => createHash('sha256').update(text).digest();
   return timingSafeEqual(digest(given), digest(expected));
 }

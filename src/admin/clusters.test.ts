@@ -22,8 +22,11 @@ const view = {
             backends: new Map([[backends[0], 3]]),
           }
         : undefined,
+    backendHealth: (_cluster: string, _kind: string, backend: string) =>
+      backend === backends[0]
+        ? { up: true, checked: true }
+        : { up: false, checked: true, since: Date.UTC(2026, 10, 15, 9), why: 'connection refused' },
   },
-  isUp: (_cluster: string, _route: string, backend: string) => backend === backends[0],
 };
 
 test('clusterAnswers() has what the plan has, with figures and findings', () => {
@@ -40,7 +43,14 @@ test('clusterAnswers() has what the plan has, with figures and findings', () => 
         balance: route.pool.balance,
         backends: [
           { address: backends[0], up: true, health: check, connections: 3 },
-          { address: backends[1], up: false, health: check, connections: 0 },
+          {
+            address: backends[1],
+            up: false,
+            health: check,
+            since: '2026-11-15T09:00:00.000Z',
+            why: 'connection refused',
+            connections: 0,
+          },
         ],
         connections: 3,
         bytesIn: 10,

@@ -34,14 +34,16 @@ export interface BackendAnswer {
   readonly up: boolean;
   /** How it is checked. */
   readonly health: HealthCheck;
+  /** When checks last found it gone or back, and what they met; missing while they never have. */
+  readonly since?: string;
+  readonly why?: string;
   /** Open now. */
   readonly connections: number;
 }
 
 export interface ClustersView {
   readonly plan: Plan;
-  readonly gateway: Pick<Gateway, 'figuresOf'>;
-  isUp(cluster: string, route: string, backend: string): boolean;
+  readonly gateway: Pick<Gateway, 'figuresOf' | 'backendHealth'>;
 }
 
 export function clusterAnswers(view: ClustersView): ClusterAnswer[] {
@@ -83,12 +85,17 @@ function routeAnswer(view: ClustersView, cluster: Cluster, route: Route): RouteA
     hosts,
     balance: pool.balance,
     ...(route.redirect && { redirect: true }),
-    backends: pool.backends.map(({ text }) => ({
-      address: text,
-      up: view.isUp(cluster.name, kind, text),
-      health: pool.health.check,
-      connections: figures?.backends.get(text) ?? 0,
-    })),
+    backends: pool.backends.map(({ text }) => {
+      const { up, since, why } = view.gateway.backendHealth(cluster.name, kind, text);
+      return {
+        address: text,
+        up,
+        health: pool.health.check,
+        ...(since !== undefined && { since: new Date(since).toISOString() }),
+        ...(why !== undefined && { why }),
+        connections: figures?.backends.get(text) ?? 0,
+      };
+    }),
     connections: figures?.connections ?? 0,
     bytesIn: figures?.bytesIn ?? 0,
     bytesOut: figures?.bytesOut ?? 0,

@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { test } from 'node:test';
-import { dashboardRoutes } from './dashboard.ts';
+import { Hono } from 'hono';
+import { dashboardFiles } from './dashboard.ts';
 
-const routes = dashboardRoutes();
+const routes = new Hono();
+for (const { path, answer } of dashboardFiles()) routes.get(path, answer);
 
-test('dashboardRoutes() serves a page that allows files of its own only', async () => {
+test('dashboardFiles() serves a page that allows files of its own only', async () => {
   const answer = await routes.request('/');
   assert.equal(answer.status, 200);
   assert.equal(answer.headers.get('Content-Type'), 'text/html; charset=utf-8');
@@ -21,7 +23,7 @@ test('dashboardRoutes() serves a page that allows files of its own only', async 
   assert.doesNotMatch(html, /https?:\/\/|<style|\sstyle=|\son\w+=/);
 });
 
-test('dashboardRoutes() serves every file that the page and its scripts name, without types', async () => {
+test('dashboardFiles() serves every file that the page and its scripts name, without types', async () => {
   const page = await (await routes.request('/')).text();
   const names = new Set([...page.matchAll(/"(?:\.\/)?dashboard\/([\w.-]+)"/g)].map(match => match[1]));
   assert.ok(names.has('main.js'));
@@ -38,7 +40,7 @@ test('dashboardRoutes() serves every file that the page and its scripts name, wi
   assert.ok(names.has('format.ts'), [...names].join(' '));
 });
 
-test('dashboardRoutes() answers 304 to whoever has the file already', async () => {
+test('dashboardFiles() answers 304 to whoever has the file already', async () => {
   for (const path of ['/', '/dashboard/main.js']) {
     const first = await routes.request(path);
     const etag = first.headers.get('ETag') ?? '';
@@ -49,7 +51,7 @@ test('dashboardRoutes() answers 304 to whoever has the file already', async () =
   }
 });
 
-test('dashboardRoutes() serves nothing else', async () => {
+test('dashboardFiles() serves nothing else', async () => {
   for (const name of [
     'index.html',
     'tsconfig.json',

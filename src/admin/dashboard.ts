@@ -4,7 +4,7 @@
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { stripTypeScriptTypes } from 'node:module';
-import { type Context, Hono } from 'hono';
+import type { Context } from 'hono';
 
 interface Asset {
   readonly body: Uint8Array<ArrayBuffer>;
@@ -31,18 +31,26 @@ const TYPES: Readonly<Record<string, string>> = {
 };
 const IMPORT_MAP = /<script type="importmap">(.*?)<\/script>/s;
 
-/** `/` and `/dashboard/*`. Whoever mounts it has checked who asks. */
-export function dashboardRoutes(): Hono {
-  const routes = new Hono();
+export interface DashboardFile {
+  readonly path: string;
+  readonly answer: (context: Context) => Response | Promise<Response>;
+}
+
+/** What GET is answered with. Whoever mounts it has checked who asks. */
+export function dashboardFiles(): DashboardFile[] {
   let page: Asset | undefined;
   let assets: ReadonlyMap<string, Asset> | undefined;
-  routes.get('/', context => answer(context, (page ??= readPage())));
-  routes.get('/dashboard/:name', context => {
-    assets ??= readAssets();
-    const asset = assets.get(context.req.param('name'));
-    return asset === undefined ? context.notFound() : answer(context, asset);
-  });
-  return routes;
+  return [
+    { path: '/', answer: context => answer(context, (page ??= readPage())) },
+    {
+      path: '/dashboard/:name',
+      answer: context => {
+        assets ??= readAssets();
+        const asset = assets.get(context.req.param('name') ?? '');
+        return asset === undefined ? context.notFound() : answer(context, asset);
+      },
+    },
+  ];
 }
 
 function answer(context: Context, { body, headers }: Asset): Response {

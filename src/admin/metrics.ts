@@ -1,6 +1,7 @@
 // /metrics: what the workers counted, read from shared memory when somebody asks, and the process's own figures.
 // Labels are names from the table, never a value that a client chose.
 
+import { setImmediate } from 'node:timers/promises';
 import {
   collectDefaultMetrics,
   type Metric,
@@ -21,6 +22,7 @@ import {
 import type { Status } from './status.ts';
 
 export interface MetricsView {
+  /** Not asked for before the first scrape. */
   readonly gateway: Gateway;
   /** The version of Node. */
   readonly node: string;
@@ -45,36 +47,68 @@ interface Value {
 /** The event loop's lag is sampled by a timer: seldom, so that an idle gateway sleeps. */
 const LAG_EVERY_MS = 1000;
 
+/** To be made when the process starts: the library counts CPU time and collections of garbage from here on. */
 export function metricsRegistry(view: MetricsView, contentType: RegistryContentType): Registry {
   const registry = new Registry(contentType);
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: LAG_EVERY_MS });
-  for (const metric of families(view)) registry.registerMetric(metric);
+  for (const metric of oneByOne(families(view))) registry.registerMetric(metric as unknown as Metric<string>);
   return registry;
 }
 
+/** Nothing was sampled since the last scrape: the library then tells of a lag of 292 years, and of none that is a number. */
+const NO_LAG_SAMPLED = /^nodejs_eventloop_lag_\w+ (?:Nan|9223372036\.854776)\n/gm;
+/** OpenMetrics 1.0, "Considerations: Canonical Numbers": parsers may insist on 1.0. */
+const WHOLE_BOUND = /([{,]le="\d+)"/g;
+
 /** What a scrape gets. The library spells Nan what both formats call NaN. */
 export async function metricsText(registry: Registry): Promise<string> {
-  return (await registry.metrics()).replaceAll(/ Nan$/gm, ' NaN');
+  const text = (await registry.metrics()).replaceAll(NO_LAG_SAMPLED, '').replaceAll(/ Nan$/gm, ' NaN');
+  const isOpenMetrics = registry.contentType === Registry.OPENMETRICS_CONTENT_TYPE;
+  return isOpenMetrics ? text.replaceAll(WHOLE_BOUND, '$1.0"') : text;
 }
 
-/** A family whose values are computed when asked for. The registry needs no more of a metric than this. */
-function family(name: string, type: string, help: string, values: () => Value[]): Metric<string> {
-  const metric = {
-    name,
-    type,
-    help,
-    get: () => ({ name: metric.name, type, help, values: values() }),
-    reset() {},
-  };
-  return metric as unknown as Metric<string>;
+/** A family whose values are computed when asked for. */
+interface Family {
+  readonly name: string;
+  readonly type: string;
+  readonly help: string;
+  readonly values: () => Value[];
 }
 
-function families(view: MetricsView): Metric<string>[] {
-  const { gateway } = view;
+/**
+ * As the registry wants them; it needs no more of a metric than this. It asks for all at once, which of a large table
+ * takes half a second: between two of them everyone else gets a turn.
+ */
+function oneByOne(families: readonly Family[]): object[] {
+  let last: Promise<unknown> = Promise.resolve();
+  return families.map(({ name, type, help, values }) => {
+    const metric = {
+      name,
+      type,
+      help,
+      get() {
+        const told = last.then(async () => {
+          await setImmediate();
+          return { name: metric.name, type, help, values: values() };
+        });
+        last = told.catch(() => {});
+        return told;
+      },
+      reset() {},
+    };
+    return metric;
+  });
+}
+
+function family(name: string, type: string, help: string, values: () => Value[]): Family {
+  return { name, type, help, values };
+}
+
+function families(view: MetricsView): Family[] {
   const single = (value: number): Value[] => [{ labels: {}, value }];
   return [
     family('causeway_connections_total', 'counter', 'Connections that ended, by reason', () =>
-      perRoute(gateway, (labels, get) =>
+      perRoute(view, (labels, get) =>
         closeReasons.flatMap((reason, index) => {
           const value = get(REASONS_AT + index);
           return value === 0 && reason !== 'done' ? [] : [{ labels: { ...labels, reason }, value }];
@@ -82,34 +116,34 @@ function families(view: MetricsView): Metric<string>[] {
       ),
     ),
     family('causeway_connections_active', 'gauge', 'Connections open now', () =>
-      perRoute(gateway, (labels, get) => (labels.cluster === '' ? [] : [{ labels, value: get(ACTIVE_AT) }])),
+      perRoute(view, (labels, get) => (labels.cluster === '' ? [] : [{ labels, value: get(ACTIVE_AT) }])),
     ),
     family('causeway_bytes_total', 'counter', 'Bytes moved; in is from the client', () =>
-      perRoute(gateway, (labels, get) => [
+      perRoute(view, (labels, get) => [
         { labels: { ...labels, direction: 'in' }, value: get(BYTES_IN_AT) },
         { labels: { ...labels, direction: 'out' }, value: get(BYTES_OUT_AT) },
       ]),
     ),
     family('causeway_requests_total', 'counter', 'HTTP requests that ended, by status', () =>
-      perRoute(gateway, (labels, _, slot) =>
-        [...gateway.requests(slot)].map(([code, value]) => ({ labels: { ...labels, code }, value })),
+      perRoute(view, (labels, _, slot) =>
+        [...view.gateway.requests(slot)].map(([code, value]) => ({ labels: { ...labels, code }, value })),
       ),
     ),
     family('causeway_hello_seconds', 'histogram', 'Accept until it was known where to', () =>
-      perRoute(gateway, (labels, get) =>
+      perRoute(view, (labels, get) =>
         labels.cluster === '' ? histogram('causeway_hello_seconds', {}, slotHistogram(get)) : [],
       ),
     ),
     family('causeway_dial_seconds', 'histogram', 'Until a backend was reached', () =>
-      perRoute(gateway, (labels, get) =>
+      perRoute(view, (labels, get) =>
         labels.cluster === '' ? [] : histogram('causeway_dial_seconds', labels, slotHistogram(get)),
       ),
     ),
     family('causeway_backend_up', 'gauge', '1 unless health checks say that the backend is down', () =>
-      perBackend(gateway, (labels, { up }) => [{ labels, value: up ? 1 : 0 }]),
+      perBackend(view, (labels, { up }) => [{ labels, value: up ? 1 : 0 }]),
     ),
     family('causeway_health_checks_total', 'counter', 'Health checks, by result', () =>
-      perBackend(gateway, (labels, { checks }) =>
+      perBackend(view, (labels, { checks }) =>
         Object.entries(checks ?? {}).map(([result, value]) => ({ labels: { ...labels, result }, value })),
       ),
     ),
@@ -143,22 +177,22 @@ function families(view: MetricsView): Metric<string>[] {
 type Get = (offset: number) => number;
 
 function perRoute(
-  gateway: Gateway,
+  view: MetricsView,
   each: (labels: Record<string, string>, get: Get, slot: number) => Value[],
 ): Value[] {
   const values: Value[] = [];
-  for (const { route, get, slot } of gateway.routes()) {
+  for (const { route, get, slot } of view.gateway.routes()) {
     values.push(...each({ cluster: route?.cluster ?? '', route: route?.route ?? '' }, get, slot));
   }
   return values;
 }
 
 function perBackend(
-  gateway: Gateway,
+  view: MetricsView,
   each: (labels: Record<string, string>, backend: CheckedBackend) => Value[],
 ): Value[] {
   const values: Value[] = [];
-  for (const checked of gateway.backends()) {
+  for (const checked of view.gateway.backends()) {
     const { cluster, route, backend } = checked;
     values.push(...each({ cluster, route, backend }, checked));
   }

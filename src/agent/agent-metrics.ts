@@ -26,8 +26,9 @@ export class AgentMetrics implements AsyncDisposable {
   }
 
   static async start(on: Place, view: AgentView): Promise<AgentMetrics> {
+    const registry = metricsRegistry(view, Registry.PROMETHEUS_CONTENT_TYPE);
     const server = createServer((request, response) => {
-      answer(request.url ?? '/', response, view).catch(() => response.destroy());
+      answer(request.url ?? '/', response, view, registry).catch(() => response.destroy());
     });
     server.requestTimeout = REQUEST_MS;
     server.headersTimeout = REQUEST_MS;
@@ -54,16 +55,12 @@ export class AgentMetrics implements AsyncDisposable {
   }
 }
 
-const registries = new WeakMap<AgentView, Registry>();
-
-/** Of a view that is started. */
-function registryOf(view: AgentView): Registry {
-  const registry = registries.get(view) ?? metricsRegistry(view, Registry.PROMETHEUS_CONTENT_TYPE);
-  registries.set(view, registry);
-  return registry;
-}
-
-async function answer(url: string, response: ServerResponse, view: AgentView): Promise<void> {
+async function answer(
+  url: string,
+  response: ServerResponse,
+  view: AgentView,
+  registry: Registry,
+): Promise<void> {
   const say = (status: number, text: string, type = 'text/plain; charset=utf-8') =>
     response.writeHead(status, { 'Content-Type': type }).end(text);
   const notReady = view.notReady();
@@ -74,7 +71,7 @@ async function answer(url: string, response: ServerResponse, view: AgentView): P
       return void say(notReady === undefined ? 200 : 503, notReady ?? 'ok');
     case '/metrics':
       if (notReady !== undefined && notReady !== 'draining') return void say(503, notReady);
-      return void say(200, await metricsText(registryOf(view)), Registry.PROMETHEUS_CONTENT_TYPE);
+      return void say(200, await metricsText(registry), registry.contentType);
     default:
       return void say(404, 'There are /healthz, /readyz and /metrics\n');
   }

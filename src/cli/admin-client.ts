@@ -28,21 +28,29 @@ export class AdminClient {
 
   /** The JSON at that path. */
   async get(path: string): Promise<unknown> {
-    let status: number;
-    let body: string;
-    try {
-      [status, body] = await this.#ask(path);
-    } catch (error) {
-      throw new AdminClientError(this.#unreachable(error as NodeJS.ErrnoException), { cause: error });
-    }
+    const [status, body] = await this.#reach(path);
     const answer = parseJson(body);
     if (status !== 200) throw new AdminClientError(this.#refused(status, answer));
     if (typeof answer === 'object' && answer !== null) return answer;
     throw new AdminClientError(`${this.#where} answers, but is not the admin side of a causeway`);
   }
 
+  /** Why the gateway is not ready, or undefined when it is. */
+  async notReady(): Promise<string | undefined> {
+    const [status, body] = await this.#reach('/readyz');
+    return status === 503 ? body.trim() : undefined;
+  }
+
   get #where(): string {
     return this.#options.url.origin;
+  }
+
+  async #reach(path: string): Promise<[status: number, body: string]> {
+    try {
+      return await this.#ask(path);
+    } catch (error) {
+      throw new AdminClientError(this.#unreachable(error as NodeJS.ErrnoException), { cause: error });
+    }
   }
 
   async #ask(path: string): Promise<[status: number, body: string]> {
@@ -81,7 +89,9 @@ export class AdminClient {
       return `${this.#where} does not answer within ${ANSWER_MS / 1000} s`;
     }
     if (/^(UNABLE_TO|SELF_SIGNED|DEPTH_ZERO|CERT_|ERR_TLS_CERT)/.test(code)) {
-      return `The certificate of ${this.#where} is not trusted (${message}). Name its authority with --ca-file`;
+      // Node goes on with advice about its own flags.
+      const why = message.split(';', 1)[0];
+      return `The certificate of ${this.#where} is not trusted (${why}). Name its authority with --ca-file`;
     }
     if (code === 'EPROTO' || code.startsWith('ERR_SSL'))
       return `${this.#where} does not speak TLS: try --admin http://…`;

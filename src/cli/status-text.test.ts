@@ -56,7 +56,7 @@ const plain = (_: string, text: string) => text;
 
 test('statusText() tells first whether all is well, then one line a route', () => {
   assert.equal(
-    statusText(status, clusters, plain),
+    statusText({ status, clusters }, plain),
     `causeway 0.1.0  epoll, 2 workers, up 1 d 2 h
 listen    :6443 ([::]:6443)
 file      ✓ served as it stands, table 4
@@ -72,28 +72,31 @@ a-longer-name  api              0      0 B      0 B        0  none
   );
 });
 
-test('statusText() tells of a refused file, a restart that is needed, and findings', () => {
+test('statusText() tells of a drain, a refused file, a restart that is needed, and findings', () => {
   const text = statusText(
     {
-      ...status,
-      config: {
-        ok: false,
-        error: 'a.yaml:1:2: no\na.yaml:3:4: nor this',
-        restartNeeded: ['engine', 'admin'],
+      status: {
+        ...status,
+        config: {
+          ok: false,
+          error: 'a.yaml:1:2: no\na.yaml:3:4: nor this',
+          restartNeeded: ['engine', 'admin'],
+        },
+        counts: { clusters: 0, routes: 0, hosts: 0, connections: 0 },
+        traffic: { connections: 0, bytesIn: 0, bytesOut: 0, reasons: {} },
+        uptimeSeconds: 0.4,
       },
-      counts: { clusters: 0, routes: 0, hosts: 0, connections: 0 },
-      traffic: { connections: 0, bytesIn: 0, bytesOut: 0, reasons: {} },
-      uptimeSeconds: 0.4,
+      clusters: [
+        {
+          name: 'blue',
+          id: null,
+          source: 'file',
+          routes: [],
+          findings: [{ severity: 'error', code: 'HostClaimed', text: "'a' is taken", fix: 'Take another' }],
+        },
+      ],
+      notReady: 'draining',
     },
-    [
-      {
-        name: 'blue',
-        id: null,
-        source: 'file',
-        routes: [],
-        findings: [{ severity: 'error', code: 'HostClaimed', text: "'a' is taken", fix: 'Take another' }],
-      },
-    ],
     plain,
   );
   assert.match(text, /up 0 s$/m);
@@ -102,6 +105,7 @@ test('statusText() tells of a refused file, a restart that is needed, and findin
     /^file {6}✗ refused, what was before goes on: a\.yaml:1:2: no; a\.yaml:3:4: nor this, restart needed for engine, admin, table 4$/m,
   );
   assert.match(text, /^refused {3}none$/m);
+  assert.match(text, /^ready {5}✗ draining$/m);
   assert.match(text, /^error blue: 'a' is taken\. Take another$/m);
 });
 
@@ -112,24 +116,42 @@ test('statusText() shows the backends that are down before others, and not too m
     health: 'tcp' as const,
     connections: 0,
   }));
-  const text = statusText(status, [{ ...clusters[0], routes: [{ ...api, backends }] }], plain);
+  const text = statusText({ status, clusters: [{ ...clusters[0], routes: [{ ...api, backends }] }] }, plain);
   assert.match(
     text,
     /✗ 192\.0\.2\.8:1 {2}✓ 192\.0\.2\.0:1 {2}✓ 192\.0\.2\.1:1 {2}✓ 192\.0\.2\.2:1 {2}and 5 more$/m,
   );
 });
 
+test('statusText() tells why a backend is down, which route needs none, and that checks come late', () => {
+  const down = { ...api.backends[1], since: '2026-11-15T09:00:00.000Z', why: 'connection refused' };
+  const redirect = { ...api, kind: 'apps-http', backends: [], redirect: true };
+  const text = statusText(
+    {
+      status: { ...status, health: { backends: 1, down: 1, stretch: 2.5 } },
+      clusters: [{ ...clusters[0], routes: [{ ...api, backends: [down] }, redirect] }],
+    },
+    plain,
+  );
+  assert.match(text, /1 backend, 1 of them down, checked 2\.5 times less often than asked for$/m);
+  assert.match(text, /^blue .* ✗ 192\.0\.2\.2:6443 connection refused$/m);
+  assert.match(text, /^ +apps-http .* redirect to https$/m);
+});
+
 test('statusText() does not let the other side steer the terminal', () => {
   const evil = 'evil\x1b]0;title\x07\x1b[2J\nnext';
   const text = statusText(
-    { ...status, version: evil, engine: evil, listeners: [{ on: evil, address: evil }] },
-    [
-      {
-        ...clusters[0],
-        name: evil,
-        routes: [{ ...api, kind: evil, backends: [{ ...api.backends[0], address: evil }] }],
-      },
-    ],
+    {
+      status: { ...status, version: evil, engine: evil, listeners: [{ on: evil, address: evil }] },
+      clusters: [
+        {
+          ...clusters[0],
+          name: evil,
+          routes: [{ ...api, kind: evil, backends: [{ ...api.backends[1], address: evil, why: evil }] }],
+        },
+      ],
+      notReady: evil,
+    },
     plain,
   );
   assert.ok(!/[^\P{Cc}\n]/u.test(text), JSON.stringify(text));

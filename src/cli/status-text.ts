@@ -17,17 +17,34 @@ const BOLD = '1';
 /** A pool of dozens would push everything else off the screen. */
 const MOST_BACKENDS = 4;
 
-export function statusText(status: StatusAnswer, clusters: readonly ClusterAnswer[], paint: Paint): string {
-  const lines = [...head(status, clusters, paint), ...findings(clusters, paint), ...table(clusters, paint)];
+export interface Answers {
+  readonly status: StatusAnswer;
+  readonly clusters: readonly ClusterAnswer[];
+  /** Why the gateway is not ready. */
+  readonly notReady?: string | undefined;
+}
+
+export function statusText({ status, clusters, notReady }: Answers, paint: Paint): string {
+  const lines = [
+    ...head(status, clusters, notReady, paint),
+    ...findings(clusters, paint),
+    ...table(clusters, paint),
+  ];
   return `${lines.join('\n')}\n`;
 }
 
-function head(status: StatusAnswer, clusters: readonly ClusterAnswer[], paint: Paint): string[] {
+function head(
+  status: StatusAnswer,
+  clusters: readonly ClusterAnswer[],
+  notReady: string | undefined,
+  paint: Paint,
+): string[] {
   const { version, engine, workers, uptimeSeconds, generation, listeners, counts, traffic } = status;
   const line = (name: string, text: string) => `${paint(DIM, name.padEnd(9))} ${text}`;
   const reasons = refusals(traffic.reasons);
   return [
     `${paint(BOLD, `causeway ${printable(version)}`)}  ${printable(engine)}, ${several(workers, 'worker')}, up ${durationText(uptimeSeconds)}`,
+    ...(notReady === undefined ? [] : [line('ready', paint(RED, `✗ ${printable(notReady)}`))]),
     line('listen', listeners.map(listenerText).join(', ') || 'nowhere'),
     line('file', `${fileText(status, paint)}, table ${generation}`),
     line('serves', servesText(status, clusters, paint)),
@@ -56,12 +73,17 @@ function fileText({ config }: StatusAnswer, paint: Paint): string {
   return `${paint(RED, '✗ refused')}, what was before goes on: ${mistakes.join('; ')}${restart}`;
 }
 
-function servesText({ counts }: StatusAnswer, clusters: readonly ClusterAnswer[], paint: Paint): string {
+function servesText(
+  { counts, health: { stretch } }: StatusAnswer,
+  clusters: readonly ClusterAnswer[],
+  paint: Paint,
+): string {
   const backends = clusters.flatMap(({ routes }) => routes.flatMap(route => route.backends));
   const down = backends.filter(({ up }) => !up).length;
   const health = down === 0 ? '' : `, ${paint(RED, `${down} of them down`)}`;
+  const slow = stretch > 1 ? `, ${paint(YELLOW, `checked ${stretch} times less often than asked for`)}` : '';
   const { clusters: names, routes, hosts } = counts;
-  return `${several(names, 'cluster')}, ${several(routes, 'route')}, ${several(hosts, 'host')}, ${several(backends.length, 'backend')}${health}`;
+  return `${several(names, 'cluster')}, ${several(routes, 'route')}, ${several(hosts, 'host')}, ${several(backends.length, 'backend')}${health}${slow}`;
 }
 
 function findings(clusters: readonly ClusterAnswer[], paint: Paint): string[] {
@@ -101,7 +123,8 @@ function table(clusters: readonly ClusterAnswer[], paint: Paint): string[] {
   return ['', paint(DIM, aligned(columns)), ...rows.map(aligned)];
 }
 
-function backendsText({ backends }: RouteAnswer, paint: Paint): string {
+function backendsText({ backends, redirect }: RouteAnswer, paint: Paint): string {
+  if (redirect) return 'redirect to https';
   if (backends.length === 0) return paint(YELLOW, 'none');
   // Those that are down are what one looks for.
   const shown = backends.toSorted((a, b) => Number(a.up) - Number(b.up)).slice(0, MOST_BACKENDS);
@@ -109,9 +132,10 @@ function backendsText({ backends }: RouteAnswer, paint: Paint): string {
   return `${shown.map(backend => backendText(backend, paint)).join('  ')}${more === 0 ? '' : `  and ${more} more`}`;
 }
 
-function backendText({ address, up, connections }: BackendAnswer, paint: Paint): string {
+function backendText({ address, up, why, connections }: BackendAnswer, paint: Paint): string {
   const busy = connections === 0 ? '' : paint(DIM, ` (${connections})`);
-  return `${up ? paint(GREEN, '✓') : paint(RED, '✗')} ${printable(address)}${busy}`;
+  if (up) return `${paint(GREEN, '✓')} ${printable(address)}${busy}`;
+  return `${paint(RED, '✗')} ${printable(address)}${busy}${why === undefined ? '' : paint(RED, ` ${printable(why)}`)}`;
 }
 
 /** Most often first. */

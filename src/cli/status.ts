@@ -1,5 +1,6 @@
 // `causeway status`: what a running gateway serves now, asked over its admin side.
 
+import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { ClusterAnswer } from '../admin/clusters.ts';
 import type { StatusAnswer } from '../admin/status.ts';
@@ -39,7 +40,7 @@ async function run(args: readonly string[]): Promise<number> {
   const client = new AdminClient({
     url: adminUrl(values.admin),
     ...credentials(values.username, values['password-file']),
-    ...(values['ca-file'] !== undefined && { ca: read('--ca-file', values['ca-file']) }),
+    ...(values['ca-file'] !== undefined && { ca: readCa(values['ca-file']) }),
   });
   try {
     const status = (await client.get('/api/v1/status')) as StatusAnswer;
@@ -47,7 +48,8 @@ async function run(args: readonly string[]): Promise<number> {
       process.stdout.write(`${JSON.stringify(status, null, 2)}\n`);
     } else {
       const clusters = (await client.get('/api/v1/clusters')) as ClusterAnswer[];
-      process.stdout.write(statusText(status, clusters, painter(process.stdout)));
+      const notReady = await client.notReady();
+      process.stdout.write(statusText({ status, clusters, notReady }, painter(process.stdout)));
     }
     return 0;
   } catch (error) {
@@ -78,6 +80,16 @@ function credentials(
   if (username === undefined || passwordFile === undefined) return {};
   const password = read('--password-file', passwordFile).replace(/\r?\n$/, '');
   return { user: { username, password } };
+}
+
+function readCa(file: string): string {
+  const content = read('--ca-file', file);
+  try {
+    void new X509Certificate(content);
+    return content;
+  } catch (error) {
+    throw new UsageError(`--ca-file must hold certificates in PEM form: ${file} does not`, { cause: error });
+  }
 }
 
 function read(flag: string, file: string): string {

@@ -172,15 +172,11 @@ export class Controller implements AdminView, AsyncDisposable {
     return bySeverity;
   }
 
-  isUp(cluster: string, route: string, backend: string): boolean {
-    return this.gateway.isUp(cluster, route, backend);
-  }
-
   explain(question: Question): Explanation {
     if (this.#explainer?.plan !== this.#plan) {
       const explainer = new Explainer(this.#plan.clusters, listenersOf(this.#config), {
         tunnelHosts: this.#config.tunnel?.hosts ?? [],
-        isUp: (cluster, route, backend) => this.isUp(cluster, route, backend),
+        isUp: (...backend) => this.gateway.backendHealth(...backend).up,
       });
       this.#explainer = { plan: this.#plan, explainer };
     }

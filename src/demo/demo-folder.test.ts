@@ -72,6 +72,21 @@ test('DemoFolder takes over from a demo that was killed', async () => {
   assert.deepEqual(readdirSync(folder.path), ['.causeway-demo.json']);
 });
 
+test('DemoFolder takes over from one with its own process id, as in a container that was started again', async () => {
+  await using dir = await tempDir();
+  DemoFolder.claim(dir.path, alone).write('left.token', 'x');
+  using folder = DemoFolder.claim(dir.path, { ...alone, isRunning: () => true });
+  assert.deepEqual(readdirSync(folder.path), ['.causeway-demo.json']);
+});
+
+test('DemoFolder says what to do where it may not write', () => {
+  // Nobody can make a folder there, root included.
+  assert.throws(
+    () => DemoFolder.claim('/sys', alone),
+    /cannot be written to\. Start the demo in one that can$/,
+  );
+});
+
 test('DemoFolder deletes nothing outside, whatever a marker says', async () => {
   await using dir = await tempDir();
   writeFileSync(join(dir.path, 'mine'), 'x');

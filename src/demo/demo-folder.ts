@@ -50,12 +50,7 @@ export class DemoFolder implements Disposable {
       // It has keys in it.
       mkdirSync(path, { mode: 0o700 });
     } catch (error) {
-      const { code, message } = error as NodeJS.ErrnoException;
-      throw new FolderError(
-        code === 'EEXIST'
-          ? `Cannot use ./${NAME}: it is there already and not from a demo. Rename or remove it, or start the demo elsewhere`
-          : `Cannot make ./${NAME}: ${message}`,
-      );
+      throw new FolderError(whyNoFolder(error as NodeJS.ErrnoException));
     }
     const folder = new DemoFolder(path, claimant.pid);
     folder.#mark();
@@ -101,15 +96,26 @@ export class DemoFolder implements Disposable {
 }
 
 /** What a demo that was killed could not take away. */
-function clearLeftovers(path: string, { isRunning }: Claimant): void {
+function clearLeftovers(path: string, { pid, isRunning }: Claimant): void {
   const marker = readMarker(path);
   if (marker === undefined) return;
-  if (isRunning(marker.pid)) {
+  // In a container that was started again it may have had the same id.
+  if (marker.pid !== pid && isRunning(marker.pid)) {
     throw new FolderError(
       `Cannot use ./${NAME}: a demo with process id ${marker.pid} is using it. End that one, or start this one in another directory`,
     );
   }
   removeEntries(path, marker.entries);
+}
+
+function whyNoFolder({ code, message }: NodeJS.ErrnoException): string {
+  if (code === 'EEXIST') {
+    return `Cannot use ./${NAME}: it is there already and not from a demo. Rename or remove it, or start the demo elsewhere`;
+  }
+  const denied = code === 'EACCES' || code === 'EPERM' || code === 'EROFS';
+  return denied
+    ? `Cannot make ./${NAME}: this directory cannot be written to. Start the demo in one that can`
+    : `Cannot make ./${NAME}: ${message}`;
 }
 
 function readMarker(path: string): Marker | undefined {

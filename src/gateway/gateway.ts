@@ -139,7 +139,7 @@ export class Gateway implements AsyncDisposable {
   readonly #verdicts: readonly SharedArrayBuffer[];
   readonly #listeners: OpenListeners;
   readonly #parts: GatewayParts;
-  readonly #counts = new RouteCounts(() => this.#all());
+  readonly #counts: RouteCounts;
   readonly #records: RecordTaker;
   readonly #retired = new RetiredSlots();
   readonly #health: HealthThread;
@@ -200,6 +200,7 @@ export class Gateway implements AsyncDisposable {
       tls: part('tls'),
       addressesOf: name => options.resolver.addresses(name),
     });
+    this.#counts = new RouteCounts([{ threads: this.#workers }, this.#parts.http, this.#parts.tls]);
     this.#records = new RecordTaker(this.#workers, record => this.#tellRecord(record), options.onDropped);
     this.#health = new HealthThread({
       backends: this.#pages.backends,
@@ -297,11 +298,11 @@ export class Gateway implements AsyncDisposable {
     };
   }
 
-  /** As health checks have it; true also for a backend that is not checked, or not served. */
-  isUp(cluster: string, kind: string, backend: string): boolean {
+  /** As health checks have it; up is also a backend that is not checked, or not served. */
+  backendHealth(cluster: string, kind: string, backend: string): BackendHealth {
     const route = this.#author.entryOf(cluster)?.routes.find(entry => entry.kind === kind);
     const slot = route?.backends.find(({ text }) => text === backend)?.slot;
-    return slot === undefined || this.#health.of(slot).up;
+    return slot === undefined ? { up: true, checked: false } : this.#health.of(slot);
   }
 
   /** Over all routes since the start, those that are gone and what never had a route included. */

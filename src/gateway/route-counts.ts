@@ -13,19 +13,26 @@ export interface Figures {
   readonly reasons: Readonly<Partial<Record<CloseReason, number>>>;
 }
 
+/** Threads that count; those of a part come with its start. */
+interface ThreadGroup {
+  readonly threads: readonly WorkerThread[];
+}
+
 export class RouteCounts {
-  /** All that count, as they are now. */
-  readonly #threads: () => readonly WorkerThread[];
+  readonly #groups: readonly ThreadGroup[];
   /** What was counted in slots that have been given out again since, by offset. */
   readonly #past: number[] = [];
 
-  constructor(threads: () => readonly WorkerThread[]) {
-    this.#threads = threads;
+  constructor(groups: readonly ThreadGroup[]) {
+    this.#groups = groups;
   }
 
+  /** Asked for a million times in a scrape of a large table. */
   get(slot: number, offset: number): number {
     let sum = 0;
-    for (const thread of this.#threads()) sum += thread.pages.counters.get(slot, offset);
+    for (const { threads } of this.#groups) {
+      for (const { pages } of threads) sum += pages.counters.get(slot, offset);
+    }
     return sum;
   }
 
@@ -43,7 +50,9 @@ export class RouteCounts {
   /** For a slot that another route may get. */
   clear(slot: number): void {
     this.#add(this.#past, slot);
-    for (const thread of this.#threads()) thread.pages.clear(slot);
+    for (const { threads } of this.#groups) {
+      for (const { pages } of threads) pages.clear(slot);
+    }
   }
 
   /** Reasons and bytes. */

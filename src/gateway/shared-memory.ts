@@ -71,6 +71,8 @@ export class RouteCounters {
 
 /** HTTP statuses that a counter can have. */
 const STATUSES = 600;
+/** No status: how many requests there were, whatever came of them. */
+const ANY_STATUS = 0;
 
 /** Requests of one HTTP thread by route slot and status. Memory is only touched where there are requests. */
 export class RequestCounters {
@@ -85,13 +87,19 @@ export class RequestCounters {
   }
 
   add(slot: number, status: number): void {
-    if (status < STATUSES) this.#pages[slot >>> PAGE_SHIFT][(slot & PAGE_MASK) * STATUSES + status]++;
+    if (status >= STATUSES) return;
+    const page = this.#pages[slot >>> PAGE_SHIFT];
+    const at = (slot & PAGE_MASK) * STATUSES;
+    page[at + ANY_STATUS]++;
+    page[at + status]++;
   }
 
   /** All statuses of that slot that have been counted. */
   *of(slot: number): Generator<readonly [status: number, count: number]> {
     const page = this.#pages[slot >>> PAGE_SHIFT];
     const at = (slot & PAGE_MASK) * STATUSES;
+    // Most routes have none, and there may be a hundred thousand of them.
+    if (page[at + ANY_STATUS] === 0) return;
     for (let status = 100; status < STATUSES; status++) {
       if (page[at + status] !== 0) yield [status, page[at + status]];
     }

@@ -168,7 +168,11 @@ describe('the dashboard', { skip: missingPrograms('chromium') }, () => {
       ...cluster,
       routes: cluster.routes.map(route => ({
         ...route,
-        backends: route.backends.map(backend => ({ ...backend, up: backend.address !== '10.10.3.20:80' })),
+        backends: route.backends.map(backend =>
+          backend.address === '10.10.3.20:80'
+            ? { ...backend, up: false, since: new Date().toISOString(), why: 'connection refused' }
+            : backend,
+        ),
       })),
     }));
     gateway.emit('health', {

@@ -1,8 +1,15 @@
-// What a gateway may answer: three clusters of a lab, one of them with a backend that is down; or hundreds.
+// What a gateway may answer: three clusters of a lab, one of them with a backend that is down; or hundreds. In the types
+// of the admin side: where the dashboard reads them otherwise (dashboard/api.ts), its tests do not compile.
 
-import type { Cluster, Connection, Route, Status } from '../../dashboard/api.ts';
+import type { Connection } from '../../dashboard/api.ts';
+import type { ClusterAnswer, RouteAnswer } from '../../src/admin/clusters.ts';
+import type { StatusAnswer } from '../../src/admin/status.ts';
+import type { Balance, HealthCheck } from '../../src/cluster/cluster.ts';
+import type { ConnectionFields } from '../../src/gateway/connection-fields.ts';
 
-export function sampleStatus(change: Partial<Status> = {}): Status {
+export type ConnectionAnswer = ConnectionFields & { readonly id: string };
+
+export function sampleStatus(change: Partial<StatusAnswer> = {}): StatusAnswer {
   return {
     version: '0.1.0',
     engine: 'epoll',
@@ -37,7 +44,7 @@ export function sampleStatus(change: Partial<Status> = {}): Status {
   };
 }
 
-export function sampleClusters(): readonly Cluster[] {
+export function sampleClusters(): readonly ClusterAnswer[] {
   return [
     {
       name: 'blue',
@@ -84,7 +91,14 @@ export function sampleClusters(): readonly Cluster[] {
           ),
           backends: [
             { address: '10.10.2.11:6443', up: true, connections: 34, health: 'tls' },
-            { address: '10.10.2.12:6443', up: false, connections: 0, health: 'tls' },
+            {
+              address: '10.10.2.12:6443',
+              up: false,
+              health: 'tls',
+              since: '2026-11-15T09:10:30.601Z',
+              why: 'connection refused',
+              connections: 0,
+            },
             { address: '10.10.2.13:6443', up: true, connections: 27, health: 'tls' },
           ],
           reasons: { done: 20_931, 'connect-failed': 311, 'client-reset': 1_204, 'not-allowed': 118 },
@@ -113,7 +127,7 @@ export function sampleClusters(): readonly Cluster[] {
       findings: [
         {
           severity: 'warning',
-          code: 'host-taken',
+          code: 'HostClaimed',
           text: "Host 'shop.example.com' belongs to cluster 'blue', which claimed it first",
           fix: 'Take it out of one of the two',
         },
@@ -123,7 +137,7 @@ export function sampleClusters(): readonly Cluster[] {
 }
 
 /** Many clusters; every 23rd has a backend that is down. */
-export function manyClusters(count: number): readonly Cluster[] {
+export function manyClusters(count: number): readonly ClusterAnswer[] {
   return Array.from({ length: count }, (_, index) => {
     const name = `tenant-${String(index + 1).padStart(3, '0')}`;
     const net = `10.${20 + Math.floor(index / 250)}.${index % 250}`;
@@ -158,7 +172,7 @@ export function manyClusters(count: number): readonly Cluster[] {
   });
 }
 
-export function sampleConnections(): readonly Connection[] {
+export function sampleConnections(): readonly ConnectionAnswer[] {
   const clusters = ['blue', 'green', 'red'];
   return Array.from({ length: 8 }, (_, index) => {
     const cluster = clusters[index % 3];
@@ -179,7 +193,7 @@ export function sampleConnections(): readonly Connection[] {
       ms: 61_000 * (index + 1) ** 2,
       dialMs: 1.2,
     };
-  });
+  }) satisfies readonly Connection[];
 }
 
 function route(
@@ -187,9 +201,9 @@ function route(
   hosts: readonly string[],
   addresses: readonly string[],
   connections: number,
-  health: string,
-  balance = 'source',
-): Route {
+  health: HealthCheck,
+  balance: Balance = 'source',
+): RouteAnswer {
   return {
     kind,
     hosts,

@@ -7,14 +7,15 @@ import type { AddressInfo } from 'node:net';
 import { createAdaptorServer } from '@hono/node-server';
 import { type Context, Hono } from 'hono';
 import { streamSSE } from 'hono/streaming';
-import type { Cluster, Connection, Status } from '../../dashboard/api.ts';
-import { dashboardRoutes } from '../../src/admin/dashboard.ts';
-import { sampleClusters, sampleConnections, sampleStatus } from './gateway.samples.ts';
+import type { ClusterAnswer } from '../../src/admin/clusters.ts';
+import { dashboardFiles } from '../../src/admin/dashboard.ts';
+import type { StatusAnswer } from '../../src/admin/status.ts';
+import { type ConnectionAnswer, sampleClusters, sampleConnections, sampleStatus } from './gateway.samples.ts';
 
 export class StandInGateway implements AsyncDisposable {
-  status: Status = sampleStatus();
-  clusters: readonly Cluster[] = sampleClusters();
-  connections: readonly Connection[] = sampleConnections();
+  status: StatusAnswer = sampleStatus();
+  clusters: readonly ClusterAnswer[] = sampleClusters();
+  connections: readonly ConnectionAnswer[] = sampleConnections();
   notReady: string | undefined;
   /** What a DELETE is answered with. */
   endsWith: 204 | 403 | 404 = 204;
@@ -91,7 +92,7 @@ export class StandInGateway implements AsyncDisposable {
       return context.body(null, this.endsWith);
     });
     api.get('/api/v1/events', context => this.#events(context));
-    api.route('/', dashboardRoutes());
+    for (const { path, answer } of dashboardFiles()) api.get(path, answer);
     return api;
   }
 

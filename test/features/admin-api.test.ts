@@ -321,7 +321,14 @@ clusters: [{ name: lab, api: { hosts: [api.lab.test], backends: ["${backend.text
 
 describe('methods and paths', () => {
   test('HEAD is GET without a body', async () => {
-    for (const path of ['/healthz', '/api/v1/status', '/metrics', '/api/v1/clusters', '/api/v1/events']) {
+    for (const path of [
+      '/',
+      '/healthz',
+      '/api/v1/status',
+      '/metrics',
+      '/api/v1/clusters',
+      '/api/v1/events',
+    ]) {
       const { status, body } = await ask(gateway, path, { method: 'HEAD' });
       assert.deepEqual([status, body], [200, ''], path);
     }
@@ -345,6 +352,8 @@ describe('methods and paths', () => {
     ['DELETE', '/api/v1/connections', 405],
     ['PUT', '/healthz', 405],
     ['TRACE', '/metrics', 405],
+    ['POST', '/', 405],
+    ['DELETE', '/dashboard/main.js', 405],
     ['GET', '/api/v1', 404],
     ['GET', '/api/v2/status', 404],
     ['POST', '/nowhere', 404],

@@ -101,6 +101,27 @@ test('a viewer sees everything', async () => {
   for (const path of ['/nowhere', '/api/v1/drain']) assert.equal((await ask(gateway, path)).status, 401);
 });
 
+test('a password file that is missing is told at the start, and counts when it is there', async () => {
+  await using folder = await tempDir();
+  const file = folder.file('late.password');
+  await using late = await startCauseway({
+    config: `
+listen: ["127.0.0.1:0"]
+workers: 1
+admin: { on: "127.0.0.1:0", auth: { username: ann, passwordFile: ${file} } }
+`,
+  });
+  const told = late.lines().find(({ msg }) => String(msg).startsWith('password file cannot be used'));
+  assert.deepEqual(
+    [told?.level, told?.username, told?.file, told?.error],
+    ['warn', 'ann', file, 'there is no such file'],
+  );
+  const headers = as('ann', 'open sesame');
+  assert.equal((await ask(late, '/api/v1/status', { headers })).status, 401);
+  await writeFile(file, 'open sesame\n');
+  assert.equal((await ask(late, '/api/v1/status', { headers })).status, 200);
+});
+
 test('without auth, on loopback, changes keep to the same rules', async () => {
   await using open = await startCauseway({ config: 'listen: ["127.0.0.1:0"]\nworkers: 1\n' });
   const change = (headers: Readonly<Record<string, string>>) =>

@@ -233,6 +233,29 @@ describe('metrics', () => {
     assert.match(body, /\n# EOF\n$/);
     assert.match(body, /^# TYPE causeway_connections counter$/m);
     assert.match(body, /^causeway_connections_total\{/m);
+    assert.match(body, /^causeway_table_apply_seconds_bucket\{le="1\.0"\} /m);
+    assert.doesNotMatch(body, /le="\d+"/);
+  });
+
+  test('count the CPU time of the process since it started, in either format', async () => {
+    const { body: text } = await get(gateway, '/metrics');
+    const { body: open } = await get(gateway, '/metrics', { Accept: 'application/openmetrics-text' });
+    for (const body of [text, open]) {
+      const seconds = Number(/^process_cpu_seconds_total (.+)$/m.exec(body)?.[1]);
+      // Workers, an engine and a table take tenths of a second; the scrapes before this one do not.
+      assert.ok(seconds > 0.05, `${seconds}`);
+    }
+  });
+
+  test('tell of no lag of the event loop where none was sampled', async () => {
+    // The second of two scrapes in a row has nothing new.
+    await metrics();
+    const found = await metrics();
+    assert.ok(found.has('nodejs_eventloop_lag_min_seconds'));
+    for (const [name, { samples }] of found) {
+      if (!name.startsWith('nodejs_eventloop_lag')) continue;
+      for (const { value } of samples) assert.ok(value < 60, `${name} ${value}`);
+    }
   });
 });
 
@@ -256,6 +279,15 @@ describe('the Host', { concurrency: true }, () => {
       if (status === 421) assert.equal((await get(guarded, '/metrics', { Host: host })).status, 421);
     });
   }
+
+  test('none, as in a probe of HTTP/1.0 → 200; elsewhere the password is needed all the same', async () => {
+    const asked = async (path: string) => {
+      const { received } = await visit(Number(new URL(guarded.admin).port), `GET ${path} HTTP/1.0\r\n\r\n`);
+      return received.toString().split('\r\n', 1)[0];
+    };
+    for (const path of ['/healthz', '/readyz']) assert.equal(await asked(path), 'HTTP/1.1 200 OK');
+    assert.equal(await asked('/metrics'), 'HTTP/1.1 401 Unauthorized');
+  });
 });
 
 describe('auth', () => {

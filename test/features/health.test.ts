@@ -8,6 +8,7 @@ import { certificateFor } from '../../testbed/certificates.ts';
 import { freePort } from '../../testbed/free-port.ts';
 import { missingPrograms } from '../../testbed/packages.ts';
 import { type Causeway, type LogLine, startCauseway } from '../../testbed/start-causeway.ts';
+import { ask } from './ask-admin.ts';
 import { alert, Backend, bytes, connectClient, hello, proxyV2, servedBy, until } from './given.ts';
 
 /** Often enough that nobody waits, with time enough for a busy machine. */
@@ -84,6 +85,19 @@ clusters:
     assert.deepEqual((await gateway.status()).health, { backends: 2, down: 1, stretch: 1 });
     const explained = await fetch(`${gateway.admin}/api/v1/explain?host=api.lab.test`);
     assert.equal(((await explained.json()) as { backend: unknown }).backend, a.text);
+    const backend = async () => {
+      const { json } = await ask(gateway, '/api/v1/clusters/lab');
+      return json.routes[0].backends.find(({ address }: { address: string }) => address === text);
+    };
+    const { since, ...told } = await backend();
+    assert.deepEqual(told, {
+      address: text,
+      up: false,
+      health: 'tcp',
+      why: 'connection refused',
+      connections: 0,
+    });
+    assert.ok(Math.abs(Date.parse(since) - Date.parse(String(line.time))) < 5000, `${since}, ${line.time}`);
     // Without retries, one that went to it would fail.
     assert.deepEqual(await visits(), ['a']);
     const failed = gateway.connections().filter(({ reason }) => reason !== 'done');
@@ -92,6 +106,8 @@ clusters:
     b = await Backend.start({ name: 'b', on: { host: '127.0.0.1', port } });
     const back = await change(gateway, text, true);
     assert.deepEqual([back.level, back.why], ['info', 'connected']);
+    assert.equal((await backend()).why, 'connected');
+    assert.ok((await backend()).since > since);
     assert.equal(await up(gateway, text), 1);
     assert.deepEqual((await gateway.status()).health, { backends: 2, down: 0, stretch: 1 });
     assert.deepEqual(await visits(), ['a', 'b']);

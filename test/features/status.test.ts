@@ -12,7 +12,8 @@ import { missingPrograms } from '../../testbed/packages.ts';
 import { run } from '../../testbed/run.ts';
 import { type Causeway, causewayBin, startCauseway } from '../../testbed/start-causeway.ts';
 import { type TempDir, tempDir } from '../../testbed/temp-dir.ts';
-import { Backend, hello, servedBy, visit } from './given.ts';
+import { ask, changing } from './ask-admin.ts';
+import { Backend, connectClient, hello, servedBy, visit } from './given.ts';
 
 let gateway: Causeway;
 let dir: TempDir;
@@ -53,6 +54,24 @@ test('tells a person what is served', async () => {
   assert.match(out, /^refused +unknown-host 1$/m);
   assert.match(out, /^lab +api +0 .* ✓ 127\.0\.0\.1:\d+$/m);
   assert.ok(!out.includes('\x1b'), 'no colours in a pipe');
+});
+
+test('tells that the gateway drains', async () => {
+  await using backend = await Backend.start({ name: 'backend' });
+  await using draining = await startCauseway({
+    config: `
+listen: ["127.0.0.1:0"]
+workers: 1
+clusters: [{ name: lab, api: { hosts: [api.lab.test], backends: ["${backend.text}"] } }]
+`,
+  });
+  using client = await connectClient(draining.port);
+  client.send(hello('api.lab.test'));
+  await client.hears('backend\n');
+  await ask(draining, '/api/v1/drain', { method: 'POST', headers: changing });
+  const { code, out } = await status('--admin', draining.admin);
+  assert.equal(code, 0);
+  assert.match(out, /^ready +✗ draining$/m);
 });
 
 test('--json is the status alone', async () => {
@@ -177,7 +196,15 @@ admin: { on: "127.0.0.1:0", tls: { certFile: ${dir.file('tls.crt')}, keyFile: ${
   test('without it: exit 1, and how to name it', async () => {
     const { code, err } = await status('--admin', secure.admin);
     assert.equal(code, 1);
-    assert.match(err, /is not trusted .*--ca-file\n$/);
+    assert.match(err, /is not trusted \([^;]*\)\. Name its authority with --ca-file\n$/);
+  });
+
+  test('without it, where the machine trusts the authority', async () => {
+    const { certFile } = await authority();
+    const env = { SSL_CERT_FILE: certFile };
+    const { code, stdout, stderr } = await run(causewayBin, ['status', '--admin', secure.admin], { env });
+    assert.deepEqual([code, stderr], [0, '']);
+    assert.match(String(stdout), /^causeway /);
   });
 
   test('asked without TLS: exit 1, and a hint', async () => {
@@ -202,6 +229,7 @@ describe('wrong usage: exit 64', { concurrency: true }, () => {
     ['--password-file', '/dev/null'],
     ['--username', 'vic', '--password-file', '/nowhere/at/all'],
     ['--ca-file', '/nowhere/at/all'],
+    ['--ca-file', '/dev/null'],
     ['--nonsense'],
     ['surplus'],
   ]) {

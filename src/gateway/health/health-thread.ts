@@ -28,7 +28,8 @@ export interface BackendHealth {
   readonly up: boolean;
   /** Whether it has been checked at all. */
   readonly checked: boolean;
-  /** Of the last change, if there was one. */
+  /** Of the last change, if there was one: when, in ms since 1970, and why. */
+  readonly since?: number;
   readonly why?: string;
 }
 
@@ -53,7 +54,7 @@ interface Known extends ServedBackend {
   readonly target: HealthTarget;
   /** Of the target but for its addresses, to see whether it changed. */
   readonly text: string;
-  why?: string;
+  last?: { readonly since: number; readonly why: string };
 }
 
 /** After each death, so that one that cannot live does not take a core. */
@@ -95,8 +96,8 @@ export class HealthThread implements AsyncDisposable {
         continue;
       }
       const text = JSON.stringify({ ...target, addresses: [] });
-      const why = before?.why;
-      this.#known.set(slot, { ...backend, target, text, ...(why !== undefined && { why }) });
+      const last = before?.last;
+      this.#known.set(slot, { ...backend, target, text, ...(last !== undefined && { last }) });
       if (before?.text !== text) put.push(target);
     }
     if (put.length === 0 && removed.length === 0) return;
@@ -115,12 +116,11 @@ export class HealthThread implements AsyncDisposable {
 
   of(slot: number): BackendHealth {
     const { backends } = this.#options;
-    const why = this.#known.get(slot)?.why;
     const { ok, failed } = this.checksOf(slot) ?? { ok: 0, failed: 0 };
     return {
       up: backends.get(slot, BACKEND_DOWN) === 0,
       checked: ok + failed > 0,
-      ...(why !== undefined && { why }),
+      ...this.#known.get(slot)?.last,
     };
   }
 
@@ -205,7 +205,7 @@ export class HealthThread implements AsyncDisposable {
   }
 
   #tell(known: Known, up: boolean, why: string): void {
-    known.why = why;
+    known.last = { since: Date.now(), why };
     this.#options.onChange({ ...known.route, backend: known.backend, up, why });
   }
 }

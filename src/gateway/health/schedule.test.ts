@@ -279,3 +279,18 @@ test('Schedule stretches when checks take so long that too many would be under w
     for (const ms of intervals(times)) assert.ok(ms <= limit, `${ms} of at most ${limit} ms`);
   }
 });
+
+test('Schedule goes back to the intervals asked for when checks are quick again', () => {
+  let checkMs = 2000;
+  const it = new Simulation(1, () => checkMs);
+  it.add(range(0, 500), 5000);
+  // 230 under way of 2 s each are 115 a second, and 100 are asked for; of 2.6 s each they are 88.
+  it.run(60_000);
+  assert.equal(it.schedule.stretch, 1);
+  checkMs = 2600;
+  it.run(120_000);
+  assert.ok(it.schedule.stretch > 1, `${it.schedule.stretch}`);
+  checkMs = 1;
+  it.run(180_000);
+  assert.equal(it.schedule.stretch, 1);
+});

@@ -109,7 +109,8 @@ export class Schedule {
     this.#underWay--;
     this.#meanMs += (now - planned.startedAt - this.#meanMs) * WEIGHT_OF_LAST;
     const wanted = this.#wantedStretch();
-    if (Math.abs(wanted - this.#stretch) > STRETCH_STEP * this.#stretch) this.#restretch(now);
+    // All the way back to 1: less than a step above it would be told for ever as too slow.
+    if (wanted === 1 || Math.abs(wanted - this.#stretch) > STRETCH_STEP * this.#stretch) this.#restretch(now);
     if (planned.gone) return;
     const intervalMs = planned.everyMs * this.#stretch;
     const jitter = this.#random() * (2 * JITTER - TURN) - JITTER;
