@@ -237,11 +237,8 @@ async function connections(context: AdminContext, view: AdminView): Promise<Resp
 
 async function endConnection(context: AdminContext, view: AdminView): Promise<Response> {
   const id = context.req.param('id') ?? '';
-  const ended = await view.gateway.endConnection(id);
-  if (ended === undefined) {
-    return problem(context, 400, `'${id}' is not a connection's id; /api/v1/connections lists them`);
-  }
-  return ended ? context.body(null, 204) : problem(context, 404, `Connection '${id}' is not open any more`);
+  if (await view.gateway.endConnection(id)) return context.body(null, 204);
+  return problem(context, 404, `No connection '${id}' is open; /api/v1/connections lists those that are`);
 }
 
 function events(context: AdminContext, streams: EventStreams): Response {

@@ -323,10 +323,10 @@ export class Gateway implements AsyncDisposable {
     return listing;
   }
 
-  /** Ends one with `revoked`. False when it is not open any more, undefined when that cannot be an id. */
-  async endConnection(id: string): Promise<boolean | undefined> {
+  /** Ends one with `revoked`. False when none is open that has the id. */
+  async endConnection(id: string): Promise<boolean> {
     const parsed = parseConnectionId(id);
-    if (parsed === undefined) return undefined;
+    if (parsed === undefined) return false;
     const { worker, life, handle, generation } = parsed;
     return (await this.#workers[worker]?.revoke(life, handle, generation)) ?? false;
   }
