@@ -33,20 +33,44 @@ export class KeyPairError extends Error {
 
 export async function readKeyPair({ certFile, keyFile }: KeyPairFiles): Promise<KeyPair> {
   // One after the other: of two bad files it is always the certificate that is told first.
-  const cert = await readPem('certFile', certFile, 'a certificate', /-----BEGIN (TRUSTED )?CERTIFICATE-----/);
-  const key = await readPem('keyFile', keyFile, 'a private key', /-----BEGIN ([A-Z]+ )?PRIVATE KEY-----/);
-  if (/ENCRYPTED/.test(key.toString('latin1'))) {
-    throw new KeyPairError('keyFile', `must be without a passphrase: ${keyFile} is encrypted`);
-  }
-  attempt(
-    'certFile',
-    `must hold certificates in PEM form: ${certFile} does not`,
-    () => new X509Certificate(cert),
-  );
+  const cert = await readCertificate(certFile);
+  const key = await readKey(keyFile);
   attempt('keyFile', `must be the key of the certificate in ${certFile}: ${keyFile} is not`, () =>
     createSecureContext({ cert, key }),
   );
   return { cert, key };
+}
+
+/** All that readKeyPair() could say of them. */
+export async function judgeKeyPair(files: KeyPairFiles): Promise<readonly KeyPairError[]> {
+  const alone = await Promise.all([readCertificate(files.certFile), readKey(files.keyFile)].map(faultsOf));
+  return alone.every(faults => faults.length === 0) ? faultsOf(readKeyPair(files)) : alone.flat();
+}
+
+async function faultsOf(reading: Promise<unknown>): Promise<readonly KeyPairError[]> {
+  try {
+    await reading;
+    return [];
+  } catch (error) {
+    if (error instanceof KeyPairError) return [error];
+    throw error;
+  }
+}
+
+async function readCertificate(path: string): Promise<Buffer> {
+  const cert = await readPem('certFile', path, 'a certificate', /-----BEGIN (TRUSTED )?CERTIFICATE-----/);
+  attempt(
+    'certFile',
+    `must hold certificates in PEM form: ${path} does not`,
+    () => new X509Certificate(cert),
+  );
+  return cert;
+}
+
+async function readKey(path: string): Promise<Buffer> {
+  const key = await readPem('keyFile', path, 'a private key', /-----BEGIN ([A-Z]+ )?PRIVATE KEY-----/);
+  if (!/ENCRYPTED/.test(key.toString('latin1'))) return key;
+  throw new KeyPairError('keyFile', `must be without a passphrase: ${path} is encrypted`);
 }
 
 async function readPem(key: keyof KeyPairFiles, path: string, what: string, form: RegExp): Promise<Buffer> {

@@ -38,7 +38,7 @@ tunnel:
   hosts: [t.test]
   certificates:
     - { certFile: none, keyFile: none }
-    - { certFile: ${cert}, keyFile: none }
+    - { certFile: ${cert}, keyFile: short }
 admin: { tls: { certFile: nothing, keyFile: none } }
 identity:
   secretFile: ${secret}
@@ -47,8 +47,11 @@ identity:
 test('judgeFiles() tells of every file, where it is named, in the order of causeway.yaml', async () => {
   assert.deepEqual(await told(everything('short', 'nothing')), [
     'unread causeway.yaml:5:19: tunnel.certificates[0].certFile: cannot be read: none: there is no such file',
+    'unread causeway.yaml:5:34: tunnel.certificates[0].keyFile: cannot be read: none: there is no such file',
     'causeway.yaml:6:19: tunnel.certificates[1].certFile: must hold a certificate in PEM form: nothing does not',
+    'causeway.yaml:6:37: tunnel.certificates[1].keyFile: must hold a private key in PEM form: short does not',
     'causeway.yaml:7:27: admin.tls.certFile: must hold a certificate in PEM form: nothing does not',
+    'unread causeway.yaml:7:45: admin.tls.keyFile: cannot be read: none: there is no such file',
     'causeway.yaml:9:15: identity.secretFile: short: line 1: a secret must have at least 32 bytes: this line has 5. Make one with: openssl rand -base64 32',
   ]);
   assert.deepEqual(await told('listen: [":0"]'), []);
@@ -59,6 +62,7 @@ test('judgeFiles() leaves to their watches what was named before', async () => {
   assert.deepEqual(await told(before, before), []);
   assert.deepEqual(await told(everything('missing', 'short'), before), [
     'causeway.yaml:6:19: tunnel.certificates[1].certFile: must hold a certificate in PEM form: short does not',
+    'causeway.yaml:6:35: tunnel.certificates[1].keyFile: must hold a private key in PEM form: short does not',
     'unread causeway.yaml:9:15: identity.secretFile: missing: there is no such file',
   ]);
 });

@@ -3,7 +3,7 @@
 
 import { dirname, resolve } from 'node:path';
 import type { Config, KeyPairFiles } from '../config/config.ts';
-import { KeyPairError, readKeyPair } from '../config/key-pair.ts';
+import { judgeKeyPair } from '../config/key-pair.ts';
 import { byPlace, type Mistake, mistakeAt, type Places } from '../config/mistake.ts';
 import { readSecretFile } from '../identity/secret-file.ts';
 
@@ -70,11 +70,7 @@ async function judgePair(
   { path, certFile, keyFile }: Extract<NamedFile, KeyPairFiles>,
   folder: string,
 ): Promise<Fault[]> {
-  try {
-    await readKeyPair({ certFile: resolve(folder, certFile), keyFile: resolve(folder, keyFile) });
-    return [];
-  } catch (error) {
-    if (!(error instanceof KeyPairError)) throw error;
-    return [{ path: `${path}.${error.key}`, text: error.text, isUnread: error.isUnread }];
-  }
+  const files = { certFile: resolve(folder, certFile), keyFile: resolve(folder, keyFile) };
+  const faults = await judgeKeyPair(files);
+  return faults.map(({ key, text, isUnread }) => ({ path: `${path}.${key}`, text, isUnread }));
 }

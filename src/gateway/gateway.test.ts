@@ -360,3 +360,23 @@ for (const engine of ['epoll', 'net'] as const) {
     await until(() => gateway.connections === 0);
   });
 }
+
+test('Gateway.apply() opens no listener when the parts that it needs cannot start', async () => {
+  await using it = await given('net');
+  const { gateway, config } = it;
+  const [before] = gateway.listeners;
+  const more = { ...config.listeners[0], on: '127.0.0.2:0', host: '127.0.0.2', agents: ['127.0.0.0/8'] };
+  const temporary = process.env.TMPDIR;
+  try {
+    process.env.TMPDIR = '/nowhere';
+    await assert.rejects(gateway.apply({ ...config, listeners: [...config.listeners, more] }), {
+      code: 'ERR_LISTEN',
+      message: /TMPDIR/,
+    });
+  } finally {
+    if (temporary === undefined) delete process.env.TMPDIR;
+    else process.env.TMPDIR = temporary;
+  }
+  assert.deepEqual(gateway.listeners, [before]);
+  assert.equal(gateway.generation, 1);
+});

@@ -424,12 +424,14 @@ export class Gateway implements AsyncDisposable {
   }
 
   async #apply(config: GatewayConfig): Promise<void> {
-    const opened = await this.#listeners.openNew(config.listeners);
-    await this.#options.resolver.watch(namesIn(config), NAMES_MS, names => this.#renamed(names));
+    // First what may fail: until the listeners are open nothing has changed.
     const { http, tls } = this.#parts;
-    this.#parts.useTls(config.tls);
     if (config.tls !== undefined && tls.threads.length === 0)
       await this.#parts.start(tls, { ...this.#start, settings: config.settings });
+    if (needsHttp(config) && http.threads.length === 0) await this.#startHttp();
+    const opened = await this.#listeners.openNew(config.listeners);
+    await this.#options.resolver.watch(namesIn(config), NAMES_MS, names => this.#renamed(names));
+    this.#parts.useTls(config.tls);
     const change = this.#author.change(config.clusters, (backend, uplink) =>
       this.#addressesOf(backend, uplink),
     );
@@ -437,7 +439,6 @@ export class Gateway implements AsyncDisposable {
     this.#settings = config.settings;
     this.#generation++;
     this.#pages.grow(this.#author.pages);
-    if (http.threads.length === 0 && needsHttp(config)) await this.#startHttp();
     this.#parts.tellTls();
     // The parts first: a worker hands over at once what comes in by a new listener.
     for (const threads of [[...tls.threads, ...http.threads], this.#workers]) {
@@ -473,7 +474,7 @@ export class Gateway implements AsyncDisposable {
     return thread.start({ ...this.#start, settings: this.#settings, verdicts });
   }
 
-  /** They know what was served before; workers send nothing there until then. */
+  /** Its threads know what is served so far; workers send nothing there until then. */
   async #startHttp(): Promise<void> {
     const { http } = this.#parts;
     await this.#parts.start(http, { ...this.#start, settings: this.#settings });

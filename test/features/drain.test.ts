@@ -142,28 +142,24 @@ describe('a signal before it serves', { concurrency: true, skip: process.platfor
 
   /** Has its handlers, and is still reading its file. */
   async function startReading(): Promise<AsyncDisposable & { program: Program; isReady(): boolean }> {
-    const dir = await tempDir();
+    await using stack = new AsyncDisposableStack();
+    const dir = stack.use(await tempDir());
     const file = dir.file('causeway.yaml');
     await writeFile(file, `listen: ["127.0.0.1:0"]\nadmin: { on: "off" }\nclusters:\n${clusters.join('')}`);
-    const program = await startProgram({
-      command: causewayBin,
-      args: ['run', '-c', file],
-      ready: { probe: async () => true },
-      stopSignal: 'SIGTERM',
-    });
+    const program = stack.use(
+      await startProgram({
+        command: causewayBin,
+        args: ['run', '-c', file],
+        ready: { probe: async () => true },
+      }),
+    );
     const { lines } = logLines(program);
     const isReady = () => lines().some(line => line.msg === 'ready');
     // The last of its handlers; Node itself has some for the others.
     await until('its handlers', () => catchesHangup(program.pid));
     assert.equal(isReady(), false);
-    return {
-      program,
-      isReady,
-      async [Symbol.asyncDispose]() {
-        await program.stop();
-        await dir[Symbol.asyncDispose]();
-      },
-    };
+    const all = stack.move();
+    return { program, isReady, [Symbol.asyncDispose]: () => all.disposeAsync() };
   }
 
   test('SIGTERM ends it at once, with code 0', async () => {
