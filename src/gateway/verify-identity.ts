@@ -62,8 +62,9 @@ export function verifyConnect(
   const texts =
     settings.secrets === undefined ? [] : head.headers.filter(([name]) => name === SIGNATURE_HEADER);
   if (texts.length > 1) return 'bad-request';
-  if (texts.length === 0 && !identityRequired) return undefined;
-  rows.clusterId[client] = id;
+  const mustProve = texts.length > 0 || identityRequired;
+  if (mustProve || id?.toLowerCase() === rows.host[client]) rows.clusterId[client] = id;
+  if (!mustProve) return undefined;
   if (texts.length === 0) return unproven(path, client, 'missing');
   // A cluster without an id has no key.
   if (id === undefined) return unproven(path, client, 'wrong');

@@ -92,8 +92,9 @@ describe('CONNECT is served', { concurrency: true }, () => {
       client.finish();
       assert.equal(await client.untilEnd(), 'FIN');
       assert.deepEqual(client.received(), bytes(ESTABLISHED, `${backend}\n`));
-      const { reason, protocol, cluster, route, out } = await lineOf(gateway, client);
+      const { reason, protocol, cluster, clusterId, route, out } = await lineOf(gateway, client);
       assert.deepEqual([reason, protocol, cluster, route], ['done', 'connect', 'lab', backend]);
+      assert.equal(clusterId, by.startsWith('an id') ? 'Lab-1' : null);
       assert.equal(out, client.received().length);
     });
   }
