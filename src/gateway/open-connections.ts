@@ -11,7 +11,10 @@ import type { RowTexts } from './worker-messages.ts';
 import type { WorkerThread } from './worker-thread.ts';
 
 /** A connection that is open. */
-export type OpenRecord = Omit<ConnectionRecord, 'reason' | 'logged' | 'detail' | 'detailSeconds'>;
+export type OpenRecord = Omit<
+  ConnectionRecord,
+  'reason' | 'logged' | 'detail' | 'detailSeconds' | 'clientEndedFirst'
+>;
 
 export interface IdentifiedRecord extends OpenRecord {
   /** Names this one for ever: never another connection, in this process or the next. */

@@ -1,7 +1,7 @@
 // Connection records on their way from a worker to the log: a ring of bytes in shared memory, written by one
 // worker and read by the control thread. When it is full, records are counted and dropped; writing never waits.
 
-import { CLIENT, HAS_ORIGIN, ORIGIN, PEER, type Rows } from './rows.ts';
+import { CLIENT, FIRST_TO_END, HAS_ORIGIN, ORIGIN, PEER, type Rows } from './rows.ts';
 
 /** Room for some 6,000 connections between two reads. */
 const RING_BYTES = 1024 * 1024;
@@ -20,6 +20,7 @@ const ADDRESS = 16;
 /** Bits of the flags byte. */
 const ORIGIN_KNOWN = 1;
 const NOT_LOGGED = 2;
+const CLIENT_FIRST = 4;
 /** listener, slot, backend slot, detailSeconds; protocol, reason, flags, detail; in, out, ms, dialMs. */
 const NUMBERS = 4 * 4 + 4 + 4 * 8;
 /** Peer, client and origin with their ports. */
@@ -46,6 +47,8 @@ export interface ConnectionRecord {
   readonly dialMs: number;
   readonly host: string;
   readonly clusterId: string;
+  /** Whether the client sent FIN before the backend did. */
+  readonly clientEndedFirst: boolean;
   /** Whether the log wants it; else it was written for those who watch refusals. */
   readonly logged: boolean;
 }
@@ -92,6 +95,7 @@ export class RecordWriter {
   #encode(rows: Rows, client: number, reason: number, now: number, logged: boolean): number {
     const b = this.#scratch;
     const origin = (rows.flags[client] & HAS_ORIGIN) === 0 ? 0 : ORIGIN_KNOWN;
+    const first = (rows.flags[client] & FIRST_TO_END) === 0 ? 0 : CLIENT_FIRST;
     let at = 2;
     at = b.writeInt32LE(rows.listener[client], at);
     at = b.writeInt32LE(rows.slot[client], at);
@@ -99,7 +103,7 @@ export class RecordWriter {
     at = b.writeInt32LE(rows.detailSeconds[client], at);
     at = b.writeUInt8(rows.protocol[client], at);
     at = b.writeUInt8(reason, at);
-    at = b.writeUInt8(origin | (logged ? 0 : NOT_LOGGED), at);
+    at = b.writeUInt8(origin | first | (logged ? 0 : NOT_LOGGED), at);
     at = b.writeUInt8(rows.detail[client], at);
     at = b.writeDoubleLE(rows.bytesIn[client], at);
     at = b.writeDoubleLE(rows.bytesOut[client], at);
@@ -176,6 +180,7 @@ function decode(b: Buffer): ConnectionRecord {
     protocol: b[18],
     reason: b[19],
     origin: (b[20] & ORIGIN_KNOWN) === 0 ? undefined : addresses[2],
+    clientEndedFirst: (b[20] & CLIENT_FIRST) !== 0,
     logged: (b[20] & NOT_LOGGED) === 0,
     detail: b[21],
     bytesIn: b.readDoubleLE(22),
