@@ -31,6 +31,7 @@ function record(reason: (typeof closeReasons)[number]): NamedRecord {
     dialMs: -1,
     host: 'nowhere.test',
     clusterId: '',
+    clientEndedFirst: false,
     logged: false,
     isRequest: false,
     detail: 0,

@@ -37,7 +37,8 @@ export class AgentMetrics implements AsyncDisposable {
       const failed = (error: NodeJS.ErrnoException) =>
         reject(new ListenError(`${on.host}:${on.port} (--metrics-on)`, errnoWord(error)));
       server.once('error', failed);
-      server.listen({ host: on.host === '' ? '::' : on.host, port: on.port }, () => {
+      // Without a host Node takes both families, or the one that the machine has.
+      server.listen({ ...(on.host !== '' && { host: on.host }), port: on.port }, () => {
         server.off('error', failed);
         resolve();
       });

@@ -189,7 +189,8 @@ export class Agent implements MetricsView, AsyncDisposable {
         onRequest: () => {},
         onHealth: change => this.#log[change.up ? 'info' : 'warn'](change, 'health'),
         onDropped: count => this.#log.warn({ count }, 'dropped'),
-        onUplinkRefused: (status, told) => this.#hint('gateway refused', explainRefusal(status, told)),
+        onUplinkRefused: (status, told) =>
+          this.#hint('gateway refused', explainRefusal(status, told), `${status}`),
         onTlsTrouble: (what, trouble) => this.#hint(what, trouble),
         onWorkerDeath: (thread, cause) => this.#log.error({ thread, err: cause }, 'thread died'),
       },
@@ -225,13 +226,15 @@ export class Agent implements MetricsView, AsyncDisposable {
     // An agent asks nobody what they speak; the data path only happens to see it, where the gateway is slow to answer.
     logConnection(this.#log, { ...record, protocol: NO_PROTOCOL });
     const hint = hintOf(record, this.#options.uplink);
-    if (hint !== undefined) this.#hint('gateway closed at once', hint);
+    if (hint !== undefined) this.#hint('gateway closed at once', hint, hint);
   }
 
-  #hint(what: string, why: string): void {
+  /** `kind` tells one reason from another, where there are only a few: none is to keep another from being told. */
+  #hint(what: string, why: string, kind = ''): void {
     const now = performance.now();
-    if (now - (this.#hinted.get(what) ?? Number.NEGATIVE_INFINITY) < HINT_MS) return;
-    this.#hinted.set(what, now);
+    const key = what + kind;
+    if (now - (this.#hinted.get(key) ?? Number.NEGATIVE_INFINITY) < HINT_MS) return;
+    this.#hinted.set(key, now);
     this.#log.warn({ why }, what);
   }
 

@@ -20,10 +20,11 @@ interface Ended {
   readonly bytesIn?: number;
   readonly bytesOut?: number;
   readonly dialMs?: number;
+  readonly clientEndedFirst?: boolean;
 }
 
-function record({ reason = 'done', bytesIn = 500, bytesOut = 0, dialMs = 1 }: Ended): NamedRecord {
-  return { reason: closeReasons.indexOf(reason), bytesIn, bytesOut, dialMs } as NamedRecord;
+function record({ reason = 'done', bytesIn = 500, bytesOut = 0, dialMs = 1, ...more }: Ended): NamedRecord {
+  return { reason: closeReasons.indexOf(reason), bytesIn, bytesOut, dialMs, ...more } as NamedRecord;
 }
 
 test('hintOf() explains an alert and a close without a word', () => {
@@ -40,6 +41,8 @@ test('hintOf() has nothing to say where the gateway is not to blame, or has spok
     { bytesIn: 0 },
     { dialMs: -1, reason: 'connect-failed' },
     { reason: 'client-reset' },
+    { clientEndedFirst: true },
+    { reason: 'backend-reset', clientEndedFirst: true },
     { reason: 'shutdown' },
   ];
   for (const ended of cases) assert.equal(hintOf(record(ended), 'proxy'), undefined, JSON.stringify(ended));

@@ -34,6 +34,8 @@ export function hintOf(record: NamedRecord, uplink: UplinkKind): string | undefi
   if (record.bytesOut === ALERT_BYTES) {
     return 'the gateway answered with a TLS alert. Does it know this --cluster-id, is the id signed where it must be, is this node allowed, and does it reach the API server? Its log says which';
   }
+  // A client that did not wait for an answer is no refusal.
+  if (record.clientEndedFirst) return undefined;
   const reason = closeReasons[record.reason];
   if (record.bytesOut === 0 && (reason === 'done' || reason === 'backend-reset')) {
     return "the gateway closed without a word. Is this node's address in 'agents' of its listener, and is that a listener of a Causeway or a HAProxy that takes PROXY headers?";

@@ -18,6 +18,7 @@ function record(fault: SignatureFault | '', seconds = 0, clusterId = 'id-a'): Co
     protocol: 0,
     reason: closeReasons.indexOf('bad-signature'),
     detail: signatureFaults.indexOf(fault),
+    clientEndedFirst: false,
     logged: true,
     isRequest: false,
     detailSeconds: seconds,

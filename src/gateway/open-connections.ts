@@ -13,7 +13,7 @@ import type { WorkerThread } from './worker-thread.ts';
 /** A connection that is open. */
 export type OpenRecord = Omit<
   ConnectionRecord,
-  'reason' | 'logged' | 'isRequest' | 'detail' | 'detailSeconds'
+  'reason' | 'logged' | 'isRequest' | 'detail' | 'detailSeconds' | 'clientEndedFirst'
 >;
 
 export interface IdentifiedRecord extends OpenRecord {

@@ -4,7 +4,7 @@ import * as fc from 'fast-check';
 import { formatIpPort, parseIp } from '../wire/ip-address.ts';
 import { closeReasons } from './close-reason.ts';
 import { type ConnectionRecord, newRecordRing, RecordReader, RecordWriter } from './record-ring.ts';
-import { CLIENT, HAS_ORIGIN, ORIGIN, PEER, Rows, TLS } from './rows.ts';
+import { CLIENT, FIRST_TO_END, HAS_ORIGIN, ORIGIN, PEER, Rows, TLS } from './rows.ts';
 
 function rowWith(host: string, clusterId = ''): Rows {
   const rows = new Rows(Rows.memory(4));
@@ -40,7 +40,7 @@ function take(reader: RecordReader): { records: ConnectionRecord[]; dropped: num
 test('RecordReader.take() gives back what RecordWriter.write() was told', () => {
   const memory = newRecordRing();
   const rows = rowWith('api.a.lab', 'id-a');
-  rows.flags[2] |= HAS_ORIGIN;
+  rows.flags[2] |= HAS_ORIGIN | FIRST_TO_END;
   new RecordWriter(memory, () => {}).write(rows, 2, closeReasons.indexOf('revoked'), 1234.5);
   const { records, dropped } = take(new RecordReader(memory));
   const { peer, client, origin, ...rest } = records[0];
@@ -58,6 +58,7 @@ test('RecordReader.take() gives back what RecordWriter.write() was told', () => 
     dialMs: -1,
     host: 'api.a.lab',
     clusterId: 'id-a',
+    clientEndedFirst: true,
     logged: true,
     isRequest: false,
   });
@@ -125,8 +126,8 @@ test('RecordWriter.write() marks what the log does not want, and does not count 
   const rows = rowWith('h'.repeat(200));
   rows.flags[2] |= HAS_ORIGIN;
   writer.write(rows, 2, 0, 0, false);
-  const [{ logged, origin }] = take(reader).records;
-  assert.equal(logged, false);
+  const [{ logged, origin, clientEndedFirst }] = take(reader).records;
+  assert.deepEqual([logged, clientEndedFirst], [false, false]);
   assert.equal(origin?.port, 1000 + ORIGIN);
   for (let i = 0; i < 10_000; i++) writer.write(rows, 2, 0, 0, false);
   const { records, dropped } = take(reader);

@@ -1,7 +1,7 @@
 // Connection records on their way from a worker to the log: a ring of bytes in shared memory, written by one
 // worker and read by the control thread. When it is full, records are counted and dropped; writing never waits.
 
-import { ANSWERED, CLIENT, HAS_ORIGIN, ORIGIN, PEER, type Rows } from './rows.ts';
+import { ANSWERED, CLIENT, FIRST_TO_END, HAS_ORIGIN, ORIGIN, PEER, type Rows } from './rows.ts';
 
 /** Room for some 6,000 connections between two reads. */
 const RING_BYTES = 1024 * 1024;
@@ -21,6 +21,7 @@ const ADDRESS = 16;
 const ORIGIN_KNOWN = 1;
 const NOT_LOGGED = 2;
 const IS_REQUEST = 4;
+const CLIENT_FIRST = 8;
 /** listener, slot, backend slot, detailSeconds; protocol, reason, flags, detail; in, out, ms, dialMs. */
 const NUMBERS = 4 * 4 + 4 + 4 * 8;
 /** Peer, client and origin with their ports. */
@@ -47,6 +48,8 @@ export interface ConnectionRecord {
   readonly dialMs: number;
   readonly host: string;
   readonly clusterId: string;
+  /** Whether the client sent FIN before the backend did. */
+  readonly clientEndedFirst: boolean;
   /** Whether the log wants it; else it was written for those who watch refusals. */
   readonly logged: boolean;
   /** Whether it is also an HTTP request, which the front has refused by itself. */
@@ -96,6 +99,7 @@ export class RecordWriter {
     const b = this.#scratch;
     const origin = (rows.flags[client] & HAS_ORIGIN) === 0 ? 0 : ORIGIN_KNOWN;
     const request = (rows.flags[client] & ANSWERED) === 0 ? 0 : IS_REQUEST;
+    const first = (rows.flags[client] & FIRST_TO_END) === 0 ? 0 : CLIENT_FIRST;
     let at = 2;
     at = b.writeInt32LE(rows.listener[client], at);
     at = b.writeInt32LE(rows.slot[client], at);
@@ -103,7 +107,7 @@ export class RecordWriter {
     at = b.writeInt32LE(rows.detailSeconds[client], at);
     at = b.writeUInt8(rows.protocol[client], at);
     at = b.writeUInt8(reason, at);
-    at = b.writeUInt8(origin | request | (logged ? 0 : NOT_LOGGED), at);
+    at = b.writeUInt8(origin | request | first | (logged ? 0 : NOT_LOGGED), at);
     at = b.writeUInt8(rows.detail[client], at);
     at = b.writeDoubleLE(rows.bytesIn[client], at);
     at = b.writeDoubleLE(rows.bytesOut[client], at);
@@ -180,6 +184,7 @@ function decode(b: Buffer): ConnectionRecord {
     protocol: b[18],
     reason: b[19],
     origin: (b[20] & ORIGIN_KNOWN) === 0 ? undefined : addresses[2],
+    clientEndedFirst: (b[20] & CLIENT_FIRST) !== 0,
     logged: (b[20] & NOT_LOGGED) === 0,
     isRequest: (b[20] & IS_REQUEST) !== 0,
     detail: b[21],

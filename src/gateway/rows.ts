@@ -60,6 +60,8 @@ export const TIMED = 8192;
 export const HUNG = 32768;
 /** The tunnel has lasted, and its backend's side has TCP keepalive too. */
 export const LASTING = 65536;
+/** It sent FIN before the other side did. */
+export const FIRST_TO_END = 16777216;
 /** A write to it has failed, which takes the error away: reading no longer tells whether FIN or a reset came first. */
 export const UNWRITABLE = 131072;
 /** Handed over to the HTTP part, and counted there. */

@@ -8,6 +8,7 @@ import { AGAIN, FAILED, HUNG_UP, READABLE, WRITABLE } from './io/reactor.ts';
 import {
   ENDED,
   FAILING,
+  FIRST_TO_END,
   HANDED_OVER,
   HUNG,
   LASTING,
@@ -202,6 +203,7 @@ function ended(path: DataPath, source: number): boolean {
   const { rows, io } = path;
   const target = rows.peer[source];
   rows.flags[source] = (rows.flags[source] & ~MORE) | ENDED;
+  if ((rows.flags[target] & ENDED) === 0) rows.flags[source] |= FIRST_TO_END;
   rows.flags[target] |= SHUT;
   // The end of both sides is closed without a shutdown of its own.
   if (isThrough(path, source)) return false;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import type { IncomingMessage } from 'node:http';
 import { createServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, createServer as netServer } from 'node:net';
 import { test } from 'node:test';
 import type { TLSSocket } from 'node:tls';
 import { authority, authorityOf, type Certificate } from '../../testbed/certificates.ts';
@@ -334,6 +334,25 @@ test('openKubeClient() tells an address where nobody listens', { skip }, async (
     status: 0,
     reason: 'Unreachable',
     message: 'connect ECONNREFUSED 127.0.0.1:1',
+  });
+});
+
+test('openKubeClient() tells of a TLS alert in words', async () => {
+  // As a gateway refuses that does not reach the API server.
+  const server = netServer(socket => {
+    socket.once('data', () => socket.end(Buffer.from([0x15, 3, 1, 0, 2, 2, 80])));
+    socket.on('error', () => {});
+  });
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
+  const credentials = async () => ({ serverName: 'api.a.test', basePath: '', headers: {} });
+  const at = { host: '127.0.0.1', port: (server.address() as AddressInfo).port };
+  using client = openKubeClient({ access: { credentials }, at });
+  const answer = await client.get(services, 'default', 'kubernetes');
+  server.close();
+  assert.deepEqual(!answer.ok && answer.fault, {
+    status: 0,
+    reason: 'Unreachable',
+    message: 'The connection was refused on its way: tlsv1 alert internal error',
   });
 });
 

@@ -19,6 +19,8 @@ const PAGE = 500;
 
 /** Node's words for a certificate that does not verify. */
 const UNTRUSTED = /CERT|VERIFY|ISSUER|CRL/;
+/** The readable part of what OpenSSL says when a gateway, or the API server, turns us away. */
+const ALERT = /\b(?:tls|ssl)v\d+ alert [a-z ]+/;
 
 export interface KubeClientOptions {
   readonly access: KubeAccess;
@@ -209,6 +211,8 @@ function understood<T>(status: number, answer: string): Answer<T> {
 function wordsOf(error: unknown, timeoutMs: number, late: AbortSignal): string {
   if (late.aborted) return `No answer within ${timeoutMs} ms`;
   const { message, errors } = error as AggregateError;
+  const alert = ALERT.exec(message)?.[0];
+  if (alert !== undefined) return `The connection was refused on its way: ${alert}`;
   // Node's errors of several attempts have no words of their own.
   return message || errors?.map((each: Error) => each.message).join(', ') || 'The connection failed';
 }

@@ -189,6 +189,43 @@ describe('an agent is refused', () => {
   }
 });
 
+test('a client that leaves before it is answered is no refusal', async () => {
+  for (const uplink of ['proxy', 'tunnel'] as const) {
+    await using agent = await world.agent(uplink);
+    // What was said of the first would stand in front of the second one's line.
+    for (const round of [1, 2]) {
+      using ends = await world.open(uplink, agent);
+      ends.client.end();
+      await once(ends.backend.resume(), 'end');
+      ends.backend.end();
+      await until('its line', () => agent.lines().filter(({ msg }) => msg === 'connection').length === round);
+    }
+    assert.deepEqual(
+      agent.lines().filter(({ msg }) => msg === closedAtOnce),
+      [],
+    );
+  }
+});
+
+test('one refusal does not keep another from being told', async () => {
+  await using gateway = await EndOfAll.start();
+  await using agent = await startAgent({ uplink: 'proxy', gateway: `127.0.0.1:${gateway.port}`, id: ID });
+  const answers: readonly [Uint8Array, RegExp][] = [
+    [Buffer.alloc(0), /closed without a word/],
+    [alert(80), /answered with a TLS alert/],
+  ];
+  for (const [nth, [answer, why]] of answers.entries()) {
+    using client = await connectClient(agent.port);
+    client.send(hello(''));
+    const { raw } = await until('the gateway', () => gateway.accepted[nth]);
+    await until('the hello', () => raw.readableLength > hello('').length);
+    raw.resume().end(answer);
+    await client.untilEnd();
+    client.finish();
+    await agent.line(line => line.msg === closedAtOnce && why.test(String(line.why)));
+  }
+});
+
 describe('a gateway is not trusted', () => {
   const cases: readonly (readonly [what: string, flags: () => Promise<string[]>, why: RegExp])[] = [
     [
