@@ -3,13 +3,8 @@
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { readFile } from 'node:fs/promises';
-import { connect } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { after, before, describe, test } from 'node:test';
-import { connect as tlsConnect } from 'node:tls';
-import { TlsWire } from '../../src/gateway/tls/tls-wire.ts';
-import type { LogLine } from '../../testbed/log-lines.ts';
 import type { RunningAgent } from '../../testbed/start-agent.ts';
 import { ID, type Uplink, World } from './agent-given.ts';
 import { hello, until } from './given.ts';
@@ -141,52 +136,6 @@ for (const [uplink, signed] of ways) {
     });
   });
 }
-
-describe('the end of the TLS that --uplink terminate opens anew', () => {
-  let agent: RunningAgent;
-  before(async () => {
-    agent = await world.agent('terminate');
-  });
-  after(() => agent?.[Symbol.asyncDispose]());
-
-  /** The backend says something and ends, with a close_notify or a bare FIN. What the client makes of it. */
-  async function endOf({ isBare, clientEnds }: { isBare: boolean; clientEnds: boolean }): Promise<string> {
-    const before = world.tls.accepted.length;
-    const raw = connect({ port: agent.port, host: '127.0.0.1', allowHalfOpen: true });
-    const wire = new TlsWire(raw);
-    const client = tlsConnect({ socket: wire, ca: await readFile(world.caFile), host: '127.0.0.1' });
-    const isTruncated = wire.watch(client);
-    const heard: Buffer[] = [];
-    client.on('data', (chunk: Buffer) => heard.push(chunk));
-    await once(client, 'secureConnect');
-    const ended = lossOf(client);
-    const backend = await until('the backend', () => world.tls.accepted[before]);
-    backend.stream.resume();
-    if (clientEnds) {
-      client.end();
-      await once(backend.stream, 'end');
-    }
-    backend.stream.write('half an answer', () => (isBare ? backend.raw : backend.stream).end());
-    const how = await ended;
-    raw.destroy();
-    backend.raw.destroy();
-    assert.equal(Buffer.concat(heard).toString(), 'half an answer');
-    return how === 'end' && isTruncated() ? 'truncated' : how;
-  }
-
-  test('is a close_notify where the backend said one', async () => {
-    for (const clientEnds of [false, true]) assert.equal(await endOf({ isBare: false, clientEnds }), 'end');
-  });
-
-  test('is none where the backend broke off, so that half an answer does not look whole', async () => {
-    assert.equal(await endOf({ isBare: true, clientEnds: false }), 'reset');
-    assert.equal(await endOf({ isBare: true, clientEnds: true }), 'truncated');
-    // The client that had ended its own side was no longer to be reset.
-    const isReset = (line: LogLine) => line.msg === 'connection' && line.reason === 'backend-reset';
-    await until('all lines', () => agent.lines().filter(({ msg }) => msg === 'connection').length === 4);
-    assert.equal(agent.lines().filter(isReset).length, 1);
-  });
-});
 
 async function all(stream: Duplex): Promise<string> {
   const chunks: Buffer[] = [];

@@ -47,106 +47,103 @@ async function place(port: number, ...addresses: readonly string[]) {
   return { host: NAME, port, addresses, serverName: NAME, ca };
 }
 
-for (const watchesEnd of [false, true]) {
-  const name = watchesEnd ? 'GatewayDialer that watches the end' : 'GatewayDialer';
-  const options = { watchesEnd, wrongProtocol: 'none of them' };
+const options = { wrongProtocol: 'none of them' };
 
-  test(`${name} tries addresses in turn, and the one that worked first from then on`, {
-    skip,
-  }, async () => {
-    await using second = await startGateway('127.0.0.3');
-    const dialer = new GatewayDialer(1);
-    const gateway = await place(second.port, '127.0.0.2', '127.0.0.3');
-    (await dialer.dial(gateway, options, settings, signal)).tls.destroy();
-    // The first comes up: it is not asked for, while the second works.
-    await using first = await startGateway('127.0.0.2', second.port);
-    (await dialer.dial(gateway, options, settings, signal)).tls.destroy();
-    assert.deepEqual([first.visits(), second.visits()], [0, 2]);
+test('GatewayDialer tries addresses in turn, and the one that worked first from then on', {
+  skip,
+}, async () => {
+  await using second = await startGateway('127.0.0.3');
+  const dialer = new GatewayDialer(1);
+  const gateway = await place(second.port, '127.0.0.2', '127.0.0.3');
+  (await dialer.dial(gateway, options, settings, signal)).tls.destroy();
+  // The first comes up: it is not asked for, while the second works.
+  await using first = await startGateway('127.0.0.2', second.port);
+  (await dialer.dial(gateway, options, settings, signal)).tls.destroy();
+  assert.deepEqual([first.visits(), second.visits()], [0, 2]);
+});
+
+test('GatewayDialer comes back to the addresses, 1 + retries attempts in all', { skip }, async () => {
+  let attempts = 0;
+  const server = netServer(socket => {
+    attempts++;
+    socket.on('error', () => {});
+    socket.destroy();
   });
+  const port = await listen(server, '127.0.0.1');
+  const gateway = await place(port, '127.0.0.1');
+  await assert.rejects(
+    new GatewayDialer(1).dial(gateway, options, settings, signal),
+    (error: GatewayError) => {
+      assert.match(error.message, /^127\.0\.0\.1: /);
+      return error instanceof GatewayError && !error.timedOut;
+    },
+  );
+  assert.equal(attempts, 4);
+  server.close();
+});
 
-  test(`${name} comes back to the addresses, 1 + retries attempts in all`, { skip }, async () => {
-    let attempts = 0;
-    const server = netServer(socket => {
-      attempts++;
-      socket.on('error', () => {});
-      socket.destroy();
-    });
-    const port = await listen(server, '127.0.0.1');
-    const gateway = await place(port, '127.0.0.1');
-    await assert.rejects(
-      new GatewayDialer(1).dial(gateway, options, settings, signal),
-      (error: GatewayError) => {
-        assert.match(error.message, /^127\.0\.0\.1: /);
-        return error instanceof GatewayError && !error.timedOut;
-      },
-    );
-    assert.equal(attempts, 4);
-    server.close();
+test('GatewayDialer does not come back to one whose certificate does not verify', { skip }, async () => {
+  await using gateway = await startGateway();
+  const other = { ...(await place(gateway.port, '127.0.0.1')), serverName: 'other.test' };
+  await assert.rejects(new GatewayDialer(1).dial(other, options, settings, signal), {
+    code: 'ERR_GATEWAY',
+    isFinal: true,
+    message: /does not verify for other\.test: .*\. Is --server-name right/,
   });
+});
 
-  test(`${name} does not come back to one whose certificate does not verify`, { skip }, async () => {
-    await using gateway = await startGateway();
-    const other = { ...(await place(gateway.port, '127.0.0.1')), serverName: 'other.test' };
-    await assert.rejects(new GatewayDialer(1).dial(other, options, settings, signal), {
-      code: 'ERR_GATEWAY',
+test('GatewayDialer gives up on one that says nothing', { skip }, async () => {
+  const sockets: Socket[] = [];
+  const server = netServer(socket => sockets.push(socket));
+  const port = await listen(server, '127.0.0.1');
+  const gateway = await place(port, '127.0.0.1');
+  const quick = { ...settings, connectMs: 30 };
+  await assert.rejects(new GatewayDialer(1).dial(gateway, options, quick, signal), { timedOut: true });
+  for (const socket of sockets) socket.destroy();
+  server.close();
+});
+
+test('GatewayDialer lets go when nobody waits any more, in an attempt and between two', {
+  skip,
+}, async () => {
+  const accepted = Promise.withResolvers<Socket>();
+  const server = netServer(socket => accepted.resolve(socket));
+  const port = await listen(server, '127.0.0.1');
+  const controller = new AbortController();
+  const dialer = new GatewayDialer(60_000);
+  const dialled = dialer.dial(await place(port, '127.0.0.1'), options, settings, controller.signal);
+  const socket = await accepted.promise;
+  const closed = once(
+    socket.resume().on('error', () => {}),
+    'close',
+  );
+  controller.abort();
+  await assert.rejects(dialled, { name: 'AbortError' });
+  await closed;
+  server.close();
+  await once(server, 'close');
+
+  const later = new AbortController();
+  const waiting = dialer.dial(await place(port, '127.0.0.1'), options, settings, later.signal);
+  setTimeout(() => later.abort(), 100);
+  await assert.rejects(waiting, { name: 'AbortError' });
+});
+
+test('GatewayDialer says that a name leads nowhere', { skip }, async () => {
+  const gateway = await place(443);
+  await assert.rejects(new GatewayDialer(1).dial(gateway, options, settings, signal), {
+    message: 'gw.test does not resolve',
+  });
+});
+
+test('GatewayDialer says what it means that no protocol is taken', { skip }, async () => {
+  await using gateway = await startGateway();
+  const alpn = { ...options, ALPNProtocols: ['b'] };
+  await assert.rejects(
+    new GatewayDialer(1).dial(await place(gateway.port, '127.0.0.1'), alpn, settings, signal),
+    {
       isFinal: true,
-      message: /does not verify for other\.test: .*\. Is --server-name right/,
-    });
-  });
-
-  test(`${name} gives up on one that says nothing`, { skip }, async () => {
-    const sockets: Socket[] = [];
-    const server = netServer(socket => sockets.push(socket));
-    const port = await listen(server, '127.0.0.1');
-    const gateway = await place(port, '127.0.0.1');
-    const quick = { ...settings, connectMs: 30 };
-    await assert.rejects(new GatewayDialer(1).dial(gateway, options, quick, signal), { timedOut: true });
-    for (const socket of sockets) socket.destroy();
-    server.close();
-  });
-
-  test(`${name} lets go when nobody waits any more, in an attempt and between two`, {
-    skip,
-  }, async () => {
-    const accepted = Promise.withResolvers<Socket>();
-    const server = netServer(socket => accepted.resolve(socket));
-    const port = await listen(server, '127.0.0.1');
-    const controller = new AbortController();
-    const dialer = new GatewayDialer(60_000);
-    const dialled = dialer.dial(await place(port, '127.0.0.1'), options, settings, controller.signal);
-    const socket = await accepted.promise;
-    const closed = once(
-      socket.resume().on('error', () => {}),
-      'close',
-    );
-    controller.abort();
-    await assert.rejects(dialled, { name: 'AbortError' });
-    await closed;
-    server.close();
-    await once(server, 'close');
-
-    const later = new AbortController();
-    const waiting = dialer.dial(await place(port, '127.0.0.1'), options, settings, later.signal);
-    setTimeout(() => later.abort(), 100);
-    await assert.rejects(waiting, { name: 'AbortError' });
-  });
-
-  test(`${name} says that a name leads nowhere`, { skip }, async () => {
-    const gateway = await place(443);
-    await assert.rejects(new GatewayDialer(1).dial(gateway, options, settings, signal), {
-      message: 'gw.test does not resolve',
-    });
-  });
-
-  test(`${name} says what it means that no protocol is taken`, { skip }, async () => {
-    await using gateway = await startGateway();
-    const alpn = { ...options, ALPNProtocols: ['b'] };
-    await assert.rejects(
-      new GatewayDialer(1).dial(await place(gateway.port, '127.0.0.1'), alpn, settings, signal),
-      {
-        isFinal: true,
-        message: 'none of them',
-      },
-    );
-  });
-}
+      message: 'none of them',
+    },
+  );
+});

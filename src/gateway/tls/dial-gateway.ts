@@ -5,7 +5,6 @@ import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type ConnectionOptions, type TLSSocket, connect as tlsConnect } from 'node:tls';
 import type { GatewayPlace } from './tls-config.ts';
-import { TlsWire } from './tls-wire.ts';
 
 /** Between one round over all addresses and the next. */
 const NEXT_ROUND_MS = 1000;
@@ -30,14 +29,10 @@ export class GatewayError extends Error {
 export interface GatewayTls extends ConnectionOptions {
   /** What it means, in words for the log, that the server takes none of `ALPNProtocols`. */
   readonly wrongProtocol: string;
-  /** Whether it is to be known how the TLS ended; costs a third more for each byte. */
-  readonly watchesEnd?: boolean;
 }
 
 export interface GatewayConnection {
   readonly tls: TLSSocket;
-  /** Once it has ended: without its close_notify, where that was to be watched. */
-  isTruncated(): boolean;
   /** Ends it with RST. */
   reset(): void;
 }
@@ -96,7 +91,7 @@ export class GatewayDialer {
 function handshake(
   { port, serverName, ca }: GatewayPlace,
   address: string,
-  { watchesEnd = false, wrongProtocol, ...options }: GatewayTls,
+  { wrongProtocol, ...options }: GatewayTls,
   { connectMs, keepaliveMs }: DialSettings,
   signal: AbortSignal,
 ): Promise<GatewayConnection> {
@@ -107,16 +102,14 @@ function handshake(
     noDelay: true,
     ...(keepaliveMs !== undefined && { keepAlive: true, keepAliveInitialDelay: keepaliveMs }),
   });
-  const wire = watchesEnd ? new TlsWire(raw) : undefined;
   const tls = tlsConnect({
     ...options,
-    socket: wire ?? raw,
+    socket: raw,
     servername: serverName,
     ...(ca !== undefined && { ca }),
     rejectUnauthorized: true,
     minVersion: 'TLSv1.2',
   });
-  const isTruncated = wire?.watch(tls) ?? (() => false);
   const { promise, resolve, reject } = Promise.withResolvers<GatewayConnection>();
   const fail = (error: Error) => {
     reject(error);
@@ -134,7 +127,7 @@ function handshake(
   raw.on('error', onError);
   tls.on('error', onError);
   tls.once('close', onClose);
-  tls.once('secureConnect', () => resolve({ tls, isTruncated, reset: () => raw.resetAndDestroy() }));
+  tls.once('secureConnect', () => resolve({ tls, reset: () => raw.resetAndDestroy() }));
   return promise.finally(() => {
     clearTimeout(timer);
     signal.removeEventListener('abort', onAbort);

@@ -37,7 +37,6 @@ export class Terminator {
     const outer = await part.dialGateway(connection, this.#gateway, {
       ...(offered.length > 0 && { ALPNProtocols: [...offered] }),
       wrongProtocol: `${this.#gateway.serverName} takes none of the protocols that the client offers (${offered.join(', ')}). Is --server-name a host of the API server?`,
-      watchesEnd: true,
     });
     if (outer !== undefined) openAnew(part, connection, outer, this.#context);
   }
@@ -114,12 +113,6 @@ function openAnew(
     far: outer.tls,
     nearLost: () => part.lose(connection),
     farLost: () => part.break(connection, inner),
-    // Half of an answer must not look whole: the client's TLS ends as the other one did.
-    farEnded: () => {
-      if (!outer.isTruncated()) inner.end();
-      else if (inner.readableEnded) part.leave(connection, inner);
-      else part.break(connection, inner);
-    },
   });
 }
 

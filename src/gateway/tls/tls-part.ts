@@ -143,11 +143,6 @@ export class TlsPart {
     client.write(nothing, () => socket.destroy());
   }
 
-  /** Both sides have ended, the other one without a word of farewell in its TLS: `client`, that of the client, has none either. */
-  leave({ socket }: TlsConnection, client: Duplex): void {
-    client.write(nothing, () => socket.destroy());
-  }
-
   /** The client is gone in the middle, or what it says is no longer TLS. */
   lose(connection: TlsConnection): void {
     this.#say(connection.told, -1, 'client-reset', true);
