@@ -70,6 +70,8 @@ export const PROVEN = 524288;
 export const TUNNELLED = 1048576;
 /** A stream of an HTTP/2 connection that the HTTP part has: its end is told by verdicts, since a unix socket knows no RST. */
 export const RETURNED = 2097152;
+/** Its part has a descriptor of its own, and serves the client by itself; the front neither reads nor writes. */
+export const LENT = 4194304;
 
 export const protocols = ['', 'tls', 'connect', 'http', 'h2'] as const;
 export const NO_PROTOCOL = 0;

@@ -22,6 +22,7 @@ import { H2Connect } from './h2-connect.ts';
 import { judgeRequest } from './judge-request.ts';
 import { KeptConnections } from './kept-connections.ts';
 import { readNoMore, sayLast, wordFor } from './last-word.ts';
+import { overdue } from './overdue.ts';
 import type { RequestLog } from './request-log.ts';
 import { createRequestServer, isWish } from './request-server.ts';
 
@@ -33,6 +34,15 @@ const KEEP_ALIVE_MS = 75_000;
 const MAX_AHEAD = 100;
 /** The client left before it was answered: nginx's number for it. */
 const CLIENT_LEFT = 499;
+
+const nothingSaid: Verdict = {
+  slot: 0,
+  backendSlot: 0,
+  dialMs: -1,
+  reason: -1,
+  isBroken: false,
+  isEnding: false,
+};
 
 /** Of this thread's clock; to ask for it costs as much as the time itself. */
 const ORIGIN = performance.timeOrigin;
@@ -119,7 +129,7 @@ export class HttpPart {
    */
   revoke(): void {
     for (const connection of this.#connections.values()) {
-      const { current, last, address, socket } = connection;
+      const { current, last, address } = connection;
       if (last === undefined || last.slot === 0 || connection.isClosing) continue;
       const route = this.table.route(last.slot);
       if (route !== undefined && isAllowed(route, address, 0)) continue;
@@ -127,9 +137,7 @@ export class HttpPart {
         this.cut(current, 'revoked');
         continue;
       }
-      connection.isClosing = true;
-      this.#tell(connection, { ...last, reason: reasonIndex.revoked, isBroken: true });
-      socket.destroy();
+      this.#close(connection, 'revoked', true);
     }
   }
 
@@ -149,10 +157,11 @@ export class HttpPart {
     this.#front.close();
     this.h2.stop();
     this.#http.close();
-    for (const { current, socket } of this.#connections.values()) {
+    for (const { current, socket, leash } of this.#connections.values()) {
       // Not when the socket has closed: by then the thread is gone, and with it the line.
       if (current !== undefined) this.finish(current);
       socket.destroy();
+      leash?.destroy();
     }
     this.kept.destroy();
     this.single.destroy();
@@ -162,10 +171,12 @@ export class HttpPart {
   #accept(socket: Socket): void {
     acceptHandOver(socket, {
       http: connection => {
-        this.#connections.set(socket, connection);
-        socket.once('close', () => this.#closed(socket));
-        this.#http.emit('connection', socket);
+        this.#connections.set(connection.socket, connection);
+        connection.socket.once('close', hadError => this.#closed(connection, hadError));
+        if (connection.leash !== undefined) connection.socket.once('finish', () => this.#ended(connection));
+        this.#http.emit('connection', connection.socket);
       },
+      borrow: ({ worker, handle, generation }) => this.#verdicts[worker]?.borrow(handle, generation),
       h2: (connection, first) => this.h2.serve(connection, first),
     });
   }
@@ -332,12 +343,23 @@ export class HttpPart {
     if (next !== undefined) this.#serve(connection, next);
   }
 
-  #closed(socket: Socket): void {
-    const connection = this.#connections.get(socket);
+  #closed(connection: HttpConnection, isReset: boolean): void {
+    const { socket, current, leash, last = nothingSaid } = connection;
     this.#connections.delete(socket);
-    if (connection === undefined) return;
-    if (connection.current !== undefined) this.finish(connection.current);
+    if (current !== undefined) this.finish(current);
     this.#countBytes(connection, undefined);
+    if (leash === undefined) return;
+    // What the front would have seen by itself.
+    const isOpen = last.reason < 0 || last.reason === reasonIndex.done;
+    if (isOpen) this.#tell(connection, { ...last, reason: reasonIndex[isReset ? 'client-reset' : 'done'] });
+    leash.destroy();
+  }
+
+  /** FIN is on its way to a client that is served directly. All that is left of it is the front's, unless it only ends an upgrade. */
+  #ended(connection: HttpConnection): void {
+    if (connection.last?.isEnding === true) return;
+    this.#countBytes(connection, connection.current);
+    connection.leash?.end();
   }
 
   #clientError(error: NodeJS.ErrnoException, socket: Socket): void {
@@ -408,6 +430,10 @@ export class HttpPart {
   #countBytes(connection: HttpConnection, exchange: Exchange | undefined): void {
     const slot = exchange?.route?.slot ?? 0;
     const { bytesRead, bytesWritten } = connection.socket;
+    if (connection.leash !== undefined) {
+      const { worker, handle, generation } = connection.told;
+      this.#verdicts[worker]?.count(handle, generation, bytesRead, bytesWritten);
+    }
     this.shared.counters.add(slot, BYTES_IN_AT, bytesRead - connection.countedIn);
     connection.countedIn = bytesRead;
     // What was given to a socket and never left it is taken back when it closes: counters only grow.
@@ -418,14 +444,27 @@ export class HttpPart {
 
   /** Long answers are counted as they go; clients that the front has let go of are let go of here. */
   #lookAround(): void {
+    const time = now();
     for (const connection of this.#connections.values()) {
       const { worker, handle, generation } = connection.told;
-      if (this.#verdicts[worker]?.isCurrent(handle, generation) !== true) connection.socket.destroy();
-      else if (connection.current !== undefined) this.#countBytes(connection, connection.current);
+      if (this.#verdicts[worker]?.isCurrent(handle, generation) !== true) {
+        connection.socket.destroy();
+        continue;
+      }
+      if (connection.current !== undefined) this.#countBytes(connection, connection.current);
+      const reason = connection.leash === undefined ? undefined : overdue(connection, this.settings, time);
+      if (reason !== undefined) this.#close(connection, reason, false);
     }
     this.h2.lookAround();
     this.kept.lookAround();
     this.#log.flush();
+  }
+
+  /** Without a word to the client. */
+  #close(connection: HttpConnection, reason: CloseReason, isBroken: boolean): void {
+    connection.isClosing = true;
+    this.#tell(connection, { ...(connection.last ?? nothingSaid), reason: reasonIndex[reason], isBroken });
+    connection.socket.destroy();
   }
 
   #takeRow(): number | undefined {
