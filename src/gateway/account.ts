@@ -72,7 +72,12 @@ export function conclude(
   const isOurs = isHandedOver && rows.slot[client] < FIRST_SLOT;
   const said = isHandedOver ? verdicts.reason(client) : -1;
   const reason = said < 0 || said === reasonIndex.done ? told : closeReasons[said];
-  if (isHandedOver) rows.dialMs[client] = verdicts.dialMs(client);
+  if (isHandedOver) {
+    rows.dialMs[client] = verdicts.dialMs(client);
+    // What the part moved by itself.
+    rows.bytesIn[client] += verdicts.bytesIn(client);
+    rows.bytesOut[client] += verdicts.bytesOut(client);
+  }
   if (isOurs) rows.slot[client] = verdicts.slot(client);
   account(rows, ledger, client, reason);
   // Only for the record: the HTTP part counts by itself what its requests have open.

@@ -21,6 +21,7 @@ import {
   H2,
   HANDED_OVER,
   HUNG,
+  LENT,
   MORE,
   NO_PROTOCOL,
   PEER,
@@ -28,7 +29,13 @@ import {
   TIMED,
   TLS,
 } from './rows.ts';
-import { BACKEND_ACTIVE, FIRST_SLOT, HTTP_SLOT, TOTAL_HANDED_OVER } from './shared-memory.ts';
+import {
+  BACKEND_ACTIVE,
+  FIRST_SLOT,
+  HANDED_OVER_SHARE,
+  HTTP_SLOT,
+  TOTAL_HANDED_OVER,
+} from './shared-memory.ts';
 import type { TableRoute } from './table.ts';
 import { beginTunnel } from './tunnel.ts';
 import { buildUplinkConnect, buildUplinkHeader, readConnectAnswer } from './uplink.ts';
@@ -300,8 +307,7 @@ function handOver(path: DataPath, client: number): boolean {
   const { rows, shared, settings } = path;
   rows.flags[client] |= HANDED_OVER;
   shared.verdicts.begin(client);
-  // Each takes four descriptors instead of two, so that there is room for half as many.
-  return Atomics.add(shared.totals, TOTAL_HANDED_OVER, 1) < settings.connections / 2;
+  return Atomics.add(shared.totals, TOTAL_HANDED_OVER, 1) < settings.connections * HANDED_OVER_SHARE;
 }
 
 /** What the part must know besides who the client is. */
@@ -315,9 +321,24 @@ function handOverHeader(path: DataPath, client: number, source: Endpoint, destin
     listener,
     isH2: rows.protocol[client] === H2,
     isTunnelled: false,
+    lentBehind: lend(path, client) ? rows.keptTo[client] - rows.understood[client] : undefined,
     fromBalancer:
       path.listeners[listener].balancers?.admits(rows.addresses, rows.addressAt(client, PEER)) === true,
   });
+}
+
+/**
+ * Gives the HTTP part a descriptor of the client, where the reactor can: bytes that it moves by itself are neither copied
+ * nor waited for here. The connection to the part stays, for each side to see the end of the other.
+ */
+function lend({ rows, io, shared }: DataPath, client: number): boolean {
+  if (rows.slot[client] !== HTTP_SLOT || rows.protocol[client] === H2) return false;
+  const descriptor = io.lend(client);
+  if (descriptor < 0) return false;
+  shared.verdicts.lend(client, descriptor);
+  // What has come since, be it the end, is the part's to read.
+  rows.flags[client] = (rows.flags[client] & ~(MORE | HUNG)) | LENT;
+  return true;
 }
 
 function endpoint(path: DataPath, client: number, place: number): Endpoint {

@@ -6,7 +6,7 @@ import type { CloseReason } from './close-reason.ts';
 import type { DataPath } from './data-path.ts';
 import { linger } from './linger.ts';
 import { refusalStatus, refusalWord } from './refusal.ts';
-import { ANSWERED, HANDED_OVER, HTTP, RETURNED } from './rows.ts';
+import { ANSWERED, HANDED_OVER, HTTP, LENT, RETURNED } from './rows.ts';
 import { BYTES_OUT_AT, HTTP_SLOT, REASONS_AT } from './shared-memory.ts';
 import { hangUpBackend } from './tunnel.ts';
 
@@ -88,5 +88,8 @@ function leave(path: DataPath, client: number, reason: CloseReason, reset: boole
 function finish(path: DataPath, client: number, told: CloseReason): void {
   path.dialOrders.delete(client);
   path.tunnelLinks.delete(client);
+  const isLent = (path.rows.flags[client] & LENT) !== 0;
+  const lent = isLent ? path.shared.verdicts.takeBack(client) : undefined;
+  if (lent !== undefined) path.io.discard(lent);
   conclude(path.rows, path.shared, client, told, path.io.now(), path.settings.log);
 }

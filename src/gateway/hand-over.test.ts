@@ -20,6 +20,7 @@ const told = fc.record({
   fromBalancer: fc.boolean(),
   isH2: fc.boolean(),
   isTunnelled: fc.boolean(),
+  lentBehind: fc.option(int32, { nil: undefined }),
 });
 
 test('readHandOver() reads what buildHandOver() wrote', () => {
@@ -42,7 +43,7 @@ test('readHandOver() takes no other header for one', () => {
   for (const tlvs of [
     [],
     [{ type: 0xe4, value: new Uint8Array(16) }],
-    [{ type: 0x20, value: new Uint8Array(17) }],
+    [{ type: 0x20, value: new Uint8Array(21) }],
   ]) {
     const bytes = buildProxyV2({ source, destination: source, tlvs });
     const parsed = parseProxyHeader(bytes, 0, bytes.length);

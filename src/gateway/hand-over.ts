@@ -16,15 +16,22 @@ export interface HandOver {
   readonly isH2: boolean;
   /** On its way back: it came through an agent's tunnel, whose id must be proven. */
   readonly isTunnelled: boolean;
+  /**
+   * Where the part gets the client's descriptor (verdicts.ts): how many of the client's bytes the front had read by then,
+   * which follow this header. All others are read and written there.
+   */
+  readonly lentBehind: number | undefined;
 }
 
 /** From the range for private use. */
 const TLV = 0xe4;
-const LENGTH = 17;
+const LENGTH = 21;
 /** Bits of the last byte. */
 const BALANCER = 1;
 const H2 = 2;
 const TUNNELLED = 4;
+/** No descriptor is lent: all bytes pass the front. */
+const NOT_LENT = -1;
 
 export function buildHandOver(source: Endpoint, destination: Endpoint, told: HandOver): Uint8Array {
   const value = Buffer.allocUnsafe(LENGTH);
@@ -32,7 +39,8 @@ export function buildHandOver(source: Endpoint, destination: Endpoint, told: Han
   value.writeInt32BE(told.handle, 4);
   value.writeInt32BE(told.generation, 8);
   value.writeInt32BE(told.listener, 12);
-  value[16] = (told.fromBalancer ? BALANCER : 0) | (told.isH2 ? H2 : 0) | (told.isTunnelled ? TUNNELLED : 0);
+  value.writeInt32BE(told.lentBehind ?? NOT_LENT, 16);
+  value[20] = (told.fromBalancer ? BALANCER : 0) | (told.isH2 ? H2 : 0) | (told.isTunnelled ? TUNNELLED : 0);
   return buildProxyV2({ source, destination, tlvs: [{ type: TLV, value }] });
 }
 
@@ -58,13 +66,15 @@ export function readHandOver(header: ProxyHeader): HandOver | undefined {
   const value = header.tlvs.find(tlv => tlv.type === TLV)?.value;
   if (value?.length !== LENGTH) return undefined;
   const bytes = Buffer.from(value.buffer, value.byteOffset, LENGTH);
+  const lentBehind = bytes.readInt32BE(16);
   return {
     worker: bytes.readInt32BE(0),
     handle: bytes.readInt32BE(4),
     generation: bytes.readInt32BE(8),
     listener: bytes.readInt32BE(12),
-    fromBalancer: (bytes[16] & BALANCER) !== 0,
-    isH2: (bytes[16] & H2) !== 0,
-    isTunnelled: (bytes[16] & TUNNELLED) !== 0,
+    lentBehind: lentBehind === NOT_LENT ? undefined : lentBehind,
+    fromBalancer: (bytes[20] & BALANCER) !== 0,
+    isH2: (bytes[20] & H2) !== 0,
+    isTunnelled: (bytes[20] & TUNNELLED) !== 0,
   };
 }

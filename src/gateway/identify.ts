@@ -39,7 +39,7 @@ import {
   TLS,
   TUNNELLED,
 } from './rows.ts';
-import { FIRST_SLOT, HTTP_SLOT, TOTAL_HANDED_OVER } from './shared-memory.ts';
+import { FIRST_SLOT, HANDED_OVER_SHARE, HTTP_SLOT, TOTAL_HANDED_OVER } from './shared-memory.ts';
 import type { TableRoute } from './table.ts';
 import { refusedId, verifyConnect, verifyHeader } from './verify-identity.ts';
 
@@ -231,11 +231,11 @@ function comeBack(
   return takeBalancerHeader(path, client, header.value) ? undefined : false;
 }
 
-/** A stream takes three descriptors instead of two, and shares the room of all that parts of ours have to do with. */
+/** A stream takes more descriptors than others too, and shares the room of all that parts of ours have to do with. */
 function takeStream({ rows, shared, settings }: DataPath, client: number): void {
   rows.flags[client] |= RETURNED;
   shared.verdicts.begin(client);
-  if (Atomics.add(shared.totals, TOTAL_HANDED_OVER, 1) >= settings.connections / 2)
+  if (Atomics.add(shared.totals, TOTAL_HANDED_OVER, 1) >= settings.connections * HANDED_OVER_SHARE)
     rows.flags[client] |= OVER;
 }
 

@@ -137,8 +137,8 @@ function readRow({ rows, verdicts, handle }: ChosenRow, now: number): Omit<OpenR
     peer: place(PEER),
     client: place(CLIENT),
     origin: (rows.flags[handle] & HAS_ORIGIN) === 0 ? undefined : place(ORIGIN),
-    bytesIn: rows.bytesIn[handle],
-    bytesOut: rows.bytesOut[handle],
+    bytesIn: rows.bytesIn[handle] + (verdicts?.bytesIn(handle) ?? 0),
+    bytesOut: rows.bytesOut[handle] + (verdicts?.bytesOut(handle) ?? 0),
     // The worker's clock may be ahead of ours by less than a millisecond.
     ms: Math.max(0, now - rows.startedAt[handle]),
     dialMs: verdicts?.dialMs(handle) ?? rows.dialMs[handle],

@@ -13,7 +13,10 @@ export interface HandedOver {
   readonly destination: Endpoint;
 }
 
-/** `rest` is what the client has said so far, behind `headerBytes` of the front's. The socket is paused then. */
+/**
+ * `rest` is what the client has said so far, behind `headerBytes` of the front's; where its descriptor is lent, all that is
+ * not to be read from there. The socket is paused then.
+ */
 export function receiveHandOver(
   socket: Socket,
   received: (handed: HandedOver, rest: Buffer, headerBytes: number) => void,
@@ -33,6 +36,7 @@ export function receiveHandOver(
       return;
     }
     const { source, destination = source, end } = header.value;
+    if (held.length - end < (told.lentBehind ?? 0)) return;
     socket.off('data', onData);
     socket.off('end', onEnd);
     socket.pause();

@@ -74,6 +74,8 @@ export const TUNNELLED = 1048576;
 export const RETURNED = 2097152;
 /** It asked over HTTP, and the front itself has answered: no part of ours counts or logs that request. */
 export const ANSWERED = 4194304;
+/** Its part has a descriptor of its own, and serves the client by itself; the front neither reads nor writes. */
+export const LENT = 8388608;
 
 export const protocols = ['', 'tls', 'connect', 'http', 'h2'] as const;
 export const NO_PROTOCOL = 0;

@@ -186,6 +186,11 @@ export const TOTAL_CONNECTIONS = 0;
 export const TOTAL_PENDING = 1;
 /** Connections that were handed over to a part of ours: HTTP or TLS. */
 export const TOTAL_HANDED_OVER = 2;
+/**
+ * How much of `limits.connections` they can be: one takes up to five descriptors instead of two (the client's, another of it
+ * that is lent, both ends of the socket between front and part, the backend's).
+ */
+export const HANDED_OVER_SHARE = 2 / 5;
 /** Backends that are down: while there are none, nobody has to look at a pool's backends. */
 export const TOTAL_DOWN = 3;
 /** 1 while somebody watches refusals: then workers write their records even where the log does not want them. */

@@ -12,6 +12,7 @@ import {
   HANDED_OVER,
   HUNG,
   LASTING,
+  LENT,
   MORE,
   RETURNED,
   SHUT,
@@ -24,6 +25,8 @@ import { BYTES_IN_AT, BYTES_OUT_AT, HTTP_SLOT } from './shared-memory.ts';
 const READS_PER_TURN = 2;
 /** A tunnel that lasts gets what short ones can do without: TCP keepalive towards the backend. */
 const LASTS_MS = 1000;
+/** For a part to pass on what came before a reset. */
+const LAST_BYTES_MS = 2000;
 
 /** Joins both sides. `first` goes to the backend, `answer` to the client, each before anything else. */
 export function beginTunnel(
@@ -52,6 +55,7 @@ export function beginTunnel(
 
 export function tunnelEvent(path: DataPath, handle: number, events: number): void {
   const { rows } = path;
+  if ((rows.flags[handle] & LENT) !== 0) return lentEvent(path, handle, events);
   if ((events & HUNG_UP) !== 0 && isBrokenOff(path, handle))
     return endWithReset(path, handle, 'client-reset');
   if ((events & FAILED) !== 0) rows.flags[handle] |= FAILING | MORE;
@@ -74,6 +78,7 @@ export function continueTunnel(path: DataPath, handle: number): void {
 /** `idle` or `halfClosed` may have run out: the deadline is only looked at here, not moved with every byte. */
 export function tunnelTimer(path: DataPath, client: number): void {
   const { rows, wheel, io, settings } = path;
+  if ((rows.flags[client] & LENT) !== 0) return lentTimer(path, client);
   if ((rows.flags[client] & LASTING) === 0) {
     rows.flags[client] |= LASTING;
     io.keepAlive(rows.peer[client]);
@@ -85,6 +90,18 @@ export function tunnelTimer(path: DataPath, client: number): void {
   if (deadline > io.now()) return wheel.set(client, deadline);
   if (!halfClosed || limit === settings.idleMs) end(path, client, 'idle-timeout');
   else end(path, client, 'half-closed-timeout');
+}
+
+/** A client that its part serves by itself was reset. The part reads that too, behind what came before; if it reads. */
+function lentEvent({ rows, wheel, io }: DataPath, client: number, events: number): void {
+  if ((events & FAILED) === 0 || (rows.flags[client] & FAILING) !== 0) return;
+  rows.flags[client] |= FAILING;
+  wheel.set(client, io.now() + LAST_BYTES_MS);
+}
+
+/** Its idle time is the part's to know, which sees the bytes. */
+function lentTimer(path: DataPath, client: number): void {
+  if ((path.rows.flags[client] & FAILING) !== 0) endWithReset(path, client, 'client-reset');
 }
 
 /** Takes the backend away from a client that is about to be refused. */
@@ -217,14 +234,15 @@ function ended(path: DataPath, source: number): boolean {
 
 /**
  * The part that it was handed to has closed, and what it said is with the client: over, and ended here. In a tunnel, and
- * on an upgraded HTTP connection, where that is announced, FIN is no more than FIN. In the middle of a request it means
- * that the HTTP thread is gone.
+ * on an upgraded HTTP connection, where that is announced, FIN is no more than FIN. In the middle of a request, and
+ * where the part has the client's descriptor, it means that the HTTP thread is gone.
  */
 function isEndOfPart(path: DataPath, client: number): boolean {
   const { rows, shared } = path;
   if ((rows.flags[client] & HANDED_OVER) === 0) return false;
+  const isLent = (rows.flags[client] & LENT) !== 0;
   if (shared.verdicts.reason(client) >= 0) endOfPart(path, client);
-  else if (rows.slot[client] !== HTTP_SLOT || shared.verdicts.isEnding(client)) return false;
+  else if (!isLent && (rows.slot[client] !== HTTP_SLOT || shared.verdicts.isEnding(client))) return false;
   else endWithReset(path, client, 'shutdown');
   return true;
 }

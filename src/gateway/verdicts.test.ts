@@ -78,12 +78,75 @@ test('Verdicts ignore a word that was already on its way when the handle changed
   const verdicts = new Verdicts(memory);
   verdicts.begin(HANDLE);
   verdicts.say(HANDLE, verdicts.generation(HANDLE), said);
+  verdicts.count(HANDLE, verdicts.generation(HANDLE), 1, 2);
   const words = new Int32Array(memory).slice();
   verdicts.begin(HANDLE);
   // The writer has looked at the generation, and writes now.
   const size = words.length / 8;
   new Int32Array(memory).set(words.subarray(HANDLE * size + 1, (HANDLE + 1) * size), HANDLE * size + 1);
   assertNothing(verdicts);
+  assert.deepEqual([verdicts.bytesIn(HANDLE), verdicts.bytesOut(HANDLE)], [0, 0]);
+});
+
+test('Verdicts.borrow() gives what was lent once, and to nobody but whom it was lent to', () => {
+  const verdicts = given();
+  verdicts.begin(HANDLE);
+  const generation = verdicts.generation(HANDLE);
+  assert.equal(verdicts.borrow(HANDLE, generation), undefined);
+  verdicts.lend(HANDLE, 42);
+  assert.equal(verdicts.borrow(HANDLE - 1, generation), undefined);
+  assert.equal(verdicts.borrow(HANDLE, generation - 1), undefined);
+  assert.equal(verdicts.borrow(HANDLE, generation), 42);
+  assert.equal(verdicts.borrow(HANDLE, generation), undefined);
+  assert.equal(verdicts.takeBack(HANDLE), undefined);
+});
+
+test('Verdicts.takeBack() gives what nobody has borrowed, and then nobody can', () => {
+  const verdicts = given();
+  verdicts.begin(HANDLE);
+  const old = verdicts.generation(HANDLE);
+  verdicts.lend(HANDLE, 42);
+  assert.equal(verdicts.takeBack(HANDLE), 42);
+  assert.equal(verdicts.takeBack(HANDLE), undefined);
+  assert.equal(verdicts.borrow(HANDLE, old), undefined);
+  // The same number, lent for the next connection.
+  verdicts.end(HANDLE);
+  verdicts.begin(HANDLE);
+  verdicts.lend(HANDLE, 42);
+  assert.equal(verdicts.borrow(HANDLE, old), undefined);
+  assert.equal(verdicts.borrow(HANDLE, verdicts.generation(HANDLE)), 42);
+});
+
+test('Verdicts.lend() holds every descriptor and every generation', () => {
+  fc.assert(
+    fc.property(
+      fc.integer({ min: 0, max: 2 ** 31 - 1 }),
+      fc.integer({ min: -(2 ** 31), max: 2 ** 31 - 1 }).filter(generation => generation !== 0),
+      (descriptor, generation) => {
+        const memory = Verdicts.memory(8);
+        new Int32Array(memory)[0] = generation;
+        const verdicts = new Verdicts(memory);
+        verdicts.lend(0, descriptor);
+        assert.equal(verdicts.borrow(0, generation), descriptor);
+      },
+    ),
+  );
+});
+
+test('Verdicts.count() is what was counted last, of the connection that has the handle now', () => {
+  const verdicts = given();
+  const counted = () => [verdicts.bytesIn(HANDLE), verdicts.bytesOut(HANDLE)];
+  verdicts.begin(HANDLE);
+  const old = verdicts.generation(HANDLE);
+  assert.deepEqual(counted(), [0, 0]);
+  verdicts.count(HANDLE, old, 1, 2);
+  verdicts.count(HANDLE, old, 3, 2 ** 40);
+  assert.deepEqual(counted(), [3, 2 ** 40]);
+  verdicts.end(HANDLE);
+  verdicts.begin(HANDLE);
+  assert.deepEqual(counted(), [0, 0]);
+  verdicts.count(HANDLE, old, 5, 6);
+  assert.deepEqual(counted(), [0, 0]);
 });
 
 test('Verdicts go on where a worker that starts anew finds them', () => {

@@ -4,6 +4,9 @@
 //
 // The same words serve a stream that comes back to the front: between the two is a unix socket, which knows no RST, so
 // each side says here that it broke off before it closes.
+//
+// A client whose descriptor the front lends is served by the HTTP part itself: then the bytes it moved stand here too, and
+// the descriptor until it is taken. It is taken once, by the part or, when nobody did, back by the front.
 
 const GENERATION = 0;
 const SLOT = 1;
@@ -23,7 +26,18 @@ const GENERATION_MASK = 0x1fffff;
 const DIAL = 4;
 /** How the one before ended: its generation shifted by one bit, which is set when it was broken off. */
 const LAST = 5;
-const WORDS = 6;
+/** The generation that the counts of bytes are about. */
+const MOVED = 6;
+const WORDS = 14;
+
+/** Of the same rows, in numbers of eight bytes. */
+const BYTES_IN = 4;
+const BYTES_OUT = 5;
+/** A descriptor, and above it the generation it is lent for; 0 when there is none. */
+const LENT = 6;
+const DOUBLES = 7;
+const NONE = 0n;
+const DESCRIPTOR_BITS = 32n;
 
 export interface Verdict {
   readonly slot: number;
@@ -40,9 +54,13 @@ export interface Verdict {
 
 export class Verdicts {
   readonly #words: Int32Array;
+  readonly #doubles: Float64Array;
+  readonly #lent: BigInt64Array;
 
   constructor(memory: SharedArrayBuffer) {
     this.#words = new Int32Array(memory);
+    this.#doubles = new Float64Array(memory);
+    this.#lent = new BigInt64Array(memory);
   }
 
   /** Kept when the worker starts anew, so that generations go on. */
@@ -96,6 +114,44 @@ export class Verdicts {
     Atomics.store(this.#words, at + REASON, about | flags | (said.reason + 1));
   }
 
+  /** The front: for the part to take that has the connection now. */
+  lend(handle: number, descriptor: number): void {
+    const about = BigInt(this.generation(handle)) << DESCRIPTOR_BITS;
+    Atomics.store(this.#lent, handle * DOUBLES + LENT, about | BigInt(descriptor));
+  }
+
+  /** The part takes it and is to close it. Undefined when the front has taken it back. */
+  borrow(handle: number, generation: number): number | undefined {
+    const at = handle * DOUBLES + LENT;
+    const found = Atomics.load(this.#lent, at);
+    if (found === NONE || found >> DESCRIPTOR_BITS !== BigInt(generation)) return undefined;
+    return Atomics.compareExchange(this.#lent, at, found, NONE) === found ? descriptorOf(found) : undefined;
+  }
+
+  /** The front, or who buries it, takes back what nobody has taken, and is to close it. */
+  takeBack(handle: number): number | undefined {
+    const at = handle * DOUBLES + LENT;
+    if (Atomics.load(this.#lent, at) === NONE) return undefined;
+    const found = Atomics.exchange(this.#lent, at, NONE);
+    return found === NONE ? undefined : descriptorOf(found);
+  }
+
+  /** How many bytes the part has read from the client by itself, and written to it. */
+  count(handle: number, generation: number, bytesIn: number, bytesOut: number): void {
+    if (!this.isCurrent(handle, generation)) return;
+    this.#doubles[handle * DOUBLES + BYTES_IN] = bytesIn;
+    this.#doubles[handle * DOUBLES + BYTES_OUT] = bytesOut;
+    Atomics.store(this.#words, handle * WORDS + MOVED, generation);
+  }
+
+  bytesIn(handle: number): number {
+    return this.#hasCounts(handle) ? this.#doubles[handle * DOUBLES + BYTES_IN] : 0;
+  }
+
+  bytesOut(handle: number): number {
+    return this.#hasCounts(handle) ? this.#doubles[handle * DOUBLES + BYTES_OUT] : 0;
+  }
+
   slot(handle: number): number {
     return this.#said(handle) === undefined ? 0 : this.#words[handle * WORDS + SLOT];
   }
@@ -121,10 +177,18 @@ export class Verdicts {
     return ((this.#said(handle) ?? 0) & ENDING) !== 0;
   }
 
+  #hasCounts(handle: number): boolean {
+    return Atomics.load(this.#words, handle * WORDS + MOVED) === this.generation(handle);
+  }
+
   /** undefined when nothing was said about the connection that has the handle now. */
   #said(handle: number): number | undefined {
     const word = Atomics.load(this.#words, handle * WORDS + REASON);
     const about = (word >>> GENERATION_SHIFT) & GENERATION_MASK;
     return about === (this.generation(handle) & GENERATION_MASK) ? word : undefined;
   }
+}
+
+function descriptorOf(lent: bigint): number {
+  return Number(BigInt.asIntN(32, lent));
 }

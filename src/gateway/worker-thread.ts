@@ -6,7 +6,7 @@ import { closeSync, writeSync } from 'node:fs';
 import { Worker } from 'node:worker_threads';
 import { conclude, isClient, type Ledger, leavePlace } from './account.ts';
 import { newRecordRing, RecordReader, RecordWriter } from './record-ring.ts';
-import { FREE, REQUEST, Rows } from './rows.ts';
+import { FREE, LENT, REQUEST, Rows } from './rows.ts';
 import { OwnPages } from './shared-pages.ts';
 import type { Verdicts } from './verdicts.ts';
 import type { FromWorker, PartStart, RowTexts, ToWorker, WorkerStart } from './worker-messages.ts';
@@ -240,10 +240,16 @@ export class WorkerThread {
     const ledger = { ...this.#counts, counters: this.pages.counters, records };
     const now = performance.timeOrigin + performance.now();
     for (let handle = 0; handle < rows.capacity; handle++) {
-      if (isClient(rows, handle)) conclude(rows, ledger, handle, 'shutdown', now, 'all');
+      if (isClient(rows, handle)) this.#buryClient(rows, ledger, handle, now);
       else if (rows.state[handle] === REQUEST) leavePlace(rows, ledger, handle);
       if (rows.state[handle] !== FREE && this.#fds.length > 0) closeQuietly(handle);
     }
+  }
+
+  #buryClient(rows: Rows, ledger: Ledger, client: number, now: number): void {
+    const lent = (rows.flags[client] & LENT) === 0 ? undefined : ledger.verdicts.takeBack(client);
+    if (lent !== undefined) closeQuietly(lent);
+    conclude(rows, ledger, client, 'shutdown', now, 'all');
   }
 
   #closeFds(): void {

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { type Causeway, startCauseway } from '../../testbed/start-causeway.ts';
+import { ask, changing } from './ask-admin.ts';
 import { Backend, isClosed, lineOf, type Peer, until } from './given.ts';
 import {
   assertAlive,
@@ -17,6 +18,7 @@ import {
 const NEVER = '1h';
 
 const stack = sharedStack();
+let asked = 0;
 
 const raw = stack.use(await Backend.start({ silent: true }));
 const echo = stack.use(await HttpBackend.start('echo'));
@@ -29,9 +31,11 @@ interface Held {
 /** A request that the backend has and does not answer by itself. */
 async function hold(gateway: Causeway, host: string, ...lines: readonly string[]): Promise<Held> {
   const visitor = await HttpClient.connect(gateway.port);
-  visitor.ask(host, `/${visitor.address}`, ...lines);
-  const served = await until(`${visitor.address} to be served`, () =>
-    raw.connections.find(peer => peer.received().includes(visitor.address)),
+  // Not by its address: two clients of two gateways may have the same.
+  const path = `/${++asked}`;
+  visitor.ask(host, path, ...lines);
+  const served = await until(`${path} of ${visitor.address} to be served`, () =>
+    raw.connections.find(peer => peer.received().includes(`GET ${path} `)),
   );
   return { visitor, served };
 }
@@ -115,6 +119,68 @@ ${lab.replace('BACKEND', `"${raw.text}"`)}
   }
 });
 
+describe('the list of connections', () => {
+  test('shows the bytes of HTTP connections as they go, and DELETE resets one at once', async () => {
+    await using gateway = await startCauseway({
+      config: `
+listen: ["127.0.0.1:0"]
+clusters: [{ name: lab, apps: { hosts: [lab.test], http: ["${raw.text}"] } }]
+`,
+    });
+    using quiet = await idle(gateway, 'lab.test');
+    const busy = await answering(gateway, 'lab.test');
+    const upgraded = await switched(gateway, 'lab.test');
+    upgraded.visitor.send('ping');
+    await upgraded.served.hears('ping');
+    const visitors = [quiet, busy.visitor, upgraded.visitor];
+    const entryOf = async ({ address }: HttpClient) =>
+      (await ask(gateway, '/api/v1/connections')).json.find(({ peer }: { peer: string }) => peer === address);
+    for (const visitor of visitors) {
+      const { socket } = visitor.peer;
+      await until('its bytes to be there', async () => {
+        const entry = await entryOf(visitor);
+        return entry.in === socket.bytesWritten && entry.out === socket.bytesRead;
+      });
+    }
+    for (const visitor of visitors) {
+      const { id } = await entryOf(visitor);
+      const options = { method: 'DELETE', headers: changing };
+      assert.equal((await ask(gateway, `/api/v1/connections/${id}`, options)).status, 204);
+      assert.equal(await visitor.ended(), 'RST');
+      const line = await lineOf(gateway, visitor);
+      assert.deepEqual(
+        [line.reason, line.cluster, line.in, line.out],
+        ['revoked', 'lab', visitor.peer.socket.bytesWritten, visitor.peer.received().length],
+      );
+    }
+    for (const { served } of [busy, upgraded]) await served.untilEnd();
+    await untilIdle(gateway);
+    assertAlive(gateway);
+  });
+});
+
+test('a client that resets is noticed in whatever state, and so is its backend told', async () => {
+  await using gateway = await startCauseway({
+    config: `
+listen: ["127.0.0.1:0"]
+clusters: [{ name: lab, apps: { hosts: [lab.test], http: ["${raw.text}"] } }]
+`,
+  });
+  const held = [
+    await hold(gateway, 'lab.test'),
+    // Behind a wish that is not heard nothing is read.
+    await hold(gateway, 'lab.test', 'Connection: Upgrade', 'Upgrade: h2c'),
+    await answering(gateway, 'lab.test'),
+    await switched(gateway, 'lab.test'),
+  ];
+  for (const { visitor } of held) visitor.peer.reset();
+  for (const { visitor, served } of held) {
+    assert.equal((await lineOf(gateway, visitor)).reason, 'client-reset');
+    await served.untilEnd();
+  }
+  await untilIdle(gateway);
+});
+
 describe('a drain', { concurrency: true }, () => {
   const start = (drain: string) =>
     startCauseway({
@@ -191,6 +257,52 @@ clusters: [{ name: lab, apps: { hosts: [lab.test], http: ["${raw.text}"] } }]
     await untilIdle(gateway);
   });
 
+  test('idle: a byte now and then keeps it, either way', async () => {
+    await using gateway = await startCauseway({
+      config: `
+listen: ["127.0.0.1:0"]
+timeouts: { idle: 3s }
+clusters: [{ name: lab, apps: { hosts: [lab.test], http: ["${raw.text}"] } }]
+`,
+    });
+    const [asking, hearing] = [await switched(gateway, 'lab.test'), await switched(gateway, 'lab.test')];
+    for (let heard = 1; heard <= 4; heard++) {
+      await until('a second', untilMs(1000));
+      asking.visitor.send('.');
+      hearing.served.send('.');
+      await hearing.visitor.peer.hears('.'.repeat(heard));
+    }
+    await asking.served.hears('....');
+    for (const { visitor } of [asking, hearing]) {
+      assert.equal(await visitor.ended(), 'FIN');
+      assert.equal((await lineOf(gateway, visitor)).reason, 'idle-timeout');
+    }
+  });
+
+  test('halfClosed: once one side has said FIN, from then on', async () => {
+    await using gateway = await startCauseway({
+      config: `
+listen: ["127.0.0.1:0"]
+timeouts: { halfClosed: 1s }
+clusters: [{ name: lab, apps: { hosts: [lab.test], http: ["${raw.text}"] } }]
+`,
+    });
+    const held = [await hold(gateway, 'lab.test'), await switched(gateway, 'lab.test')];
+    const finished = await switched(gateway, 'lab.test');
+    await until('two seconds', untilMs(2000));
+    const begun = performance.now();
+    finished.served.finish();
+    for (const { visitor } of held) visitor.peer.finish();
+    for (const { visitor, served } of held) {
+      assert.equal(await visitor.ended(), 'FIN');
+      assert.ok(performance.now() - begun > 900);
+      await served.untilEnd();
+    }
+    for (const { visitor } of [...held, finished])
+      assert.equal((await lineOf(gateway, visitor)).reason, 'half-closed-timeout');
+    await untilIdle(gateway);
+  });
+
   test('hello: each head has its own, a body has none', async () => {
     await using gateway = await startCauseway({
       config: `
@@ -204,7 +316,7 @@ clusters: [{ name: lab, apps: { hosts: [lab.test], http: ["${echo.text}"] } }]
       using visitor = await visit();
       visitor.send(request('POST / HTTP/1.1', 'Host: lab.test', 'Content-Length: 30'));
       await visitor.peer.drip(Buffer.alloc(29, 'x'));
-      await until('two seconds', until2s());
+      await until('two seconds', untilMs(2000));
       visitor.send('x');
       assert.equal((await visitor.answer()).status, 200);
     };
@@ -220,7 +332,7 @@ clusters: [{ name: lab, apps: { hosts: [lab.test], http: ["${echo.text}"] } }]
       using visitor = await visit();
       for (let i = 0; i < 2; i++) {
         assert.equal((await visitor.get('lab.test')).status, 200);
-        await until('two seconds', until2s());
+        await until('two seconds', untilMs(2000));
       }
       assert.equal((await visitor.get('lab.test')).status, 200);
     };
@@ -228,7 +340,7 @@ clusters: [{ name: lab, apps: { hosts: [lab.test], http: ["${echo.text}"] } }]
   });
 });
 
-function until2s(): () => boolean {
+function untilMs(ms: number): () => boolean {
   const begun = performance.now();
-  return () => performance.now() - begun > 2000;
+  return () => performance.now() - begun > ms;
 }

@@ -1,23 +1,36 @@
-// accept, in the HTTP part: what the front hands over, as HTTP/1 or HTTP/2 connections.
+// accept, in the HTTP part: what the front hands over, as HTTP/1 or HTTP/2 connections. Where the front lends the client's
+// descriptor, the client is served directly, and the connection to the front is a leash: either side sees by it that the
+// other has let go.
 
-import type { Socket } from 'node:net';
+import { closeSync } from 'node:fs';
+import { Socket } from 'node:net';
 import { formatIp, mapIp } from '../../wire/ip-address.ts';
 import { startRequestStream } from '../../wire/request-stream.ts';
+import type { HandOver } from '../hand-over.ts';
 import { type HandedOver, receiveHandOver } from '../receive-hand-over.ts';
 import type { HttpConnection } from './exchange.ts';
 
 /** Told once the header is there. */
 export interface Accepted {
+  /** Takes the descriptor that the front has lent, once. Undefined when the front has taken it back. */
+  borrow(told: HandOver): number | undefined;
   /** The client's bytes are still to be read. */
   http(connection: HttpConnection): void;
   /** One that speaks HTTP/2, and what it has said so far. */
   h2(connection: HandedOver, first: Buffer): void;
 }
 
-export function acceptHandOver(socket: Socket, accepted: Accepted): void {
-  receiveHandOver(socket, (handed, rest, headerBytes) => {
+export function acceptHandOver(front: Socket, accepted: Accepted): void {
+  receiveHandOver(front, (handed, rest, headerBytes) => {
     const { told, source, destination } = handed;
     if (told.isH2) return accepted.h2(handed, rest);
+    const isLent = told.lentBehind !== undefined;
+    const socket = isLent ? openLent(accepted.borrow(told)) : front;
+    if (socket === undefined) {
+      front.destroy();
+      return;
+    }
+    if (isLent) tie(socket, front);
     // node:http closes behind the last answer. With bytes unread that is a reset, which may overtake the answer: so it
     // is FIN alone, on which the front closes.
     socket.destroySoon = () => socket.end();
@@ -26,6 +39,7 @@ export function acceptHandOver(socket: Socket, accepted: Accepted): void {
     const address = Uint8Array.from(mapIp(source.address));
     accepted.http({
       socket,
+      leash: isLent ? front : undefined,
       told,
       address,
       addressText: formatIp(address, 0),
@@ -40,9 +54,32 @@ export function acceptHandOver(socket: Socket, accepted: Accepted): void {
       fault: undefined,
       isLast: false,
       isClosing: false,
-      countedIn: headerBytes,
+      // Of what was read from the front all but its header is the client's; of what it read for us, nothing was counted.
+      countedIn: isLent ? -rest.length : headerBytes,
       countedOut: 0,
+      moved: -1,
+      movedAt: 0,
     });
     socket.resume();
   });
+}
+
+/** From here on Node closes it, also when this thread dies. */
+function openLent(descriptor: number | undefined): Socket | undefined {
+  if (descriptor === undefined) return undefined;
+  try {
+    return new Socket({ fd: descriptor, allowHalfOpen: true });
+  } catch {
+    // Nobody else will: the front sees the leash end.
+    closeSync(descriptor);
+    return undefined;
+  }
+}
+
+/** The front lets go of the leash when the connection is over for it. */
+function tie(socket: Socket, leash: Socket): void {
+  socket.on('error', () => socket.destroy());
+  leash.once('end', () => leash.destroy());
+  leash.once('close', () => socket.destroy());
+  leash.resume();
 }

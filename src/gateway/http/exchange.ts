@@ -14,6 +14,8 @@ import type { KeptConnection } from './kept-connections.ts';
 /** A connection that the front has handed over. It serves one request after the other. */
 export interface HttpConnection {
   readonly socket: Socket;
+  /** Where `socket` is the client's own: what the front handed it over on, open for as long as both have it. */
+  readonly leash: Socket | undefined;
   readonly told: HandOver;
   /** The true client: 16 bytes, and a port. */
   readonly address: Uint8Array;
@@ -39,6 +41,9 @@ export interface HttpConnection {
   /** Bytes that were counted for a route already. */
   countedIn: number;
   countedOut: number;
+  /** How many bytes and ends had passed when it was last looked at, and since when no more have. */
+  moved: number;
+  movedAt: number;
 }
 
 /** As node:http gives it. */

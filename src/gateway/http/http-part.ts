@@ -24,6 +24,7 @@ import { H2Connect } from './h2-connect.ts';
 import { judgeRequest } from './judge-request.ts';
 import { KeptConnections } from './kept-connections.ts';
 import { readNoMore, sayLast, wordFor } from './last-word.ts';
+import { overdue } from './overdue.ts';
 import type { RequestLog, RequestRecord } from './request-log.ts';
 import { createRequestServer, isWish } from './request-server.ts';
 
@@ -131,7 +132,7 @@ export class HttpPart {
    */
   revoke(): void {
     for (const connection of this.#connections.values()) {
-      const { current, last, address, socket } = connection;
+      const { current, last, address } = connection;
       if (last === undefined || last.slot === 0 || connection.isClosing) continue;
       const route = this.table.route(last.slot);
       if (route !== undefined && isAllowed(route, address, 0)) continue;
@@ -139,9 +140,7 @@ export class HttpPart {
         this.cut(current, 'revoked');
         continue;
       }
-      connection.isClosing = true;
-      this.#tell(connection, { ...last, reason: reasonIndex.revoked, isBroken: true });
-      socket.destroy();
+      this.#close(connection, 'revoked', true);
     }
   }
 
@@ -161,27 +160,31 @@ export class HttpPart {
     this.#front.close();
     this.h2.stop();
     this.#http.close();
-    for (const { current, socket } of this.#connections.values()) {
+    for (const { current, socket, leash } of this.#connections.values()) {
       // Not when the socket has closed: by then the thread is gone, and with it the line.
       if (current !== undefined) this.finish(current);
       socket.destroy();
+      leash?.destroy();
     }
     this.kept.destroy();
     this.single.destroy();
     this.#log.end();
   }
 
-  #accept(socket: Socket): void {
-    acceptHandOver(socket, {
+  #accept(front: Socket): void {
+    acceptHandOver(front, {
       http: connection => {
+        const { socket, leash } = connection;
         this.#connections.set(socket, connection);
-        socket.once('close', () => this.#closed(socket));
+        socket.once('close', hadError => this.#closed(connection, hadError));
+        if (leash !== undefined) socket.once('finish', () => this.#ended(connection));
         this.#http.emit('connection', socket);
         followClient(connection, {
           unreadable: () => this.#refuseSocket(socket, 'bad-request'),
           leftInside: () => this.#refuseSocket(socket, 'client-gone'),
         });
       },
+      borrow: ({ worker, handle, generation }) => this.#verdicts[worker]?.borrow(handle, generation),
       h2: (connection, first) => this.h2.serve(connection, first),
     });
   }
@@ -349,12 +352,23 @@ export class HttpPart {
     else if (connection.fault !== undefined) this.#refuseRest(connection, connection.fault);
   }
 
-  #closed(socket: Socket): void {
-    const connection = this.#connections.get(socket);
+  #closed(connection: HttpConnection, isReset: boolean): void {
+    const { socket, current, leash, last = nowhere } = connection;
     this.#connections.delete(socket);
-    if (connection === undefined) return;
-    if (connection.current !== undefined) this.finish(connection.current);
+    if (current !== undefined) this.finish(current);
     this.#countBytes(connection, undefined);
+    if (leash === undefined) return;
+    // What the front would have seen by itself.
+    const isOpen = last.reason < 0 || last.reason === reasonIndex.done;
+    if (isOpen) this.#tell(connection, { ...last, reason: reasonIndex[isReset ? 'client-reset' : 'done'] });
+    leash.destroy();
+  }
+
+  /** FIN is on its way to a client that is served directly. All that is left of it is the front's, unless it only ends an upgrade. */
+  #ended(connection: HttpConnection): void {
+    if (connection.last?.isEnding === true) return;
+    this.#countBytes(connection, connection.current);
+    connection.leash?.end();
   }
 
   #clientError(error: NodeJS.ErrnoException, socket: Socket): void {
@@ -464,6 +478,10 @@ export class HttpPart {
   #countBytes(connection: HttpConnection, exchange: Exchange | undefined): void {
     const slot = exchange?.route?.slot ?? 0;
     const { bytesRead, bytesWritten } = connection.socket;
+    if (connection.leash !== undefined) {
+      const { worker, handle, generation } = connection.told;
+      this.#verdicts[worker]?.count(handle, generation, bytesRead, bytesWritten);
+    }
     this.shared.counters.add(slot, BYTES_IN_AT, bytesRead - connection.countedIn);
     connection.countedIn = bytesRead;
     // What was given to a socket and never left it is taken back when it closes: counters only grow.
@@ -474,14 +492,27 @@ export class HttpPart {
 
   /** Long answers are counted as they go; clients that the front has let go of are let go of here. */
   #lookAround(): void {
+    const time = now();
     for (const connection of this.#connections.values()) {
       const { worker, handle, generation } = connection.told;
-      if (this.#verdicts[worker]?.isCurrent(handle, generation) !== true) connection.socket.destroy();
-      else if (connection.current !== undefined) this.#countBytes(connection, connection.current);
+      if (this.#verdicts[worker]?.isCurrent(handle, generation) !== true) {
+        connection.socket.destroy();
+        continue;
+      }
+      if (connection.current !== undefined) this.#countBytes(connection, connection.current);
+      const reason = connection.leash === undefined ? undefined : overdue(connection, this.settings, time);
+      if (reason !== undefined) this.#close(connection, reason, false);
     }
     this.h2.lookAround();
     this.kept.lookAround();
     this.#log.flush();
+  }
+
+  /** Without a word to the client. */
+  #close(connection: HttpConnection, reason: CloseReason, isBroken: boolean): void {
+    connection.isClosing = true;
+    this.#tell(connection, { ...(connection.last ?? nowhere), reason: reasonIndex[reason], isBroken });
+    connection.socket.destroy();
   }
 
   #takeRow(): number | undefined {

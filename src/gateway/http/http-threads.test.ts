@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
+import { readdirSync, readlinkSync } from 'node:fs';
 import { createServer } from 'node:http';
 import * as net from 'node:net';
 import { test } from 'node:test';
@@ -17,7 +18,8 @@ const PATIENCE_MS = 10_000;
 async function given(engine: EngineName) {
   /** `/hold` is never answered. */
   const backend = createServer((request, response) => {
-    if (request.url !== '/hold') response.end('served');
+    // Not to be kept: what is open is counted below.
+    if (request.url !== '/hold') response.writeHead(200, { Connection: 'close' }).end('served');
   });
   await once(backend.listen(0, '127.0.0.1'), 'listening');
   const { port } = backend.address() as net.AddressInfo;
@@ -50,6 +52,30 @@ async function visit(gateway: Gateway): Promise<number> {
   const [chunk] = await once(socket, 'data');
   socket.destroy();
   return Number(String(chunk).slice(9, 12));
+}
+
+/** False when there is nobody yet. */
+async function isServed(gateway: Gateway): Promise<boolean> {
+  const socket = connect(gateway);
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  socket.once('close', () => resolve(false)).once('data', () => resolve(true));
+  ask(socket, '/');
+  const served = await promise;
+  socket.destroy();
+  if (!served) await sleep(20);
+  return served;
+}
+
+function openSockets(): number {
+  const isSocket = (fd: string) => {
+    try {
+      return readlinkSync(`/proc/self/fd/${fd}`).startsWith('socket:');
+    } catch {
+      // The one by which the folder is read.
+      return false;
+    }
+  };
+  return readdirSync('/proc/self/fd').filter(isSocket).length;
 }
 
 function active(gateway: Gateway): number {
@@ -102,6 +128,25 @@ for (const engine of ['epoll', 'net'] as const) {
     await until(() => active(gateway) === 0);
     for (let round = 0; round < 8; round++) assert.equal(await visit(gateway), 200);
     assert.deepEqual(deaths, ['http-0']);
+  });
+}
+
+for (const kind of ['http', 'worker'] as const) {
+  test(`HttpThreads: where ${kind} threads die, no client is left waiting and no descriptor open`, async () => {
+    await using it = await given('epoll');
+    const { gateway, deaths } = it;
+    for (let served = 0; served < 4; ) if (await isServed(gateway)) served++;
+    await until(() => gateway.connections === 0);
+    const atRest = openSockets();
+    const held = Array.from({ length: PLACES }, () => connect(gateway));
+    for (const socket of held) ask(socket.resume(), '/hold');
+    await until(() => active(gateway) === PLACES);
+    for (const number of [0, 1]) gateway.killWorker(number, kind);
+    await until(() => deaths.length === 2);
+    await until(() => held.every(({ closed }) => closed));
+    // As many threads as before, and what they always have open.
+    for (let served = 0; served < 4; ) if (await isServed(gateway)) served++;
+    await until(() => openSockets() === atRest);
   });
 }
 

@@ -11,6 +11,7 @@ import { wordOfErrno } from './errno-word.ts';
 import {
   AF_INET6,
   AF_UNIX,
+  AF_UNSPEC,
   EAFNOSUPPORT,
   EAGAIN,
   EFD_CLOEXEC,
@@ -18,12 +19,15 @@ import {
   EINPROGRESS,
   EINTR,
   EPOLL_CTL_ADD,
+  EPOLL_CTL_DEL,
+  EPOLL_CTL_MOD,
   EPOLLERR,
   EPOLLET,
   EPOLLHUP,
   EPOLLIN,
   EPOLLOUT,
   EPOLLRDHUP,
+  F_DUPFD_CLOEXEC,
   filterProgram,
   IPPROTO_IPV6,
   IPPROTO_TCP,
@@ -67,6 +71,8 @@ const EVENTS = 512;
 const PACKED_WORDS = 3;
 const ALIGNED_WORDS = 4;
 const EVERYTHING = (EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET) >>> 0;
+/** EPOLLERR and EPOLLHUP are always told. */
+const ONLY_FAILURE = EPOLLET >>> 0;
 /** epoll_wait() takes an int; a day is as good as forever. */
 const FOREVER_MS = 86_400_000;
 
@@ -76,6 +82,8 @@ const NOT_OURS = 0;
 const OPEN = 1;
 const REGISTERED = 2;
 const LISTENING = 3;
+/** Lent: only its failure is waited for. */
+const QUIET = 4;
 
 export interface EpollOptions {
   readonly capacity: number;
@@ -95,6 +103,8 @@ export class EpollReactor implements Reactor {
   readonly #share: boolean;
   readonly #generations: Uint32Array;
   readonly #kinds: Uint8Array;
+  /** 1 where lend() has given away another descriptor of the same connection, which may still be open. */
+  readonly #lent: Uint8Array;
   readonly #words: number;
   readonly #eventBytes: Uint8Array;
   readonly #events: Uint32Array;
@@ -126,6 +136,7 @@ export class EpollReactor implements Reactor {
     this.#libc = libc;
     this.#generations = new Uint32Array(capacity);
     this.#kinds = new Uint8Array(capacity);
+    this.#lent = new Uint8Array(capacity);
     this.#words = arch === 'x64' ? PACKED_WORDS : ALIGNED_WORDS;
     this.#events = new Uint32Array(EVENTS * this.#words);
     this.#eventBytes = new Uint8Array(this.#events.buffer);
@@ -134,7 +145,7 @@ export class EpollReactor implements Reactor {
     this.epollFd = must(libc, libc.epoll_create1(EFD_CLOEXEC), 'epoll_create1');
     this.wakeFd = must(libc, libc.eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), 'eventfd');
     // Level-triggered: a wake-up that comes while the last one is served is not lost.
-    must(libc, this.#add(this.wakeFd, EPOLLIN), 'epoll_ctl');
+    must(libc, this.#epoll(EPOLL_CTL_ADD, this.wakeFd, EPOLLIN), 'epoll_ctl');
     this.#tick();
   }
 
@@ -266,7 +277,7 @@ export class EpollReactor implements Reactor {
       if (errno !== EAGAIN) return wordOfErrno(errno);
     }
     // From here on an event is waited for. Registering reports what arrived in between.
-    if (this.#kinds[handle] === OPEN && !this.#register(handle)) return EXHAUSTED;
+    if (this.#kinds[handle] !== REGISTERED && !this.#register(handle)) return EXHAUSTED;
     return count < 0 ? AGAIN : count;
   }
 
@@ -278,7 +289,7 @@ export class EpollReactor implements Reactor {
       if (errno === EINTR) return this.write(handle, bytes, from, to);
       if (errno !== EAGAIN) return wordOfErrno(errno);
     }
-    if (this.#kinds[handle] === OPEN && !this.#register(handle)) return EXHAUSTED;
+    if (this.#kinds[handle] !== REGISTERED && !this.#register(handle)) return EXHAUSTED;
     return count < 0 ? AGAIN : count;
   }
 
@@ -286,7 +297,23 @@ export class EpollReactor implements Reactor {
     this.#libc.shutdown(handle, SHUT_WR);
   }
 
+  lend(handle: number): number {
+    const fd = this.#libc.fcntl(handle, F_DUPFD_CLOEXEC, 0);
+    if (fd < 0) return wordOfErrno(this.#libc.errno());
+    // What was fetched before is not for this reactor any more.
+    this.#generations[handle]++;
+    this.#lent[handle] = 1;
+    if (this.#watch(handle, ONLY_FAILURE)) this.#kinds[handle] = QUIET;
+    return fd;
+  }
+
+  discard(descriptor: number): void {
+    this.#libc.close(descriptor);
+  }
+
   reset(handle: number): void {
+    // connect(2): to no address at all is to break off, which close() is only for the last descriptor.
+    if (this.#lent[handle] === 1) this.#libc.connect(handle, noAddress, noAddress.length);
     this.#libc.setsockopt(handle, SOL_SOCKET, SO_LINGER, noLinger, noLinger.length);
     this.close(handle);
   }
@@ -294,6 +321,7 @@ export class EpollReactor implements Reactor {
   /** Closing takes the descriptor out of the epoll set; events that were already fetched find another generation. */
   close(handle: number): void {
     if (this.#kinds[handle] === NOT_OURS) return;
+    if (this.#lent[handle] === 1) this.#end(handle);
     this.#kinds[handle] = NOT_OURS;
     this.#generations[handle]++;
     if (handle === this.#lastAccepted) this.#lastAccepted = -1;
@@ -386,16 +414,28 @@ export class EpollReactor implements Reactor {
   }
 
   #register(fd: number): boolean {
-    if (this.#add(fd, EVERYTHING) < 0) return false;
+    if (!this.#watch(fd, EVERYTHING)) return false;
     this.#kinds[fd] = REGISTERED;
     return true;
   }
 
-  #add(fd: number, events: number): number {
+  /** What close() does by itself where there is no other descriptor. */
+  #end(fd: number): void {
+    this.#lent[fd] = 0;
+    this.#libc.epoll_ctl(this.epollFd, EPOLL_CTL_DEL, fd, this.#controlBytes);
+    this.#libc.shutdown(fd, SHUT_WR);
+  }
+
+  /** From now on those events of it, and no others. */
+  #watch(fd: number, events: number): boolean {
+    return this.#epoll(this.#kinds[fd] === OPEN ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, fd, events) === 0;
+  }
+
+  #epoll(operation: number, fd: number, events: number): number {
     this.#control[0] = events;
     this.#control[this.#words - 2] = fd;
     this.#control[this.#words - 1] = this.#generations[fd];
-    return this.#libc.epoll_ctl(this.epollFd, EPOLL_CTL_ADD, fd, this.#controlBytes);
+    return this.#libc.epoll_ctl(this.epollFd, operation, fd, this.#controlBytes);
   }
 
   #setKeepalive(fd: number): void {
@@ -427,6 +467,8 @@ const noHandshakes = Buffer.from(
   ].join(''),
   'hex',
 );
+/** A struct sockaddr of no family. */
+const noAddress = Buffer.from(new Uint16Array([AF_UNSPEC, 0, 0, 0, 0, 0, 0, 0]).buffer);
 /** struct linger { on, 0 seconds }: close() sends RST. */
 const noLinger = Buffer.from(new Int32Array([1, 0]).buffer);
 

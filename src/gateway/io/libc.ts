@@ -19,6 +19,7 @@ export interface Libc {
   send(fd: number, bytes: Uint8Array, length: number, flags: number): number;
   read(fd: number, into: Uint8Array, length: number): number;
   shutdown(fd: number, how: number): number;
+  fcntl(fd: number, command: number, argument: number): number;
   close(fd: number): number;
   epoll_create1(flags: number): number;
   epoll_ctl(epoll: number, operation: number, fd: number, event: Uint8Array): number;
@@ -42,6 +43,8 @@ const signatures: Record<Exclude<keyof Libc, 'errno'>, string> = {
   send: 'int send(int, void *, size_t, int)',
   read: 'int read(int, void *, size_t)',
   shutdown: 'int shutdown(int, int)',
+  // It has as many arguments as its command needs; here they go where those of other functions do.
+  fcntl: 'int fcntl(int, int, int)',
   close: 'int close(int)',
   epoll_create1: 'int epoll_create1(int)',
   epoll_ctl: 'int epoll_ctl(int, int, int, void *)',
@@ -68,6 +71,7 @@ export function filterProgram(instructions: Uint8Array): Uint8Array {
 
 const FILTER_BYTES = 8;
 
+export const AF_UNSPEC = 0;
 export const AF_UNIX = 1;
 export const AF_INET = 2;
 export const AF_INET6 = 10;
@@ -96,6 +100,9 @@ export const EPOLLHUP = 16;
 export const EPOLLRDHUP = 0x2000;
 export const EPOLLET = 0x80000000;
 export const EPOLL_CTL_ADD = 1;
+export const EPOLL_CTL_DEL = 2;
+export const EPOLL_CTL_MOD = 3;
+export const F_DUPFD_CLOEXEC = 1030;
 export const EFD_NONBLOCK = 0o4000;
 export const EFD_CLOEXEC = 0o2000000;
 

@@ -250,6 +250,13 @@ export class NetReactor implements Reactor {
     this.#sockets[handle]?.end();
   }
 
+  /** Node gives no descriptor away that it goes on using. */
+  lend(): number {
+    return BROKEN;
+  }
+
+  discard(): void {}
+
   reset(handle: number): void {
     const socket = this.#disown(handle);
     if (socket === undefined) return;

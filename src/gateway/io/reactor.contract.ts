@@ -5,6 +5,7 @@
 import { connectingContract } from './contract/connecting.ts';
 import { endingContract } from './contract/ending.ts';
 import { flowingContract } from './contract/flowing.ts';
+import { lendingContract } from './contract/lending.ts';
 import { listeningContract } from './contract/listening.ts';
 import type { Adapter } from './contract/reactor-thread.ts';
 import { turningContract } from './contract/turning.ts';
@@ -15,5 +16,6 @@ export function reactorContract(adapter: Adapter): void {
   connectingContract(adapter);
   flowingContract(adapter);
   endingContract(adapter);
+  lendingContract(adapter);
   turningContract(adapter);
 }

@@ -119,6 +119,14 @@ export interface Reactor {
   write(handle: number, bytes: Uint8Array, from: number, to: number): number;
   /** Sends FIN after what was written. Reading goes on, writing answers an error. */
   shutdown(handle: number): void;
+  /**
+   * Answers a further descriptor of that connection, for another thread of this process to read and write by, or an error
+   * word where there is none to be had. It is the caller's: it gives it away, or to discard(). Of the handle FAILED alone is
+   * heard from then on, unless the other side has read the error, until it is read again; shutdown(), reset() and close() reach the peer as ever, whoever else has it open.
+   */
+  lend(handle: number): number;
+  /** Closes what lend() gave and nobody took. */
+  discard(descriptor: number): void;
   /** RST, at once; what is not sent yet is dropped. A unix socket knows no RST: its peer sees the end. */
   reset(handle: number): void;
   /** Of a listener: those that still wait are turned away, so accept() until AGAIN before. */

@@ -8,6 +8,7 @@ import {
   EINPROGRESS,
   EPOLL_CTL_ADD,
   EPOLLIN,
+  F_DUPFD_CLOEXEC,
   type Libc,
   MSG_NOSIGNAL,
   SOCK_CLOEXEC,
@@ -63,7 +64,8 @@ function talkToOurselves(libc: Libc, arch: string, opened: (fd: number, call: st
     'struct epoll_event',
   );
 
-  const server = opened(libc.accept4(listener, address, length, SOCK_NONBLOCK | SOCK_CLOEXEC), 'accept4');
+  const accepted = opened(libc.accept4(listener, address, length, SOCK_NONBLOCK | SOCK_CLOEXEC), 'accept4');
+  const server = opened(libc.fcntl(accepted, F_DUPFD_CLOEXEC, 0), 'fcntl');
   const bytes = Buffer.from('self-test');
   const space = Buffer.alloc(64);
   check(

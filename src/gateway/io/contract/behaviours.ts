@@ -28,6 +28,11 @@ export function behave(stage: Stage, handle: number, name: BehaviourName): void 
       for (const member of name.group) stage.attach(member, replacement);
       return;
     }
+    case 'lend': {
+      const lending = new Lending(stage, name.group);
+      for (const member of name.group) stage.attach(member, lending);
+      return;
+    }
     default:
   }
 }
@@ -170,5 +175,33 @@ class Replacement implements Behaviour {
 
   progress(): number {
     return 0;
+  }
+}
+
+/** Makes events stale on purpose: lends handles whose events are under way. Those that come all the same are told. */
+class Lending implements Behaviour {
+  readonly #stage: Stage;
+  readonly #group: readonly number[];
+  #done = false;
+  #late = 0;
+
+  constructor(stage: Stage, group: readonly number[]) {
+    this.#stage = stage;
+    this.#group = group;
+  }
+
+  event(handle: number): void {
+    if (this.#done) {
+      this.#stage.done(handle, { count: ++this.#late, digest: '', end: 0, stalls: 0 });
+      return;
+    }
+    this.#done = true;
+    this.#stage.replaced(this.#group.map(member => this.#stage.io.lend(member)));
+  }
+
+  turn(): void {}
+
+  progress(): number {
+    return this.#late;
   }
 }

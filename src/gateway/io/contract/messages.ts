@@ -36,7 +36,9 @@ export type BehaviourName =
   /** Connects and passes bytes and FIN on, both ways. */
   | { readonly kind: 'tunnel'; readonly to: SocketAddress }
   /** The first event of any in the group closes them all; as many connections to `to` take their numbers. */
-  | { readonly kind: 'replace'; readonly group: readonly number[]; readonly to: SocketAddress };
+  | { readonly kind: 'replace'; readonly group: readonly number[]; readonly to: SocketAddress }
+  /** The first event of any in the group lends them all, and tells the descriptors as if they were replacements. */
+  | { readonly kind: 'lend'; readonly group: readonly number[] };
 
 /** `last` is the handle that an earlier operation of the same request gave. */
 export type HandleName = number | 'last';
@@ -49,6 +51,8 @@ export type Operation =
         | 'accept'
         | 'quiesce'
         | 'failure'
+        | 'lend'
+        | 'discard'
         | 'peer'
         | 'local'
         | 'shutdown'

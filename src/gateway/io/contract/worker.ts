@@ -200,6 +200,11 @@ class Script implements ReactorHandlers, Stage {
       case 'quiesce':
         this.io.quiesce(handle);
         return { value: 0 };
+      case 'lend':
+        return { value: this.io.lend(handle) };
+      case 'discard':
+        this.io.discard(handle);
+        return { value: 0 };
       case 'shutdown':
         this.io.shutdown(handle);
         return { value: 0 };
