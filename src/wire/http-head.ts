@@ -51,16 +51,11 @@ const NAME = /^[a-z0-9._-]{1,253}$/;
 type Fault = string | undefined;
 
 export function parseHttpHead(bytes: Uint8Array, from: number, to: number): Parsed<HttpHead> {
-  const end = endOfHead(bytes, from, to);
+  const end = endOfLines(bytes, from, to, requestLineFault);
   return end.kind === 'found' ? found(readHead(bytes, from, end.value)) : end;
 }
 
-/** The index just after the blank line of a head whose lines are as they must be. */
-export function endOfHead(bytes: Uint8Array, from: number, to: number): Parsed<number> {
-  return endOfLines(bytes, from, to, requestLineFault);
-}
-
-/** The same of a head that begins with another line. */
+/** The index just after the blank line of a head whose lines are as they must be; `firstFault` judges its first. */
 export function endOfLines(
   bytes: Uint8Array,
   from: number,

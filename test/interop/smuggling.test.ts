@@ -15,7 +15,7 @@ import { startHaproxy } from '../../testbed/start-haproxy.ts';
 import { startNginx } from '../../testbed/start-nginx.ts';
 import { connectClient, type Peer } from '../features/given.ts';
 import { assertAlive, HttpClient, untilIdle } from '../features/http-given.ts';
-import { EMPTY_LINE, fill, type Sample, samples } from './smuggling-samples.ts';
+import { fill, READ_OVER, type Sample, samples } from './smuggling-samples.ts';
 
 const AT_ONCE = 16;
 /** Byte by byte for what is short; a long head is not the point of one that drips. */
@@ -304,7 +304,8 @@ async function carryOutAll(runs: readonly Run[]): Promise<readonly string[]> {
 
 describe(`${samples.length} samples, each as first, as second and as pipelined request`, () => {
   test('in front of a backend that reads strictly, whole and in pieces: judged alike at every place', async () => {
-    assert.deepEqual(await carryOutAll(runsFor('raw.test', [false, true])), [EMPTY_LINE]);
+    const unlike = await carryOutAll(runsFor('raw.test', [false, true]));
+    assert.deepEqual(unlike.toSorted(), READ_OVER.toSorted());
   });
 
   test('in front of nginx', { skip }, async () => {

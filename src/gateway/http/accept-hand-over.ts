@@ -5,7 +5,6 @@
 import { closeSync } from 'node:fs';
 import { Socket } from 'node:net';
 import { formatIp, mapIp } from '../../wire/ip-address.ts';
-import { startRequestStream } from '../../wire/request-stream.ts';
 import type { HandOver } from '../hand-over.ts';
 import { type HandedOver, receiveHandOver } from '../receive-hand-over.ts';
 import type { HttpConnection } from './exchange.ts';
@@ -49,8 +48,6 @@ export function acceptHandOver(front: Socket, accepted: Accepted): void {
       current: undefined,
       last: undefined,
       waiting: [],
-      requests: startRequestStream(),
-      begunAt: 0,
       fault: undefined,
       isLast: false,
       isClosing: false,

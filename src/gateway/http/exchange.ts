@@ -3,7 +3,6 @@
 
 import type { ClientRequest, IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import type { RequestStream } from '../../wire/request-stream.ts';
 import type { CloseReason } from '../close-reason.ts';
 import type { HandOver } from '../hand-over.ts';
 import type { TableRoute } from '../table.ts';
@@ -26,10 +25,6 @@ export interface HttpConnection {
   /** The one in progress, and those that a client sent ahead. */
   current: Exchange | undefined;
   readonly waiting: Incoming[];
-  /** What the client has sent, as our own rules read it. */
-  readonly requests: RequestStream;
-  /** When the first byte of the last request came. */
-  begunAt: number;
   /** What it sent behind these cannot be read: said once they are answered. */
   fault: CloseReason | undefined;
   /** What the front was told last. */

@@ -4,7 +4,6 @@
 
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { createServer, type Server as NetServer, type Socket } from 'node:net';
-import { stopFollowing, takeHead } from '../../wire/request-stream.ts';
 import { leavePlace, reasonIndex } from '../account.ts';
 import { isAllowed, type Places, takePlace } from '../admit.ts';
 import type { CloseReason } from '../close-reason.ts';
@@ -18,7 +17,6 @@ import type { Verdict, Verdicts } from '../verdicts.ts';
 import { acceptHandOver } from './accept-hand-over.ts';
 import { BackendAgent } from './backend-agent.ts';
 import type { Exchange, HttpConnection, Incoming } from './exchange.ts';
-import { followClient } from './follow-client.ts';
 import { forward, hasBody } from './forward.ts';
 import { H2Connect } from './h2-connect.ts';
 import { judgeRequest } from './judge-request.ts';
@@ -179,10 +177,6 @@ export class HttpPart {
         socket.once('close', hadError => this.#closed(connection, hadError));
         if (leash !== undefined) socket.once('finish', () => this.#ended(connection));
         this.#http.emit('connection', socket);
-        followClient(connection, {
-          unreadable: () => this.#refuseSocket(socket, 'bad-request'),
-          leftInside: () => this.#refuseSocket(socket, 'client-gone'),
-        });
       },
       borrow: ({ worker, handle, generation }) => this.#verdicts[worker]?.borrow(handle, generation),
       h2: (connection, first) => this.h2.serve(connection, first),
@@ -193,16 +187,13 @@ export class HttpPart {
     const connection = this.#connections.get(request.socket);
     // What stands behind a refusal, or behind the last request that the client announced, is nobody's.
     if (connection === undefined || connection.isLast || isOver(connection)) return;
-    // By our own rules it is none, which is said when those before it are answered.
-    if (!takeHead(connection.requests)) return;
     const incoming = { request, response, upgradeHead };
     if (!response.shouldKeepAlive) connection.isLast = true;
     // node:http loses the bytes behind a wish to switch that is not heard: such a request is the last.
     if (isWish(request)) {
       response.shouldKeepAlive = false;
       connection.isLast = true;
-      if (upgradeHead !== undefined) stopFollowing(connection.requests);
-      else if (!hasBody(request)) readNoMore(request.socket);
+      if (upgradeHead === undefined && !hasBody(request)) readNoMore(request.socket);
     }
     const { current, waiting } = connection;
     if (current === undefined && waiting.length === 0) this.#serve(connection, incoming);
@@ -376,8 +367,7 @@ export class HttpPart {
     if (error.code === 'HPE_CLOSED_CONNECTION') return;
     const isGone = error.code === 'ECONNRESET' || error.code === 'EPIPE' || !socket.writable;
     if (isGone) socket.destroy();
-    else
-      this.#refuseSocket(socket, error.code === 'ERR_HTTP_REQUEST_TIMEOUT' ? 'hello-timeout' : 'bad-request');
+    else this.#refuseSocket(socket, reasonFor(error));
   }
 
   /** What the client says cannot be read on. Requests that stand whole in front of it are answered first. */
@@ -387,16 +377,15 @@ export class HttpPart {
       socket.destroy();
       return;
     }
-    const { current, waiting, isLast, requests } = connection;
+    const { current, waiting, isLast } = connection;
     if (connection.isClosing || connection.fault !== undefined) return;
     const last = waiting.at(-1) ?? current;
     const isAnswered = last?.response.writableEnded === true;
-    const isWhole = last === undefined || (last.request.complete && requests.fault !== 'body');
+    const isWhole = last === undefined || last.request.complete;
     // Nobody's: what stands behind the last request, and what is missing of one that has its answer.
-    if (isWhole ? isLast : isAnswered && !last.request.complete) return;
-    const isInside = !isWhole && !isAnswered;
-    if (isInside) waiting.pop();
-    if (last === undefined || (isInside && last === current)) return this.#refuseNow(connection, reason);
+    if (isWhole ? isLast : isAnswered) return;
+    if (!isWhole) waiting.pop();
+    if (last === undefined || (!isWhole && last === current)) return this.#refuseNow(connection, reason);
     connection.fault = reason;
     readNoMore(socket);
   }
@@ -421,7 +410,8 @@ export class HttpPart {
         backend: undefined,
         method: undefined,
         status,
-        ms: now() - connection.begunAt,
+        // When it began is known where its time ran out.
+        ms: reason === 'hello-timeout' ? this.settings.helloMs : 0,
       });
     }
     sayLast(connection.socket, word);
@@ -525,6 +515,13 @@ export class HttpPart {
 }
 
 /** No further request is taken from it: it was refused, or what it said last is being written. */
+/** Of what node:http could not read. */
+function reasonFor({ code }: NodeJS.ErrnoException): CloseReason {
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return 'hello-timeout';
+  // FIN in the middle of a request.
+  return code === 'HPE_INVALID_EOF_STATE' ? 'client-gone' : 'bad-request';
+}
+
 function isOver({ isClosing, socket }: HttpConnection): boolean {
   return isClosing || !socket.writable;
 }

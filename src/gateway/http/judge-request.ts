@@ -23,6 +23,9 @@ export interface JudgedRequest {
 /** RFC 9112 3.2: what is visible, and no fragment. */
 const TARGET = /^[!"$-~]+$/;
 
+/** RFC 9112 6.3. More digits are not exact any more. */
+const LENGTH = /^\d{1,15}$/;
+
 /** RFC 9112 3.2.2: scheme and authority of an absolute target, which the backend does not get. */
 const AUTHORITY = /^http:\/\/[^/?#]*/i;
 
@@ -40,6 +43,7 @@ export function judgeRequest(request: RequestHead): JudgedRequest | undefined {
       hostHeader = rawHeaders[at + 1];
     } else if (name === 'content-length') {
       lengths++;
+      if (!LENGTH.test(rawHeaders[at + 1])) return undefined;
     } else if (name === 'transfer-encoding') {
       encodings++;
       // HTTP/1.0 has none (RFC 9112 6.1), and what is coded otherwise cannot be framed anew without losing the word.
