@@ -514,7 +514,6 @@ export class HttpPart {
   }
 }
 
-/** No further request is taken from it: it was refused, or what it said last is being written. */
 /** Of what node:http could not read. */
 function reasonFor({ code }: NodeJS.ErrnoException): CloseReason {
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return 'hello-timeout';
@@ -522,6 +521,7 @@ function reasonFor({ code }: NodeJS.ErrnoException): CloseReason {
   return code === 'HPE_INVALID_EOF_STATE' ? 'client-gone' : 'bad-request';
 }
 
+/** No further request is taken from it: it was refused, or what it said last is being written. */
 function isOver({ isClosing, socket }: HttpConnection): boolean {
   return isClosing || !socket.writable;
 }
