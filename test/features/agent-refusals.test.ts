@@ -180,8 +180,11 @@ describe('an agent is refused', () => {
       using client = await connectClient(agent.port);
       client.send(hello('a.test'));
       assert.equal(await client.untilEnd(), 'FIN');
-      assert.deepEqual(client.received(), code === undefined ? Buffer.alloc(0) : alert(code));
       client.finish();
+      // Nobody knows what a client speaks that had not said a word when the gateway refused.
+      const { in: said } = await agent.line(line => line.msg === 'connection');
+      const word = code === undefined || said === 0 ? Buffer.alloc(0) : alert(code);
+      assert.deepEqual(client.received(), word);
       assert.match(String((await agent.line(line => line.msg === msg)).why), why);
       assert.deepEqual(await reasons(expected.reasons.length), expected.reasons);
       await unharmed();
