@@ -27,7 +27,7 @@ const CLEAN = {
     '// process.exit() stands in a comment\nexport const process1 = { process: 1 }.process;',
   'src/wire/hello.ts': "import { isIP } from 'node:net';\nconst text = 'process.exit';",
   'dashboard/page.ts': "import { h } from 'preact';\nimport { format } from './format.ts';",
-  'dashboard/page.test.ts': "import { reasons } from '../src/gateway/gateway.ts';",
+  'dashboard/page.test.ts': "import { reasons } from '../src/gateway/control/gateway.ts';",
   'scripts/test-events.ts': 'export default 1;',
 };
 

@@ -3,7 +3,7 @@
 import type { Balance, Cluster, HealthCheck, Route } from '../cluster/cluster.ts';
 import type { Finding } from '../cluster/finding.ts';
 import type { CloseReason } from '../gateway/close-reason.ts';
-import type { Gateway } from '../gateway/gateway.ts';
+import type { Gateway } from '../gateway/control/gateway.ts';
 import type { Plan } from '../plan/plan.ts';
 
 export interface ClusterAnswer {

@@ -2,8 +2,8 @@
 // nobody reads that: so many are told each second, and the next one says how many were not.
 
 import { closeReasons, served } from '../gateway/close-reason.ts';
-import { connectionFields } from '../gateway/connection-fields.ts';
-import type { NamedRecord } from '../gateway/gateway.ts';
+import { connectionFields } from '../gateway/control/connection-fields.ts';
+import type { NamedRecord } from '../gateway/control/gateway.ts';
 import type { EventStreams } from './event-streams.ts';
 
 const REFUSALS_PER_SECOND = 200;

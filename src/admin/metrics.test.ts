@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Registry } from '@prometheus-io/client';
-import type { Gateway } from '../gateway/gateway.ts';
+import type { Gateway } from '../gateway/control/gateway.ts';
 import { type MetricsView, metricsRegistry, metricsText } from './metrics.ts';
 import type { Status } from './status.ts';
 

@@ -9,7 +9,7 @@ import {
   type RegistryContentType,
 } from '@prometheus-io/client';
 import { closeReasons } from '../gateway/close-reason.ts';
-import type { CheckedBackend, Gateway } from '../gateway/gateway.ts';
+import type { CheckedBackend, Gateway } from '../gateway/control/gateway.ts';
 import {
   ACTIVE_AT,
   BYTES_IN_AT,
@@ -18,7 +18,7 @@ import {
   SECONDS_AT,
   SECONDS_SUM_AT,
   secondsBuckets,
-} from '../gateway/shared-memory.ts';
+} from '../gateway/shared/shared-memory.ts';
 import type { Status } from './status.ts';
 
 export interface MetricsView {

@@ -1,8 +1,8 @@
 // What stands behind the `?` of a request, read and judged. An empty value is as good as none, so that a form can
 // send all its fields. Mistakes are thrown with a sentence for whoever asked.
 
-import type { Question } from '../gateway/explain.ts';
-import { questionProtocols } from '../gateway/explain.ts';
+import type { Question } from '../gateway/table/explain.ts';
+import { questionProtocols } from '../gateway/table/explain.ts';
 
 const DEFAULT_CONNECTIONS = 100;
 const MOST_CONNECTIONS = 10_000;

@@ -1,7 +1,7 @@
 // GET /api/v1/status.
 
 import type { CloseReason } from '../gateway/close-reason.ts';
-import type { Figures } from '../gateway/gateway.ts';
+import type { Figures } from '../gateway/control/gateway.ts';
 
 export interface Status {
   readonly version: string;

@@ -4,8 +4,8 @@ import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Registry } from '@prometheus-io/client';
 import { type MetricsView, metricsRegistry, metricsText } from '../admin/metrics.ts';
+import { ListenError } from '../gateway/control/listen-error.ts';
 import { errnoWord } from '../gateway/io/net-reactor.ts';
-import { ListenError } from '../gateway/listen-error.ts';
 import type { Place } from './agent-options.ts';
 
 export interface AgentView extends MetricsView {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type CloseReason, closeReasons } from '../gateway/close-reason.ts';
-import type { NamedRecord } from '../gateway/gateway.ts';
+import type { NamedRecord } from '../gateway/control/gateway.ts';
 import { explainRefusal, hintOf } from './explain-refusal.ts';
 
 test('explainRefusal() says what the gateway said and what to look at', () => {

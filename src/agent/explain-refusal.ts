@@ -2,7 +2,7 @@
 
 import type { UplinkKind } from '../cluster/cluster.ts';
 import { closeReasons } from '../gateway/close-reason.ts';
-import type { NamedRecord } from '../gateway/gateway.ts';
+import type { NamedRecord } from '../gateway/control/gateway.ts';
 
 /** A fatal TLS alert, and nothing else. */
 const ALERT_BYTES = 7;

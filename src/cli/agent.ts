@@ -7,7 +7,7 @@ import { AdvertiseError } from '../agent/agent-endpoint.ts';
 import { AgentFileError } from '../agent/agent-files.ts';
 import { type AgentFlags, type AgentOptions, readAgentOptions } from '../agent/agent-options.ts';
 import { LocalAddressError } from '../agent/local-address.ts';
-import { ListenError } from '../gateway/listen-error.ts';
+import { ListenError } from '../gateway/control/listen-error.ts';
 import { KubeAccessError } from '../kube/kube-access.ts';
 import { type Command, parse, UsageError } from './command.ts';
 import { type Log, openLog } from './log.ts';

@@ -9,7 +9,7 @@ import {
   questionProtocols as protocols,
   type Question,
   QuestionError,
-} from '../gateway/explain.ts';
+} from '../gateway/table/explain.ts';
 import { plan } from '../plan/plan.ts';
 import { type Command, parse, requireFile, UsageError } from './command.ts';
 import { painter } from './terminal.ts';

@@ -4,7 +4,7 @@ import { type Config, engines } from '../config/config.ts';
 import { ConfigError } from '../controller/config-error.ts';
 import { Controller, type ControllerOptions } from '../controller/controller.ts';
 import { loadConfig } from '../controller/load-config.ts';
-import { ListenError } from '../gateway/listen-error.ts';
+import { ListenError } from '../gateway/control/listen-error.ts';
 import { type Command, parse, requireFile, UsageError } from './command.ts';
 import { type Log, openLog } from './log.ts';
 import { machine } from './machine.ts';

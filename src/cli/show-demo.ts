@@ -10,7 +10,7 @@ import { operationProofs } from '../demo/operation-proofs.ts';
 import { tryProofs } from '../demo/proof.ts';
 import { tlsProofs } from '../demo/tls-proofs.ts';
 import { uplinkProofs } from '../demo/uplink-proofs.ts';
-import { ListenError } from '../gateway/listen-error.ts';
+import { ListenError } from '../gateway/control/listen-error.ts';
 import { type Log, openLog } from './log.ts';
 import { machine } from './machine.ts';
 import { painter } from './terminal.ts';

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import type { Logger } from 'pino';
 import { closeReasons } from '../gateway/close-reason.ts';
-import type { ConnectionRecord } from '../gateway/record-ring.ts';
-import { type SignatureFault, signatureFaults } from '../gateway/signature-fault.ts';
+import type { ConnectionRecord } from '../gateway/shared/record-ring.ts';
+import { type SignatureFault, signatureFaults } from '../gateway/stages/signature-fault.ts';
 import { parseIp } from '../wire/ip-address.ts';
 import { BadSignatureLog } from './bad-signature-log.ts';
 

@@ -3,9 +3,9 @@
 
 import type { Logger } from 'pino';
 import { closeReasons } from '../gateway/close-reason.ts';
-import { SIGNATURE_WINDOW_SECONDS } from '../gateway/identity-verifier.ts';
-import type { ConnectionRecord } from '../gateway/record-ring.ts';
-import { type SignatureFault, signatureFaults } from '../gateway/signature-fault.ts';
+import type { ConnectionRecord } from '../gateway/shared/record-ring.ts';
+import { SIGNATURE_WINDOW_SECONDS } from '../gateway/stages/identity-verifier.ts';
+import { type SignatureFault, signatureFaults } from '../gateway/stages/signature-fault.ts';
 import { formatIpPort } from '../wire/ip-address.ts';
 
 const EVERY_MS = 1000;

@@ -1,8 +1,8 @@
 // One log line for each connection that ended, and for each HTTP request.
 
 import type { Logger } from 'pino';
-import { connectionFields, place, tenths } from '../gateway/connection-fields.ts';
-import type { NamedRecord, NamedRequest } from '../gateway/gateway.ts';
+import { connectionFields, place, tenths } from '../gateway/control/connection-fields.ts';
+import type { NamedRecord, NamedRequest } from '../gateway/control/gateway.ts';
 
 export function logConnection(log: Logger, record: NamedRecord): void {
   log.info(connectionFields(record), 'connection');

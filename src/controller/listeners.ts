@@ -2,8 +2,8 @@
 
 import type { Config } from '../config/config.ts';
 import { formatMistake, mistakeAt, type Places } from '../config/mistake.ts';
-import type { Listener } from '../gateway/gateway.ts';
-import type { ListenError } from '../gateway/listen-error.ts';
+import type { Listener } from '../gateway/control/gateway.ts';
+import type { ListenError } from '../gateway/control/listen-error.ts';
 import { ConfigError } from './config-error.ts';
 
 export function listenersOf({ listen, tunnel }: Pick<Config, 'listen' | 'tunnel'>): readonly Listener[] {

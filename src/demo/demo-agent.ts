@@ -5,7 +5,7 @@ import type { Logger } from 'pino';
 import { Agent, type AgentHost } from '../agent/agent.ts';
 import { type AgentFlags, readAgentOptions } from '../agent/agent-options.ts';
 import type { UplinkKind } from '../cluster/cluster.ts';
-import { ListenError } from '../gateway/listen-error.ts';
+import { ListenError } from '../gateway/control/listen-error.ts';
 import { type DemoCluster, TUNNEL_HOST } from './demo-clusters.ts';
 import { clusterFiles, identityFiles } from './demo-files.ts';
 import type { DemoFolder } from './demo-folder.ts';

@@ -7,7 +7,7 @@ import type { UplinkKind } from '../cluster/cluster.ts';
 import { DEFAULT_ADMIN, type LogSettings } from '../config/config.ts';
 import { Controller, type ControllerOptions } from '../controller/controller.ts';
 import { loadConfig } from '../controller/load-config.ts';
-import { ListenError } from '../gateway/listen-error.ts';
+import { ListenError } from '../gateway/control/listen-error.ts';
 import { causewayYaml, type DemoFile } from './causeway-yaml.ts';
 import { type ClusterCertificates, makeClusterCertificates } from './cluster-certificates.ts';
 import { type DemoAgent, type DemoAgentOptions, startDemoAgent } from './demo-agent.ts';

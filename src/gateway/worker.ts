@@ -1,21 +1,27 @@
 // A worker thread: one reactor, one data path, and the control thread's messages. Entry point of the thread.
 
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
-import { acceptAll, closeListener } from './accept.ts';
-import { DataPath, type Shared } from './data-path.ts';
-import { cutPart } from './end.ts';
+import { describeRows } from './control/open-connections.ts';
+import type { FromWorker, TableMessage, ToWorker, WorkerStart } from './control/worker-messages.ts';
 import { type OpenedReactor, openReactor } from './io/open-reactor.ts';
 import type { Reactor } from './io/reactor.ts';
-import { compileListener } from './listener-table.ts';
-import { NonceTable } from './nonce-table.ts';
-import { describeRows } from './open-connections.ts';
-import { RecordWriter } from './record-ring.ts';
-import { revoke, revokeOne } from './revoke.ts';
-import { LISTENER, OPENED, Rows } from './rows.ts';
-import { BACKEND_FIELDS, BucketPages, CLUSTER_FIELDS, RouteCounters, SharedSlots } from './shared-memory.ts';
-import { SourceCounts } from './source-counts.ts';
-import { Verdicts } from './verdicts.ts';
-import type { FromWorker, TableMessage, ToWorker, WorkerStart } from './worker-messages.ts';
+import { NonceTable } from './shared/nonce-table.ts';
+import { RecordWriter } from './shared/record-ring.ts';
+import { LISTENER, OPENED, Rows } from './shared/rows.ts';
+import {
+  BACKEND_FIELDS,
+  BucketPages,
+  CLUSTER_FIELDS,
+  RouteCounters,
+  SharedSlots,
+} from './shared/shared-memory.ts';
+import { SourceCounts } from './shared/source-counts.ts';
+import { Verdicts } from './shared/verdicts.ts';
+import { acceptAll, closeListener } from './stages/accept.ts';
+import { DataPath, type Shared } from './stages/data-path.ts';
+import { cutPart } from './stages/end.ts';
+import { revoke, revokeOne } from './stages/revoke.ts';
+import { compileListener } from './table/listener-table.ts';
 
 /** A failed dial is told at most this often per worker: it only hurries the next look at the name. */
 const DIAL_FAILED_EVERY_MS = 500;

@@ -5,7 +5,7 @@ import type { Connection } from '../../dashboard/api.ts';
 import type { ClusterAnswer, RouteAnswer } from '../../src/admin/clusters.ts';
 import type { StatusAnswer } from '../../src/admin/status.ts';
 import type { Balance, HealthCheck } from '../../src/cluster/cluster.ts';
-import type { ConnectionFields } from '../../src/gateway/connection-fields.ts';
+import type { ConnectionFields } from '../../src/gateway/control/connection-fields.ts';
 
 export type ConnectionAnswer = ConnectionFields & { readonly id: string };
 

@@ -2,7 +2,7 @@
 
 import { isIP } from 'node:net';
 import type { Health, ProxyProtocol, Route } from '../../cluster/cluster.ts';
-import type { BackendEntry } from '../table.ts';
+import type { BackendEntry } from '../table/table.ts';
 
 export interface HealthTarget {
   readonly slot: number;

@@ -8,8 +8,8 @@ import {
   BACKEND_CHECKS_OK,
   BACKEND_DOWN,
   type SharedSlots,
-} from '../shared-memory.ts';
-import type { RouteSlot } from '../table-author.ts';
+} from '../shared/shared-memory.ts';
+import type { RouteSlot } from '../table/table-author.ts';
 import type { FromHealth, HealthStart, ToHealth } from './health-messages.ts';
 import type { HealthTarget } from './health-target.ts';
 import { setDown } from './set-down.ts';

@@ -9,7 +9,7 @@ import {
   BACKEND_DOWN,
   BACKEND_FIELDS,
   SharedSlots,
-} from '../shared-memory.ts';
+} from '../shared/shared-memory.ts';
 import { type CheckResult, checkBackend } from './check-backend.ts';
 import type { FromHealth, HealthStart, ToHealth } from './health-messages.ts';
 import type { HealthTarget } from './health-target.ts';

@@ -5,8 +5,8 @@
 import { closeSync } from 'node:fs';
 import { Socket } from 'node:net';
 import { formatIp, mapIp } from '../../wire/ip-address.ts';
-import type { HandOver } from '../hand-over.ts';
-import { type HandedOver, receiveHandOver } from '../receive-hand-over.ts';
+import type { HandOver } from '../shared/hand-over.ts';
+import { type HandedOver, receiveHandOver } from '../shared/receive-hand-over.ts';
 import type { HttpConnection } from './exchange.ts';
 
 /** Told once the header is there. */

@@ -6,7 +6,7 @@ import { text } from 'node:stream/consumers';
 import { after, before, test } from 'node:test';
 import { setImmediate as soon } from 'node:timers/promises';
 import { parseIp } from '../../wire/ip-address.ts';
-import type { TableBackend } from '../table.ts';
+import type { TableBackend } from '../table/table.ts';
 import { BackendAgent, type BackendRequest, DialError } from './backend-agent.ts';
 
 /** Tells on which of its connections it was asked. */

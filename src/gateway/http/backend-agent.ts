@@ -5,7 +5,7 @@ import { Agent, type ClientRequestArgs } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { formatIp } from '../../wire/ip-address.ts';
-import type { TableBackend } from '../table.ts';
+import type { TableBackend } from '../table/table.ts';
 
 /** What a request says about the connection it needs. */
 export interface BackendRequest extends ClientRequestArgs {

@@ -4,9 +4,9 @@
 import type { ClientRequest, IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { CloseReason } from '../close-reason.ts';
-import type { HandOver } from '../hand-over.ts';
-import type { TableRoute } from '../table.ts';
-import type { Verdict } from '../verdicts.ts';
+import type { HandOver } from '../shared/hand-over.ts';
+import type { Verdict } from '../shared/verdicts.ts';
+import type { TableRoute } from '../table/table.ts';
 import type { JudgedRequest } from './judge-request.ts';
 import type { KeptConnection } from './kept-connections.ts';
 

@@ -6,9 +6,9 @@ import { type ClientRequest, type IncomingMessage, request as sendRequest } from
 import type { Socket } from 'node:net';
 import { framingOf } from '../../wire/http-response.ts';
 import { buildProxyV1, buildProxyV2 } from '../../wire/proxy-protocol.ts';
-import { firstBackend, orderBackends } from '../balance.ts';
-import { BACKEND_ACTIVE } from '../shared-memory.ts';
-import type { TableRoute } from '../table.ts';
+import { BACKEND_ACTIVE } from '../shared/shared-memory.ts';
+import { firstBackend, orderBackends } from '../stages/balance.ts';
+import type { TableRoute } from '../table/table.ts';
 import { askBackend, requestText } from './ask-backend.ts';
 import { type BackendRequest, DialError } from './backend-agent.ts';
 import type { Exchange } from './exchange.ts';

@@ -13,12 +13,12 @@ import {
   type ServerHttp2Session,
   type ServerHttp2Stream,
 } from 'node:http2';
-import { reasonIndex } from '../account.ts';
 import type { CloseReason } from '../close-reason.ts';
-import type { Settings } from '../data-path.ts';
-import type { FrontRow } from '../hand-over.ts';
-import type { HandedOver } from '../receive-hand-over.ts';
-import type { Verdicts } from '../verdicts.ts';
+import type { FrontRow } from '../shared/hand-over.ts';
+import type { HandedOver } from '../shared/receive-hand-over.ts';
+import type { Verdicts } from '../shared/verdicts.ts';
+import { reasonIndex } from '../stages/account.ts';
+import type { Settings } from '../stages/data-path.ts';
 import { buildConnectHead } from './connect-head.ts';
 import { type Passage, passStream } from './pass-stream.ts';
 import { Patience } from './patience.ts';

@@ -4,16 +4,16 @@
 
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { createServer, type Server as NetServer, type Socket } from 'node:net';
-import { leavePlace, reasonIndex } from '../account.ts';
-import { isAllowed, type Places, takePlace } from '../admit.ts';
 import type { CloseReason } from '../close-reason.ts';
-import type { Settings } from '../data-path.ts';
-import type { TableListener } from '../listener-table.ts';
-import { routeHttp } from '../route.ts';
-import { CLIENT, REQUEST, type Rows } from '../rows.ts';
-import { BYTES_IN_AT, BYTES_OUT_AT, type RequestCounters } from '../shared-memory.ts';
-import type { Table } from '../table.ts';
-import type { Verdict, Verdicts } from '../verdicts.ts';
+import { CLIENT, REQUEST, type Rows } from '../shared/rows.ts';
+import { BYTES_IN_AT, BYTES_OUT_AT, type RequestCounters } from '../shared/shared-memory.ts';
+import type { Verdict, Verdicts } from '../shared/verdicts.ts';
+import { leavePlace, reasonIndex } from '../stages/account.ts';
+import { isAllowed, type Places, takePlace } from '../stages/admit.ts';
+import type { Settings } from '../stages/data-path.ts';
+import { routeHttp } from '../stages/route.ts';
+import type { TableListener } from '../table/listener-table.ts';
+import type { Table } from '../table/table.ts';
 import { acceptHandOver } from './accept-hand-over.ts';
 import { BackendAgent } from './backend-agent.ts';
 import type { Exchange, HttpConnection, Incoming } from './exchange.ts';

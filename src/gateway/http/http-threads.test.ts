@@ -7,10 +7,10 @@ import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { sampleCluster, sampleRoute } from '../../cluster/clusters.samples.ts';
 import { closeReasons } from '../close-reason.ts';
-import { startSampleGateway } from '../gateway.samples.ts';
-import type { Gateway } from '../gateway.ts';
+import { startSampleGateway } from '../control/gateway.samples.ts';
+import type { Gateway } from '../control/gateway.ts';
 import type { EngineName } from '../io/open-reactor.ts';
-import { ACTIVE_AT } from '../shared-memory.ts';
+import { ACTIVE_AT } from '../shared/shared-memory.ts';
 
 const PLACES = 8;
 const PATIENCE_MS = 10_000;

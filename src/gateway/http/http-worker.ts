@@ -1,8 +1,8 @@
 // An HTTP thread: one HTTP part, and the control thread's messages. Entry point of the thread.
 
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
-import { compileListener } from '../listener-table.ts';
-import { Rows } from '../rows.ts';
+import type { FromWorker, PartStart, TableMessage, ToWorker } from '../control/worker-messages.ts';
+import { Rows } from '../shared/rows.ts';
 import {
   BACKEND_FIELDS,
   BucketPages,
@@ -10,11 +10,11 @@ import {
   RequestCounters,
   RouteCounters,
   SharedSlots,
-} from '../shared-memory.ts';
-import { SourceCounts } from '../source-counts.ts';
-import { Table } from '../table.ts';
-import { Verdicts } from '../verdicts.ts';
-import type { FromWorker, PartStart, TableMessage, ToWorker } from '../worker-messages.ts';
+} from '../shared/shared-memory.ts';
+import { SourceCounts } from '../shared/source-counts.ts';
+import { Verdicts } from '../shared/verdicts.ts';
+import { compileListener } from '../table/listener-table.ts';
+import { Table } from '../table/table.ts';
 import { HttpPart } from './http-part.ts';
 import { RequestLog } from './request-log.ts';
 

@@ -2,8 +2,8 @@
 
 import type { Socket } from 'node:net';
 import type { CloseReason } from '../close-reason.ts';
-import { refusalStatus, refusalWord } from '../refusal.ts';
-import { HTTP } from '../rows.ts';
+import { HTTP } from '../shared/rows.ts';
+import { refusalStatus, refusalWord } from '../stages/refusal.ts';
 
 const words = new Map<CloseReason, { readonly word: Buffer; readonly status: number }>();
 

@@ -1,7 +1,7 @@
 // `timeouts.idle` and `halfClosed` of a client that the HTTP part serves by its own descriptor: the front, which keeps them
 // for everybody else, does not see its bytes. Looked at now and then, so that no byte has to set a timer.
 
-import type { Settings } from '../data-path.ts';
+import type { Settings } from '../stages/data-path.ts';
 import type { HttpConnection } from './exchange.ts';
 
 /** Why it is to end, or undefined. Times in ms. */

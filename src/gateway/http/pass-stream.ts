@@ -5,9 +5,9 @@
 import { constants, type ServerHttp2Stream } from 'node:http2';
 import { connect, type Socket } from 'node:net';
 import { parseResponseHead } from '../../wire/http-response.ts';
-import { reasonIndex } from '../account.ts';
-import { buildHandOver, type FrontRow, readRowHeader } from '../hand-over.ts';
-import type { HandedOver } from '../receive-hand-over.ts';
+import { buildHandOver, type FrontRow, readRowHeader } from '../shared/hand-over.ts';
+import type { HandedOver } from '../shared/receive-hand-over.ts';
+import { reasonIndex } from '../stages/account.ts';
 import type { H2Connect } from './h2-connect.ts';
 
 /** What came before a reset is passed on, unless the client takes longer than this for it. */

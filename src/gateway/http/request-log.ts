@@ -2,8 +2,8 @@
 // control thread is slower than requests come, lines are counted and dropped; nothing waits and nothing piles up.
 
 import { closeReasons } from '../close-reason.ts';
-import type { ConnectionRecord } from '../record-ring.ts';
-import { refusalStatus } from '../refusal.ts';
+import type { ConnectionRecord } from '../shared/record-ring.ts';
+import { refusalStatus } from '../stages/refusal.ts';
 
 export interface RequestRecord {
   /** The true client. */

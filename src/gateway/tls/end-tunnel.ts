@@ -5,7 +5,7 @@ import { X509Certificate } from 'node:crypto';
 import { connect } from 'node:net';
 import { createSecureContext, type SecureContext, TLSSocket } from 'node:tls';
 import type { CloseReason } from '../close-reason.ts';
-import { buildHandOver } from '../hand-over.ts';
+import { buildHandOver } from '../shared/hand-over.ts';
 import { TUNNEL_ALPN } from './enter-tunnel.ts';
 import { join } from './join.ts';
 import type { TunnelEnd } from './tls-config.ts';

@@ -1,7 +1,7 @@
 // An agent's uplink `tunnel`: TLS to a tunnel host, through whatever routes by SNI on the way, and inside it a PROXY v2
 // header with the cluster id in front of the client's own TLS, which stays untouched.
 
-import { buildUplinkHeader } from '../uplink.ts';
+import { buildUplinkHeader } from '../stages/uplink.ts';
 import { join } from './join.ts';
 import type { TunnelUplink } from './tls-config.ts';
 import type { TlsConnection } from './tls-connection.ts';

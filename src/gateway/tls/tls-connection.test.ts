@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 import { test } from 'node:test';
 import { tempDir } from '../../../testbed/temp-dir.ts';
-import type { HandOver } from '../hand-over.ts';
+import type { HandOver } from '../shared/hand-over.ts';
 import { TlsConnection } from './tls-connection.ts';
 
 /** A connection as the front hands it over, and the front's end of it. */

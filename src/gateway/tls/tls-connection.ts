@@ -4,8 +4,8 @@
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Endpoint } from '../../wire/proxy-protocol.ts';
-import type { HandOver } from '../hand-over.ts';
-import type { HandedOver } from '../receive-hand-over.ts';
+import type { HandOver } from '../shared/hand-over.ts';
+import type { HandedOver } from '../shared/receive-hand-over.ts';
 
 /** Once both sides have ended, what is still on its way gets this long. */
 const LAST_BYTES_MS = 60_000;

@@ -1,8 +1,8 @@
 // A TLS thread: one TLS part, and the control thread's messages. Entry point of the thread.
 
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
-import { Verdicts } from '../verdicts.ts';
-import type { FromWorker, PartStart, ToWorker } from '../worker-messages.ts';
+import type { FromWorker, PartStart, ToWorker } from '../control/worker-messages.ts';
+import { Verdicts } from '../shared/verdicts.ts';
 import { TlsPart } from './tls-part.ts';
 
 /** The same trouble is told at most this often. */

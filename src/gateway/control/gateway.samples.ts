@@ -1,0 +1,84 @@
+// A gateway in this process, for tests that must reach behind what the whole program shows: to end a worker, to apply a
+// change by hand. Everything it tells is kept.
+
+import { arch } from 'node:os';
+import type { Cluster } from '../../cluster/cluster.ts';
+import type { HealthChange } from '../health/health-thread.ts';
+import type { EngineName } from '../io/open-reactor.ts';
+import type { Settings } from '../stages/data-path.ts';
+import {
+  Gateway,
+  type GatewayConfig,
+  type Listener,
+  type NamedRecord,
+  type NamedRequest,
+} from './gateway.ts';
+import { NameResolver } from './name-resolver.ts';
+
+export interface SampleGateway extends AsyncDisposable {
+  readonly gateway: Gateway;
+  readonly config: GatewayConfig;
+  readonly records: NamedRecord[];
+  readonly requests: NamedRequest[];
+  /** Names of threads that died. */
+  readonly deaths: string[];
+  readonly changes: HealthChange[];
+}
+
+export interface SampleGatewayOptions {
+  readonly clusters: readonly Cluster[];
+  readonly workers?: number;
+  readonly listener?: Partial<Listener>;
+  readonly settings?: Partial<Settings>;
+  /** What every name resolves to. */
+  readonly addresses?: readonly string[];
+}
+
+export async function startSampleGateway(
+  engine: EngineName,
+  options: SampleGatewayOptions,
+): Promise<SampleGateway> {
+  const { clusters, workers = 2, addresses = [] } = options;
+  const records: NamedRecord[] = [];
+  const requests: NamedRequest[] = [];
+  const deaths: string[] = [];
+  const changes: HealthChange[] = [];
+  const place = { on: '127.0.0.1:0', host: '127.0.0.1', port: 0 };
+  const config: GatewayConfig = {
+    listeners: [{ ...place, balancers: [], agents: [], idTlv: [], ...options.listener }],
+    clusters,
+    settings: {
+      helloMs: 5000,
+      connectMs: 3000,
+      idleMs: undefined,
+      halfClosedMs: undefined,
+      keepaliveMs: 30_000,
+      retries: 3,
+      connections: 1000,
+      pending: 1000,
+      perSource: undefined,
+      log: 'all',
+      ...options.settings,
+    },
+  };
+  const gateway = await Gateway.start(
+    {
+      engine,
+      arch: arch(),
+      workers,
+      share: true,
+      capacity: 4096,
+      resolver: new NameResolver(
+        () => {},
+        async () => [...addresses],
+      ),
+      onRecord: record => records.push(record),
+      onRequest: request => requests.push(request),
+      onDropped: () => {},
+      onWorkerDeath: thread => deaths.push(thread),
+      onHealth: change => changes.push(change),
+    },
+    config,
+  );
+  return { gateway, config, records, requests, deaths, changes, [Symbol.asyncDispose]: () => gateway.stop() };
+}

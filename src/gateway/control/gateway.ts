@@ -1,0 +1,599 @@
+// The control side of the gateway: starts the workers, sends them the table, reads their counters and records.
+// Nothing here is on the path of a connection. `apply` is all or nothing: a listener that cannot be opened
+// refuses the whole change, and what was served before goes on. A worker that dies is started again. Listeners
+// (open-listeners.ts), the parts behind the workers (gateway-parts.ts), what was counted (route-counts.ts) and records
+// (record-taker.ts) look after themselves.
+
+import { randomInt } from 'node:crypto';
+import { isIP } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Backend, type Cluster, needsTls, type Uplink } from '../../cluster/cluster.ts';
+import type { CloseReason } from '../close-reason.ts';
+import { type BackendHealth, type HealthChange, HealthThread } from '../health/health-thread.ts';
+import { type RequestRecord, refusedRequest } from '../http/request-log.ts';
+import type { EngineName } from '../io/open-reactor.ts';
+import { nonceTableBytes } from '../shared/nonce-table.ts';
+import type { ConnectionRecord } from '../shared/record-ring.ts';
+import {
+  ACTIVE_AT,
+  BACKEND_ACTIVE,
+  CLUSTER_ACTIVE,
+  HTTP_SLOT,
+  TOTAL_CONNECTIONS,
+  TOTAL_DOWN,
+  TOTAL_FIELDS,
+  TOTAL_WATCHED,
+} from '../shared/shared-memory.ts';
+import { SharedPages } from '../shared/shared-pages.ts';
+import { SourceCounts, sourceCountsBytes } from '../shared/source-counts.ts';
+import { Verdicts } from '../shared/verdicts.ts';
+import type { Settings } from '../stages/data-path.ts';
+import { refusalStatus } from '../stages/refusal.ts';
+import { RetiredSlots } from '../table/retired-slots.ts';
+import type { ClusterEntry } from '../table/table.ts';
+import { type RouteSlot, TableAuthor } from '../table/table-author.ts';
+import type { TlsConfig } from '../tls/tls-config.ts';
+import { GatewayParts } from './gateway-parts.ts';
+import type { NameResolver } from './name-resolver.ts';
+import {
+  type IdentifiedRecord,
+  type OpenRecord,
+  openRecords,
+  parseConnectionId,
+} from './open-connections.ts';
+import { type Listener, type OpenListener, OpenListeners } from './open-listeners.ts';
+import { PartThreads } from './part-threads.ts';
+import { RecordTaker } from './record-taker.ts';
+import { type Figures, RouteCounts } from './route-counts.ts';
+import type { FromWorker, TableMessage, ToWorker, WorkerStart } from './worker-messages.ts';
+import { WorkerThread } from './worker-thread.ts';
+
+/** How long a change waits for names that are new; they are dialled as soon as they are known. */
+const NAMES_MS = 500;
+/** While draining, how often it is looked whether connections are left. */
+const DRAIN_LOOK_MS = 50;
+/** By when a listener that is told to close has taken what was under way, and is closed. */
+const LISTENER_CLOSES_MS = 150;
+/** How long workers may take to end what they are told to cut. */
+const CUT_MS = 1000;
+/**
+ * Nonces of signed ids that can be remembered at one time, each for a minute if the clocks agree: 3,000 new signed
+ * connections a second. 6 MiB.
+ */
+const NONCES = 200_000;
+/** A worker that died less than this after its last death is not started at once but after RESTART_MS. */
+const OFTEN_MS = 10_000;
+const RESTART_MS = 1000;
+
+export type { Figures, Listener };
+
+export interface GatewayConfig {
+  readonly listeners: readonly Listener[];
+  readonly clusters: readonly Cluster[];
+  readonly settings: Settings;
+  /** What needs TLS itself: an agent's uplink, or the end of the agents' tunnels. */
+  readonly tls?: TlsConfig;
+}
+
+export interface GatewayOptions {
+  readonly engine: EngineName;
+  readonly arch: string;
+  readonly workers: number;
+  /** Whether several threads can listen on one port on this platform. */
+  readonly share: boolean;
+  /** Handles a worker may have open: bounded by the open-file limit. */
+  readonly capacity: number;
+  readonly resolver: NameResolver;
+  readonly onRecord: (record: NamedRecord) => void;
+  readonly onDropped: (count: number) => void;
+  /** Something about TLS that a person should know. */
+  readonly onTlsTrouble?: (what: string, why: string) => void;
+  /** An agent's gateway answered with no. */
+  readonly onUplinkRefused?: (status: number, told: string) => void;
+  readonly onRequest: (record: NamedRequest) => void;
+  /** The thread's name. */
+  readonly onWorkerDeath: (thread: string, cause: Error) => void;
+  readonly onHealth: (change: HealthChange) => void;
+}
+
+/** A connection's record with the names its slots stand for. */
+export interface NamedRecord extends ConnectionRecord {
+  readonly on: string;
+  readonly route: RouteSlot | undefined;
+  readonly backend: string | undefined;
+}
+
+/** A request's record with the names its slot stands for. */
+export interface NamedRequest extends RequestRecord {
+  readonly route: RouteSlot | undefined;
+}
+
+/** A backend with what its health checks say; they are undefined for one that is not checked. */
+export interface CheckedBackend extends RouteSlot, BackendHealth {
+  readonly slot: number;
+  readonly backend: string;
+  readonly checks: { readonly ok: number; readonly failed: number } | undefined;
+}
+
+/** A connection that is open, with the names its slots stand for. */
+export interface OpenConnection extends IdentifiedRecord {
+  readonly on: string;
+  readonly route: RouteSlot | undefined;
+  readonly backend: string | undefined;
+}
+
+export interface RouteFigures extends Figures {
+  /** Open now. */
+  readonly connections: number;
+  /** Open now, by backend as the file has it. */
+  readonly backends: ReadonlyMap<string, number>;
+}
+
+export class Gateway implements AsyncDisposable {
+  readonly #options: GatewayOptions;
+  readonly #author = new TableAuthor();
+  readonly #workers: readonly WorkerThread[];
+  readonly #start: Omit<WorkerStart, 'number' | 'rows' | 'records' | 'verdicts'>;
+  readonly #totals: Int32Array;
+  readonly #pages = new SharedPages();
+  readonly #verdicts: readonly SharedArrayBuffer[];
+  readonly #listeners: OpenListeners;
+  readonly #parts: GatewayParts;
+  readonly #counts: RouteCounts;
+  readonly #records: RecordTaker;
+  readonly #retired = new RetiredSlots();
+  readonly #health: HealthThread;
+  #backendCount = 0;
+  #settings: Settings;
+  #generation = 0;
+  #served = 0;
+  #listing: Promise<unknown> = Promise.resolve();
+  /** Changes of what the workers serve, one after the other. */
+  #queue: Promise<unknown> = Promise.resolve();
+  /** When each thread last died. */
+  readonly #deaths = new Map<WorkerThread, number>();
+  #accepting = true;
+  #stopped = false;
+
+  private constructor(options: GatewayOptions, settings: Settings) {
+    this.#options = options;
+    this.#settings = settings;
+    const totals = new SharedArrayBuffer(TOTAL_FIELDS * Int32Array.BYTES_PER_ELEMENT);
+    const sources = new SharedArrayBuffer(sourceCountsBytes(2 * settings.connections));
+    const nonces = new SharedArrayBuffer(nonceTableBytes(NONCES));
+    const seed = randomInt(2 ** 32);
+    this.#totals = new Int32Array(totals);
+    const { engine, arch, capacity, share, workers } = options;
+    this.#start = { engine, arch, capacity, share, settings, totals, sources, nonces, seed };
+    const counts = {
+      clusters: this.#pages.clusters,
+      backends: this.#pages.backends,
+      totals: this.#totals,
+      sources: new SourceCounts(sources, seed),
+    };
+    this.#verdicts = Array.from({ length: workers }, () => Verdicts.memory(capacity));
+    this.#workers = this.#verdicts.map(
+      (verdicts, number) =>
+        new WorkerThread(
+          number,
+          'worker',
+          { ...counts, verdicts: new Verdicts(verdicts) },
+          {
+            message: message => this.#message(message),
+            died: cause => this.#died(this.#workers[number], cause),
+          },
+        ),
+    );
+    const part = (kind: 'http' | 'tls') =>
+      new PartThreads(kind, workers, counts, this.#verdicts, {
+        message: message => this.#message(message),
+        died: (thread, cause) => {
+          this.#send({ kind: 'part-died', part: kind, index: thread.number });
+          this.#died(thread, cause);
+        },
+      });
+    this.#listeners = new OpenListeners(this.#workers, share);
+    this.#parts = new GatewayParts({
+      workers: this.#workers,
+      listeners: this.#listeners,
+      http: part('http'),
+      tls: part('tls'),
+      addressesOf: name => options.resolver.addresses(name),
+    });
+    this.#counts = new RouteCounts([{ threads: this.#workers }, this.#parts.http, this.#parts.tls]);
+    this.#records = new RecordTaker(this.#workers, record => this.#tellRecord(record), options.onDropped);
+    this.#health = new HealthThread({
+      backends: this.#pages.backends,
+      pages: this.#pages.backendPages,
+      totals,
+      onChange: options.onHealth,
+      onDeath: cause => options.onWorkerDeath('health', cause),
+    });
+  }
+
+  /** Starts the workers and opens the listeners; the first table is served when it returns. */
+  static async start(options: GatewayOptions, config: GatewayConfig): Promise<Gateway> {
+    const gateway = new Gateway(options, config.settings);
+    try {
+      await Promise.all(gateway.#workers.map(thread => gateway.#startWorker(thread)));
+      await gateway.apply(config);
+      return gateway;
+    } catch (error) {
+      await gateway.stop();
+      throw error;
+    }
+  }
+
+  /** Of the last change that every thread has taken up. */
+  get generation(): number {
+    return this.#served;
+  }
+
+  get listeners(): readonly OpenListener[] {
+    return this.#listeners.addresses;
+  }
+
+  get connections(): number {
+    return Atomics.load(this.#totals, TOTAL_CONNECTIONS);
+  }
+
+  /** How many backends are served and down, and by which factor the intervals of the checks are longer than asked for. */
+  get health(): { readonly backends: number; readonly down: number; readonly stretch: number } {
+    const down = Atomics.load(this.#totals, TOTAL_DOWN);
+    return { backends: this.#backendCount, down, stretch: this.#health.stretch };
+  }
+
+  healthOf(backendSlot: number): BackendHealth {
+    return this.#health.of(backendSlot);
+  }
+
+  *backends(): Generator<CheckedBackend> {
+    for (const { slot, route, backend } of this.#author.backends()) {
+      yield { ...route, slot, backend, ...this.healthOf(slot), checks: this.#health.checksOf(slot) };
+    }
+  }
+
+  apply(config: GatewayConfig): Promise<void> {
+    return this.#inTurn(() => this.#apply(config));
+  }
+
+  /** Signatures are verified with these from now on. Nothing else changes. */
+  useSecrets(secrets: readonly Uint8Array[]): Promise<void> {
+    return this.#inTurn(async () => {
+      this.#settings = { ...this.#settings, secrets };
+      this.#send({ kind: 'settings', settings: this.#settings });
+    });
+  }
+
+  /** Other certificates, keys or addresses for what needs TLS. */
+  useTls(config: TlsConfig): Promise<void> {
+    return this.#inTurn(async () => {
+      this.#parts.useTls(config);
+      this.#parts.tellTls();
+    });
+  }
+
+  /** Every route that is served, with what the workers counted for it. Slot 0 stands for "no route". */
+  *routes(): Generator<{
+    readonly slot: number;
+    readonly route: RouteSlot | undefined;
+    get(offset: number): number;
+  }> {
+    for (let slot = 0; slot < this.#author.routeSlots; slot++) {
+      const route = this.#author.routeAt(slot);
+      if (slot !== 0 && route === undefined) continue;
+      yield { slot, route, get: offset => this.#counts.get(slot, offset) };
+    }
+  }
+
+  /** What was counted for a route that is served; undefined for one that is not. */
+  figuresOf(cluster: string, kind: string): RouteFigures | undefined {
+    const route = this.#author.entryOf(cluster)?.routes.find(entry => entry.kind === kind);
+    if (route === undefined) return undefined;
+    const active = (slot: number) => this.#pages.backends.get(slot, BACKEND_ACTIVE);
+    return {
+      ...this.#counts.figuresOf(route.slot),
+      connections: this.#counts.get(route.slot, ACTIVE_AT),
+      backends: new Map(route.backends.map(({ text, slot }) => [text, active(slot)])),
+    };
+  }
+
+  /** As health checks have it; up is also a backend that is not checked, or not served. */
+  backendHealth(cluster: string, kind: string, backend: string): BackendHealth {
+    const route = this.#author.entryOf(cluster)?.routes.find(entry => entry.kind === kind);
+    const slot = route?.backends.find(({ text }) => text === backend)?.slot;
+    return slot === undefined ? { up: true, checked: false } : this.#health.of(slot);
+  }
+
+  /** Over all routes since the start, those that are gone and what never had a route included. */
+  traffic(): Figures {
+    return this.#counts.traffic(this.routes().map(({ slot }) => slot));
+  }
+
+  /** The newest connections that are open, newest first; those of one cluster where it is given. */
+  openConnections(limit: number, cluster?: string): Promise<readonly OpenConnection[]> {
+    // One list after the other: workers are asked for one at a time, however many want it.
+    const wanted =
+      cluster === undefined ? () => true : (slot: number) => this.#author.routeAt(slot)?.cluster === cluster;
+    const listing = this.#listing.then(async () => {
+      const open = await openRecords(this.#workers, limit, wanted);
+      return open.map(record => ({ ...record, ...this.#namesOf(record) }));
+    });
+    this.#listing = listing.catch(() => {});
+    return listing;
+  }
+
+  /** Ends one with `revoked`. False when none is open that has the id. */
+  async endConnection(id: string): Promise<boolean> {
+    const parsed = parseConnectionId(id);
+    if (parsed === undefined) return false;
+    const { worker, life, handle, generation } = parsed;
+    return (await this.#workers[worker]?.revoke(life, handle, generation)) ?? false;
+  }
+
+  /** While watched, records of refusals come also where the log does not want them; see `logged`. */
+  watchRefusals(watched: boolean): void {
+    Atomics.store(this.#totals, TOTAL_WATCHED, watched ? 1 : 0);
+  }
+
+  /** Nothing more is accepted; resolves when all connections have ended, or cuts them after `limitMs`. */
+  async drain(limitMs: number): Promise<void> {
+    await this.#inTurn(async () => {
+      this.#accepting = false;
+      this.#send({ kind: 'drain' });
+    });
+    const until = performance.now() + limitMs;
+    await sleep(LISTENER_CLOSES_MS);
+    while (this.connections > 0 && !this.#stopped) {
+      if (performance.now() >= until) return this.#cut('drained');
+      await sleep(DRAIN_LOOK_MS);
+    }
+  }
+
+  /** Ends what is open now, and the workers. */
+  async stop(): Promise<void> {
+    if (this.#stopped) return;
+    await this.#cut('shutdown');
+    this.#stopped = true;
+    this.#records.finish();
+    this.#options.resolver.stop();
+    await Promise.all([...this.#workers.map(thread => thread.end()), this.#health[Symbol.asyncDispose]()]);
+    // A connection is counted out before its record is written: the last one may have come too late for the first look.
+    this.#records.finish();
+    await this.#parts[Symbol.asyncDispose]();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop();
+  }
+
+  /** Hands out the records that the workers wrote so far. */
+  takeRecords(): void {
+    this.#records.take();
+  }
+
+  /** HTTP requests that were answered, by status; those that the front refused have no route. */
+  requests(slot: number): Map<number, number> {
+    const byStatus = new Map<number, number>();
+    for (const { pages } of this.#parts.http.threads) {
+      for (const [status, count] of pages.requests?.of(slot) ?? [])
+        byStatus.set(status, (byStatus.get(status) ?? 0) + count);
+    }
+    const refused = slot === 0 ? this.#counts.figuresOf(HTTP_SLOT).reasons : {};
+    for (const [reason, count] of Object.entries(refused)) {
+      const status = refusalStatus(reason as CloseReason);
+      byStatus.set(status, (byStatus.get(status) ?? 0) + count);
+    }
+    return byStatus;
+  }
+
+  /** Ends a thread as a fault would. For tests of what follows. */
+  killWorker(worker: number | 'health', kind: WorkerThread['kind'] = 'worker'): void {
+    if (worker === 'health') this.#health.kill();
+    else
+      this.#all()
+        .find(thread => thread.kind === kind && thread.number === worker)
+        ?.kill();
+  }
+
+  #tellRecord(record: ConnectionRecord): void {
+    // One that the front itself has answered over HTTP was a request as well.
+    if (record.isRequest && record.logged)
+      this.#options.onRequest({ ...refusedRequest(record), route: undefined });
+    this.#options.onRecord({ ...record, ...this.#namesOf(record) });
+  }
+
+  #namesOf({ listener, slot, backendSlot }: OpenRecord): Pick<OpenConnection, 'on' | 'route' | 'backend'> {
+    return {
+      on: this.#listeners.nameOf(listener),
+      route: this.#author.routeAt(slot),
+      backend: this.#author.backendAt(backendSlot)?.text,
+    };
+  }
+
+  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const turn = this.#queue.then(work);
+    this.#queue = turn.catch(() => {});
+    return turn;
+  }
+
+  async #cut(reason: 'drained' | 'shutdown'): Promise<void> {
+    this.#send({ kind: 'cut', reason });
+    const until = performance.now() + CUT_MS;
+    while (this.connections > 0 && performance.now() < until) await sleep(10);
+  }
+
+  async #apply(config: GatewayConfig): Promise<void> {
+    // First what may fail: until the listeners are open nothing has changed.
+    const { http, tls } = this.#parts;
+    if (config.tls !== undefined && tls.threads.length === 0)
+      await this.#parts.start(tls, { ...this.#start, settings: config.settings });
+    if (needsHttp(config) && http.threads.length === 0) await this.#startHttp();
+    const opened = await this.#listeners.openNew(config.listeners);
+    await this.#options.resolver.watch(namesIn(config), NAMES_MS, names => this.#renamed(names));
+    this.#parts.useTls(config.tls);
+    const change = this.#author.change(config.clusters, (backend, uplink) =>
+      this.#addressesOf(backend, uplink),
+    );
+    const closed = this.#listeners.serve(config.listeners, opened);
+    this.#settings = config.settings;
+    this.#generation++;
+    this.#pages.grow(this.#author.pages);
+    this.#parts.tellTls();
+    // The parts first: a worker hands over at once what comes in by a new listener.
+    for (const threads of [[...tls.threads, ...http.threads], this.#workers]) {
+      await Promise.all(threads.map(thread => thread.apply(this.#table(thread, change.removed, change.put))));
+    }
+    const changed = change.put.map(cluster => cluster.name);
+    this.#health.change(this.#author.backends(changed), change.freed.backends);
+    this.#backendCount = countBackends(config.clusters);
+    this.#served = this.#generation;
+    if (closed.length > 0) {
+      this.#listeners.close(closed);
+      // The next change may want the same address again.
+      await sleep(LISTENER_CLOSES_MS);
+    }
+    this.#retired.add(change.freed, performance.now());
+    this.#recycle();
+  }
+
+  #table(thread: WorkerThread, removed: readonly string[], put: readonly ClusterEntry[]): TableMessage {
+    return {
+      kind: 'table',
+      generation: this.#generation,
+      pages: this.#pages.give(thread.pages),
+      removed,
+      put,
+      listeners: [...this.#listeners.entries, ...this.#parts.entries],
+      settings: this.#settings,
+    };
+  }
+
+  #startWorker(thread: WorkerThread): Promise<boolean> {
+    const verdicts = this.#verdicts[thread.number];
+    return thread.start({ ...this.#start, settings: this.#settings, verdicts });
+  }
+
+  /** Its threads know what is served so far; workers send nothing there until then. */
+  async #startHttp(): Promise<void> {
+    const { http } = this.#parts;
+    await this.#parts.start(http, { ...this.#start, settings: this.#settings });
+    await Promise.all(
+      http.threads.map(thread => thread.apply(this.#table(thread, [], this.#author.entries))),
+    );
+    this.#parts.tellHttp();
+  }
+
+  #died(thread: WorkerThread, cause: Error): void {
+    this.#options.onWorkerDeath(thread.name, cause);
+    this.takeRecords();
+    const now = performance.now();
+    const pause = now - (this.#deaths.get(thread) ?? Number.NEGATIVE_INFINITY) < OFTEN_MS ? RESTART_MS : 0;
+    this.#deaths.set(thread, now);
+    setTimeout(() => void this.#inTurn(() => this.#revive(thread)), pause);
+  }
+
+  /** Gives a thread that starts anew all that the others have. */
+  async #revive(thread: WorkerThread): Promise<void> {
+    if (this.#stopped) return;
+    const isStarted = await (thread.kind === 'worker'
+      ? this.#startWorker(thread)
+      : this.#parts.restart(thread, { ...this.#start, settings: this.#settings }));
+    if (!isStarted) return;
+    if (thread.kind === 'worker') {
+      this.#parts.tellHttp([thread]);
+      await this.#parts.openFront(thread);
+      if (this.#accepting) await this.#listeners.openIn(thread);
+    }
+    this.#parts.tellTls();
+    await thread.apply(this.#table(thread, [], this.#author.entries));
+    if (!this.#accepting) thread.send({ kind: 'drain' });
+  }
+
+  #message(message: FromWorker): void {
+    if (message.kind === 'records') {
+      this.#records.takeSoon();
+    } else if (message.kind === 'requests') {
+      this.#requests(message);
+    } else if (message.kind === 'tls-trouble') {
+      this.#options.onTlsTrouble?.(message.what, message.why);
+    } else if (message.kind === 'uplink-refused') {
+      this.#options.onUplinkRefused?.(message.status, message.told);
+    } else if (message.kind === 'gateway-failed') {
+      const host = this.#parts.gatewayHost;
+      if (host !== undefined) this.#options.resolver.hurry(host);
+    } else if (message.kind === 'dial-failed') {
+      const backend = this.#author.backendAt(message.slot);
+      if (backend !== undefined) this.#options.resolver.hurry(backend.host);
+    }
+  }
+
+  #requests({ thread, records, dropped }: Extract<FromWorker, { kind: 'requests' }>): void {
+    for (const record of records) {
+      this.#options.onRequest({ ...record, route: this.#author.routeAt(record.slot) });
+    }
+    this.#records.countDropped(dropped);
+    this.#parts.http.threads[thread]?.send({ kind: 'requests-taken' });
+  }
+
+  #send(message: ToWorker): void {
+    for (const thread of this.#all()) thread.send(message);
+  }
+
+  /** IP literals; for what the TLS part does, where its threads listen. */
+  #addressesOf(backend: Backend, uplink: Uplink | undefined): readonly string[] {
+    if (needsTls(uplink)) return this.#parts.tls.sockets;
+    return isIP(backend.host) === 0 ? this.#options.resolver.addresses(backend.host) : [backend.host];
+  }
+
+  #renamed(names: readonly string[]): void {
+    const backends = names.flatMap(name =>
+      this.#author.rename(name, (backend, uplink) => this.#addressesOf(backend, uplink)),
+    );
+    if (backends.length > 0) {
+      this.#send({ kind: 'addresses', backends });
+      this.#health.setAddresses(backends);
+    }
+    this.#parts.tellTls();
+  }
+
+  #recycle(): void {
+    const active = {
+      routes: (slot: number) => this.#counts.get(slot, ACTIVE_AT),
+      clusters: (slot: number) => this.#pages.clusters.get(slot, CLUSTER_ACTIVE),
+      backends: (slot: number) => this.#pages.backends.get(slot, BACKEND_ACTIVE),
+    };
+    const idle = this.#retired.takeIdle(active, performance.now());
+    if (idle === undefined) return;
+    // Their last records are read while the names are still known.
+    this.#records.take();
+    for (const slot of this.#author.recycle(idle)) this.#counts.clear(slot);
+    for (const slot of idle.backends) this.#health.clear(slot);
+  }
+
+  #all(): readonly WorkerThread[] {
+    return [...this.#workers, ...this.#parts.http.threads, ...this.#parts.tls.threads];
+  }
+}
+
+/** Agents may speak HTTP/2. */
+function needsHttp({ clusters, listeners }: GatewayConfig): boolean {
+  return (
+    listeners.some(({ agents }) => agents.length > 0) ||
+    clusters.some(cluster => cluster.routes.some(route => route.kind === 'apps-http'))
+  );
+}
+
+function namesIn({ clusters, tls }: GatewayConfig): Set<string> {
+  const hosts = clusters.flatMap(cluster =>
+    cluster.routes.flatMap(route => route.pool.backends.map(backend => backend.host)),
+  );
+  if (tls !== undefined && tls.kind !== 'tunnel-end') hosts.push(tls.gateway.host);
+  return new Set(hosts.filter(host => isIP(host) === 0));
+}
+
+function countBackends(clusters: readonly Cluster[]): number {
+  let count = 0;
+  for (const { routes } of clusters) for (const { pool } of routes) count += pool.backends.length;
+  return count;
+}

@@ -1,0 +1,85 @@
+// The threads of a part of ours, HTTP or TLS, as the control thread sees them: they start with the first route that
+// needs them, each listens on a unix socket in a folder that nobody else can enter, and they are started again when
+// they die.
+
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Verdicts } from '../shared/verdicts.ts';
+import type { FromWorker, PartStart } from './worker-messages.ts';
+import { type CommonCounts, WorkerThread } from './worker-thread.ts';
+
+/** What every thread gets; the rest is each one's own. */
+export type PartThreadOptions = Omit<PartStart, 'number' | 'rows' | 'socket' | 'verdicts'> & {
+  readonly capacity: number;
+};
+
+export interface PartThreadEvents {
+  message(message: FromWorker): void;
+  died(thread: WorkerThread, cause: Error): void;
+}
+
+export class PartThreads implements AsyncDisposable {
+  readonly #kind: 'http' | 'tls';
+  readonly #count: number;
+  readonly #counts: Omit<CommonCounts, 'verdicts'>;
+  readonly #verdicts: readonly SharedArrayBuffer[];
+  readonly #events: PartThreadEvents;
+  #threads: readonly WorkerThread[] = [];
+  #sockets: string[] = [];
+
+  /** `verdicts` are those of the workers, in their order. */
+  constructor(
+    kind: 'http' | 'tls',
+    count: number,
+    counts: Omit<CommonCounts, 'verdicts'>,
+    verdicts: readonly SharedArrayBuffer[],
+    events: PartThreadEvents,
+  ) {
+    this.#kind = kind;
+    this.#count = count;
+    this.#counts = counts;
+    this.#verdicts = verdicts;
+    this.#events = events;
+  }
+
+  /** None before start(). */
+  get threads(): readonly WorkerThread[] {
+    return this.#threads;
+  }
+
+  /** Where they listen, by thread. */
+  get sockets(): readonly string[] {
+    return this.#sockets;
+  }
+
+  /** `folder` is for the sockets. */
+  async start(folder: string, options: PartThreadOptions): Promise<void> {
+    // Their own rows hold requests, of which no other thread says anything.
+    const counts = { ...this.#counts, verdicts: new Verdicts(new SharedArrayBuffer(0)) };
+    const threads = Array.from({ length: this.#count }, (_, number) => {
+      const thread: WorkerThread = new WorkerThread(number, this.#kind, counts, {
+        message: message => this.#events.message(message),
+        died: cause => this.#events.died(thread, cause),
+      });
+      return thread;
+    });
+    this.#sockets = threads.map(({ number }) => join(folder, `${this.#kind}-${number}`));
+    this.#threads = threads;
+    await Promise.all(threads.map(thread => this.#startOne(thread, options)));
+  }
+
+  restart(thread: WorkerThread, options: PartThreadOptions): Promise<boolean> {
+    return this.#startOne(thread, options);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all(this.#threads.map(thread => thread.end()));
+  }
+
+  async #startOne(thread: WorkerThread, options: PartThreadOptions): Promise<boolean> {
+    const socket = this.#sockets[thread.number];
+    // That of one that died stands in the way.
+    await rm(socket, { force: true });
+    return thread.start({ ...options, socket, verdicts: this.#verdicts });
+  }
+}

@@ -1,0 +1,80 @@
+// The first bytes on a connection from the front to a part of ours (HTTP, TLS), and on one that comes back from there: a
+// PROXY v2 header with the true client, and in a TLV of our own whose connection it is. The sockets stand in a folder
+// that nobody else can enter.
+
+import { buildProxyV2, type Endpoint, type ProxyHeader } from '../../wire/proxy-protocol.ts';
+
+export interface HandOver {
+  /** Which worker has the client, under which handle, and for the how manyth time: see verdicts.ts. */
+  readonly worker: number;
+  readonly handle: number;
+  readonly generation: number;
+  readonly listener: number;
+  /** The TCP peer is a balancer: what it says in X-Forwarded-* is believed. */
+  readonly fromBalancer: boolean;
+  /** It speaks HTTP/2. On its way back: it is one stream of such a connection. */
+  readonly isH2: boolean;
+  /** On its way back: it came through an agent's tunnel, whose id must be proven. */
+  readonly isTunnelled: boolean;
+  /**
+   * Where the part gets the client's descriptor (verdicts.ts): how many of the client's bytes the front had read by then,
+   * which follow this header. All others are read and written there.
+   */
+  readonly lentBehind: number | undefined;
+}
+
+/** From the range for private use. */
+const TLV = 0xe4;
+const LENGTH = 21;
+/** Bits of the last byte. */
+const BALANCER = 1;
+const H2 = 2;
+const TUNNELLED = 4;
+/** No descriptor is lent: all bytes pass the front. */
+const NOT_LENT = -1;
+
+export function buildHandOver(source: Endpoint, destination: Endpoint, told: HandOver): Uint8Array {
+  const value = Buffer.allocUnsafe(LENGTH);
+  value.writeInt32BE(told.worker, 0);
+  value.writeInt32BE(told.handle, 4);
+  value.writeInt32BE(told.generation, 8);
+  value.writeInt32BE(told.listener, 12);
+  value.writeInt32BE(told.lentBehind ?? NOT_LENT, 16);
+  value[20] = (told.fromBalancer ? BALANCER : 0) | (told.isH2 ? H2 : 0) | (told.isTunnelled ? TUNNELLED : 0);
+  return buildProxyV2({ source, destination, tlvs: [{ type: TLV, value }] });
+}
+
+/** Where the front has a stream that came back. It stands in the front's answer to the CONNECT. */
+export type FrontRow = Pick<HandOver, 'worker' | 'handle' | 'generation'>;
+
+const ROW_HEADER = 'Causeway-Row';
+const ROW = new RegExp(`^${ROW_HEADER}: (\\d+) (\\d+) (-?\\d+)\\r$`, 'm');
+
+export function rowHeader({ worker, handle, generation }: FrontRow): string {
+  return `${ROW_HEADER}: ${worker} ${handle} ${generation}\r\n`;
+}
+
+/** From the head of an answer. */
+export function readRowHeader(head: string): FrontRow | undefined {
+  const [, worker, handle, generation] = ROW.exec(head) ?? [];
+  if (worker === undefined) return undefined;
+  return { worker: Number(worker), handle: Number(handle), generation: Number(generation) };
+}
+
+/** undefined when it is not one of ours. */
+export function readHandOver(header: ProxyHeader): HandOver | undefined {
+  const value = header.tlvs.find(tlv => tlv.type === TLV)?.value;
+  if (value?.length !== LENGTH) return undefined;
+  const bytes = Buffer.from(value.buffer, value.byteOffset, LENGTH);
+  const lentBehind = bytes.readInt32BE(16);
+  return {
+    worker: bytes.readInt32BE(0),
+    handle: bytes.readInt32BE(4),
+    generation: bytes.readInt32BE(8),
+    listener: bytes.readInt32BE(12),
+    lentBehind: lentBehind === NOT_LENT ? undefined : lentBehind,
+    fromBalancer: (bytes[20] & BALANCER) !== 0,
+    isH2: (bytes[20] & H2) !== 0,
+    isTunnelled: (bytes[20] & TUNNELLED) !== 0,
+  };
+}

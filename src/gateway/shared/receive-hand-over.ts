@@ -1,0 +1,47 @@
+// accept, in a part of ours: a connection from the front begins with the front's header; the client's bytes follow.
+
+import type { Socket } from 'node:net';
+import { type Endpoint, MAX_PROXY_HEADER, parseProxyHeader } from '../../wire/proxy-protocol.ts';
+import { type HandOver, readHandOver } from './hand-over.ts';
+
+/** A connection that the front has handed over. */
+export interface HandedOver {
+  readonly socket: Socket;
+  readonly told: HandOver;
+  /** The true client, and where it believes to have connected to. */
+  readonly source: Endpoint;
+  readonly destination: Endpoint;
+}
+
+/**
+ * `rest` is what the client has said so far, behind `headerBytes` of the front's; where its descriptor is lent, all that is
+ * not to be read from there. The socket is paused then.
+ */
+export function receiveHandOver(
+  socket: Socket,
+  received: (handed: HandedOver, rest: Buffer, headerBytes: number) => void,
+): void {
+  let held: Buffer = Buffer.alloc(0);
+  // What breaks a socket ends it; an error that nobody listens for would end the thread.
+  socket.on('error', () => socket.destroy());
+  // The client was gone before there was anything to hand over.
+  const onEnd = () => socket.destroy();
+  const onData = (chunk: Buffer) => {
+    held = held.length === 0 ? chunk : Buffer.concat([held, chunk]);
+    const header = parseProxyHeader(held, 0, held.length);
+    if (header.kind === 'incomplete' && held.length < MAX_PROXY_HEADER) return;
+    const told = header.kind === 'found' ? readHandOver(header.value) : undefined;
+    if (header.kind !== 'found' || told === undefined || header.value.source === undefined) {
+      socket.destroy();
+      return;
+    }
+    const { source, destination = source, end } = header.value;
+    if (held.length - end < (told.lentBehind ?? 0)) return;
+    socket.off('data', onData);
+    socket.off('end', onEnd);
+    socket.pause();
+    received({ socket, told, source, destination }, held.subarray(end), end);
+  };
+  socket.once('end', onEnd);
+  socket.on('data', onData);
+}

@@ -1,0 +1,94 @@
+// The control side of memory that grows: pages for the slots that the author gave out, common ones and those that each
+// thread has for itself. A thread that starts late, or anew, is given all of them.
+
+import type { Pages } from '../control/worker-messages.ts';
+import {
+  BACKEND_FIELDS,
+  BucketPages,
+  CLUSTER_FIELDS,
+  RequestCounters,
+  RouteCounters,
+  SharedSlots,
+} from './shared-memory.ts';
+
+/** How many pages each kind of slot takes. */
+export interface PageCounts {
+  readonly clusters: number;
+  readonly routes: number;
+  readonly backends: number;
+}
+
+/** The pages that are one thread's own, kept when it starts anew. */
+export class OwnPages {
+  readonly counters = new RouteCounters();
+  readonly requests: RequestCounters | undefined;
+  readonly counterPages: SharedArrayBuffer[] = [];
+  readonly requestPages: SharedArrayBuffer[] = [];
+  /** How many of each the thread has been given since it started. */
+  given: PageCounts = { clusters: 0, routes: 0, backends: 0 };
+
+  constructor(isHttp: boolean) {
+    this.requests = isHttp ? new RequestCounters() : undefined;
+  }
+
+  /** For a slot that is given to another route. */
+  clear(slot: number): void {
+    this.counters.clear(slot);
+    this.requests?.clear(slot);
+  }
+
+  grow(count: number): void {
+    while (this.counterPages.length < count) {
+      const page = RouteCounters.newPage();
+      this.counterPages.push(page);
+      this.counters.addPage(page);
+      if (this.requests === undefined) continue;
+      const requests = RequestCounters.newPage();
+      this.requestPages.push(requests);
+      this.requests.addPage(requests);
+    }
+  }
+}
+
+export class SharedPages {
+  readonly clusters = new SharedSlots(CLUSTER_FIELDS);
+  readonly backends = new SharedSlots(BACKEND_FIELDS);
+  readonly #clusterPages: SharedArrayBuffer[] = [];
+  readonly #bucketPages: SharedArrayBuffer[] = [];
+  /** Memory behind `backends`; grows. */
+  readonly backendPages: SharedArrayBuffer[] = [];
+  #routes = 0;
+
+  grow(wanted: PageCounts): void {
+    this.#routes = wanted.routes;
+    while (this.#clusterPages.length < wanted.clusters) {
+      const page = SharedSlots.newPage(CLUSTER_FIELDS);
+      this.#clusterPages.push(page);
+      this.clusters.addPage(page);
+      this.#bucketPages.push(BucketPages.newPage());
+    }
+    while (this.backendPages.length < wanted.backends) {
+      const page = SharedSlots.newPage(BACKEND_FIELDS);
+      this.backendPages.push(page);
+      this.backends.addPage(page);
+    }
+  }
+
+  /** What that thread does not have yet. */
+  give(own: OwnPages): Pages {
+    const { clusters, routes, backends } = own.given;
+    own.grow(this.#routes);
+    own.given = {
+      clusters: this.#clusterPages.length,
+      routes: this.#routes,
+      backends: this.backendPages.length,
+    };
+    return {
+      counters: own.counterPages.slice(routes),
+      requests: own.requestPages.slice(routes),
+      clusters: this.#clusterPages.slice(clusters),
+      buckets: this.#bucketPages.slice(clusters),
+      backends: this.backendPages.slice(backends),
+    };
+  }
+}

@@ -1,0 +1,73 @@
+// admit: may this client use that route now? Allow lists are matched on the true client; limits count over all
+// workers. From here on the connection belongs to its route's slot. The answer is the reason for a refusal.
+
+import type { CloseReason } from '../close-reason.ts';
+import { ADMITTED, CLIENT, PENDING, type Rows, SOURCE_COUNTED } from '../shared/rows.ts';
+import {
+  ACTIVE_AT,
+  type BucketPages,
+  BYTES_IN_AT,
+  CLUSTER_ACTIVE,
+  TOTAL_PENDING,
+} from '../shared/shared-memory.ts';
+import type { TableRoute } from '../table/table.ts';
+import type { Counts } from './account.ts';
+import type { DataPath } from './data-path.ts';
+
+/** What counts places: a worker's shared memory, or an HTTP thread's. */
+export interface Places extends Counts {
+  readonly buckets: BucketPages;
+}
+
+export function admit(path: DataPath, client: number, route: TableRoute): CloseReason | undefined {
+  noLongerPending(path, client);
+  path.shared.counters.add(route.slot, BYTES_IN_AT, path.rows.bytesIn[client]);
+  return takePlace(path.rows, path.shared, client, route, path.io.now());
+}
+
+/** It is known where the connection goes to. */
+export function noLongerPending(path: DataPath, client: number): void {
+  const { rows, shared } = path;
+  rows.flags[client] &= ~PENDING;
+  Atomics.sub(shared.totals, TOTAL_PENDING, 1);
+  shared.counters.observeSeconds(0, (path.io.now() - rows.startedAt[client]) / 1000);
+}
+
+/** For a connection or an HTTP request. What it counts is undone by `leavePlace`, also after a refusal. */
+export function takePlace(
+  rows: Rows,
+  places: Places,
+  client: number,
+  route: TableRoute,
+  now: number,
+): CloseReason | undefined {
+  const { cluster } = route;
+  const at = rows.addressAt(client, CLIENT);
+  rows.slot[client] = route.slot;
+  rows.cluster[client] = cluster.slot;
+  if (!isAllowed(route, rows.addresses, at)) return 'not-allowed';
+
+  // Counted first and looked at afterwards, so that two workers cannot both take the last place.
+  rows.flags[client] |= ADMITTED;
+  places.counters.add(route.slot, ACTIVE_AT, 1);
+  const active = places.clusters.add(cluster.slot, CLUSTER_ACTIVE, 1) + 1;
+  const { connections, perSource, newPerSecond } = cluster.limits;
+  if (connections !== undefined && active > connections) return 'over-limit';
+  if (perSource !== undefined) {
+    const count = places.sources.add(cluster.slot, rows.addresses, at);
+    if (count >= 0) rows.flags[client] |= SOURCE_COUNTED;
+    if (count > perSource) return 'over-limit';
+  }
+  if (newPerSecond !== undefined && !places.buckets.take(cluster.slot, newPerSecond, now)) {
+    return 'over-limit';
+  }
+  return undefined;
+}
+
+/** The cluster's list and the route's both admit that address. */
+export function isAllowed(route: TableRoute, addresses: Uint8Array, at: number): boolean {
+  return (
+    (route.cluster.allow === undefined || route.cluster.allow.admits(addresses, at)) &&
+    (route.allow === undefined || route.allow.admits(addresses, at))
+  );
+}

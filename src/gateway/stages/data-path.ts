@@ -1,0 +1,248 @@
+// One worker's data side: the rows, the table, the clock's wheel and the stages' shared means. The stages are
+// functions over a row (accept → identify → route → admit → dial → tunnel); each either finishes, waits for
+// readiness, or ends the connection with a reason. This file hands events to the stage that a row is in.
+
+import { FAILED, HUNG_UP, READABLE, type Reactor, type ReactorHandlers } from '../io/reactor.ts';
+import type { NonceTable } from '../shared/nonce-table.ts';
+import {
+  CLOSING,
+  CONNECTING,
+  DIALING,
+  GREETING,
+  HUNG,
+  IDENTIFYING,
+  LINGERING,
+  LISTENER,
+  QUEUED,
+  type Rows,
+  TUNNEL,
+} from '../shared/rows.ts';
+import { type BucketPages, BYTES_IN_AT } from '../shared/shared-memory.ts';
+import type { TableListener } from '../table/listener-table.ts';
+import { Table, type TableRoute } from '../table/table.ts';
+import { acceptAll, listenerTimer } from './accept.ts';
+import type { Ledger } from './account.ts';
+import { clientWhileDialing, dialEvent, dialTimer, greetingEvent } from './dial.ts';
+import { cutAll } from './end.ts';
+import { HoldPool } from './hold-pool.ts';
+import { identify, identifyTimer } from './identify.ts';
+import { IdentityVerifier } from './identity-verifier.ts';
+import { lingerEvent, lingerTimer } from './linger.ts';
+import { TimingWheel } from './timing-wheel.ts';
+import { continueTunnel, tunnelEvent, tunnelTimer } from './tunnel.ts';
+import { TunnelLinks } from './tunnel-links.ts';
+
+/** What the file says about every connection. Times in ms, undefined is off. */
+export interface Settings {
+  readonly helloMs: number;
+  readonly connectMs: number;
+  readonly idleMs: number | undefined;
+  readonly halfClosedMs: number | undefined;
+  readonly keepaliveMs: number | undefined;
+  readonly retries: number;
+  readonly connections: number;
+  readonly pending: number;
+  readonly perSource: number | undefined;
+  readonly log: 'all' | 'refused' | 'none';
+  /** What signatures of cluster ids are verified with. Absent: they are not looked at. */
+  readonly secrets?: readonly Uint8Array[];
+}
+
+/** Memory that the control thread sees as well. */
+export interface Shared extends Ledger {
+  readonly rows: Rows;
+  readonly buckets: BucketPages;
+  readonly nonces: NonceTable;
+}
+
+/** Something to read: bytes, the end, or an error. */
+const ARRIVED = READABLE | HUNG_UP | FAILED;
+
+/** As many bytes as one read takes from a tunnel. One such buffer serves all tunnels of a worker. */
+const READ_BUFFER = 512 * 1024;
+/** Spare buffers kept for later: 8 MiB. */
+const SPARE_BUFFERS = 16;
+/** Read buffers that stalled directions may keep, 32 MiB in all: while they do, others are read in small pieces. */
+const MOST_LENT = 64;
+/** A piece that is copied aside when it cannot be written. */
+export const SMALL_READ = 16 * 1024;
+
+export class DataPath implements ReactorHandlers {
+  /** Which of the workers this is. */
+  readonly worker: number;
+  readonly io: Reactor;
+  readonly shared: Shared;
+  readonly rows: Rows;
+  readonly wheel: TimingWheel;
+  readonly holds = new HoldPool();
+  readonly table = new Table();
+  readonly identity: IdentityVerifier;
+  /** By listener index. A closed listener's entry stays while its connections do. */
+  readonly listeners: TableListener[] = [];
+  settings: Settings;
+  buffer: Uint8Array = Buffer.allocUnsafeSlow(READ_BUFFER);
+  /** Backends in the order to try them, for the few connections whose first attempt failed. */
+  readonly dialOrders = new Map<number, readonly number[]>();
+  readonly tunnelLinks = new TunnelLinks();
+  lingering = 0;
+  /** Buffers of READ_BUFFER bytes to go on with when a stalled direction keeps the shared one, and how many do. */
+  readonly #spareBuffers: Uint8Array[] = [];
+  #lent = 0;
+  /** Handles whose turn ended before their bytes did. */
+  #again: number[] = [];
+  readonly #onMessage: (message: unknown) => void;
+  readonly #onDialFailed: (backendSlot: number) => void;
+  readonly #onUplinkRefused: (status: number, told: string) => void;
+
+  constructor(
+    worker: number,
+    io: Reactor,
+    shared: Shared,
+    settings: Settings,
+    onMessage: (message: unknown) => void,
+    onDialFailed: (backendSlot: number) => void,
+    onUplinkRefused: (status: number, told: string) => void,
+  ) {
+    this.worker = worker;
+    this.io = io;
+    this.shared = shared;
+    this.settings = settings;
+    this.rows = shared.rows;
+    this.wheel = new TimingWheel(io.capacity, io.now());
+    this.identity = new IdentityVerifier(shared.nonces);
+    this.#onMessage = onMessage;
+    this.#onDialFailed = onDialFailed;
+    this.#onUplinkRefused = onUplinkRefused;
+  }
+
+  event(handle: number, events: number): void {
+    if ((events & (HUNG_UP | FAILED)) !== 0) this.rows.flags[handle] |= HUNG;
+    switch (this.rows.state[handle]) {
+      case TUNNEL:
+        tunnelEvent(this, handle, events);
+        break;
+      case LISTENER:
+      case CLOSING:
+        acceptAll(this, handle);
+        break;
+      case IDENTIFYING:
+        if ((events & ARRIVED) !== 0) identify(this, handle);
+        break;
+      case CONNECTING:
+        dialEvent(this, handle, events);
+        break;
+      case GREETING:
+        greetingEvent(this, handle);
+        break;
+      case DIALING:
+        if ((events & ARRIVED) !== 0) clientWhileDialing(this, handle);
+        break;
+      case LINGERING:
+        lingerEvent(this, handle, events);
+        break;
+      default:
+    }
+    this.#arm();
+  }
+
+  turn(): void {
+    const again = this.#again;
+    if (again.length > 0) {
+      this.#again = [];
+      for (const handle of again) {
+        if ((this.rows.flags[handle] & QUEUED) === 0) continue;
+        this.rows.flags[handle] &= ~QUEUED;
+        if (this.rows.state[handle] === TUNNEL) continueTunnel(this, handle);
+        else acceptAll(this, handle);
+      }
+    }
+    this.wheel.advance(this.io.now(), this.#expired);
+    this.#arm();
+  }
+
+  message(message: unknown): void {
+    this.#onMessage(message);
+    this.#arm();
+  }
+
+  /** Comes back to that tunnel or listener after the others had their turn. */
+  comeBack(handle: number): void {
+    if ((this.rows.flags[handle] & QUEUED) !== 0) return;
+    this.rows.flags[handle] |= QUEUED;
+    this.#again.push(handle);
+    this.io.soon();
+  }
+
+  /** Takes the handle out of everything; the reactor's close or reset follows. */
+  release(handle: number): void {
+    const kept = this.rows.kept[handle];
+    if (kept !== undefined) this.giveBack(kept);
+    this.wheel.clear(handle);
+    this.rows.clear(handle);
+  }
+
+  /** Bytes from the client of a routed connection. */
+  countIn(client: number, count: number): void {
+    this.shared.counters.add(this.rows.slot[client], BYTES_IN_AT, count);
+  }
+
+  /** An attempt failed: the control thread may want to resolve the backend's name again. */
+  dialFailed(route: TableRoute, index: number): void {
+    this.#onDialFailed(route.backends[index]?.slot ?? 0);
+  }
+
+  /** The gateway answered an agent's CONNECT with no. */
+  uplinkRefused(status: number, told: string): void {
+    this.#onUplinkRefused(status, told);
+  }
+
+  /** A buffer that held bytes goes back to the pool it is from. */
+  giveBack(buffer: Uint8Array): void {
+    if (buffer.length !== READ_BUFFER) return this.holds.give(buffer);
+    this.#lent--;
+    if (this.#spareBuffers.length < SPARE_BUFFERS) this.#spareBuffers.push(buffer);
+  }
+
+  /** How much to read from a tunnel at a time. */
+  get readSpace(): number {
+    return this.#lent < MOST_LENT ? READ_BUFFER : SMALL_READ;
+  }
+
+  /** A stalled direction keeps the shared buffer; another takes its place. */
+  lendBuffer(): void {
+    this.#lent++;
+    this.buffer = this.#spareBuffers.pop() ?? Buffer.allocUnsafeSlow(READ_BUFFER);
+  }
+
+  cut(reason: 'drained' | 'shutdown'): void {
+    cutAll(this, reason);
+  }
+
+  readonly #expired = (handle: number): void => {
+    switch (this.rows.state[handle]) {
+      case TUNNEL:
+        tunnelTimer(this, handle);
+        break;
+      case IDENTIFYING:
+        identifyTimer(this, handle);
+        break;
+      case CONNECTING:
+      case GREETING:
+      case DIALING:
+        dialTimer(this, handle);
+        break;
+      case LINGERING:
+        lingerTimer(this, handle);
+        break;
+      case LISTENER:
+      case CLOSING:
+        listenerTimer(this, handle);
+        break;
+      default:
+    }
+  };
+
+  #arm(): void {
+    this.io.wakeAt(this.wheel.nextAt());
+  }
+}

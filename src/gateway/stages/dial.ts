@@ -1,0 +1,349 @@
+// dial: reaches a backend of the route. Each backend is tried once, the balanced one first; then, a second later,
+// the list again, until 1 + `retries` attempts are made or three times `timeouts.connect` have passed. A backend
+// given by name is one backend: its addresses share one attempt. The client hears nothing until all have failed.
+
+import { needsTls } from '../../cluster/cluster.ts';
+import { isIpv4 } from '../../wire/ip-address.ts';
+import { buildProxyV1, buildProxyV2, type Endpoint } from '../../wire/proxy-protocol.ts';
+import { recognize } from '../../wire/recognize.ts';
+import { AGAIN, FAILED, READABLE, WRITABLE } from '../io/reactor.ts';
+import { buildHandOver, rowHeader } from '../shared/hand-over.ts';
+import {
+  CLIENT,
+  CONNECT,
+  CONNECTING,
+  DESTINATION,
+  DIALING,
+  GREETING,
+  H2,
+  HANDED_OVER,
+  HUNG,
+  LENT,
+  MORE,
+  NO_PROTOCOL,
+  PEER,
+  RETURNED,
+  TIMED,
+  TLS,
+} from '../shared/rows.ts';
+import {
+  BACKEND_ACTIVE,
+  FIRST_SLOT,
+  HANDED_OVER_SHARE,
+  HTTP_SLOT,
+  TOTAL_HANDED_OVER,
+} from '../shared/shared-memory.ts';
+import type { TableRoute } from '../table/table.ts';
+import { firstBackend, orderBackends } from './balance.ts';
+import type { DataPath } from './data-path.ts';
+import { end, refuse } from './end.ts';
+import { beginTunnel } from './tunnel.ts';
+import { buildUplinkConnect, buildUplinkHeader, readConnectAnswer } from './uplink.ts';
+
+/** Between one round over all backends and the next. */
+const NEXT_ROUND_MS = 1000;
+/** All attempts together get this many times `timeouts.connect`. */
+const ALL_ATTEMPTS = 3;
+/** What a client may send ahead while its backend is dialled; beyond that it waits in the kernel. */
+const MAX_AHEAD = 64 * 1024;
+
+const ESTABLISHED = 'HTTP/1.1 200 Connection established\r\n';
+const connectEstablished = Buffer.from(`${ESTABLISHED}\r\n`, 'latin1');
+
+export function dial(path: DataPath, client: number, route: TableRoute): void {
+  const { rows, io } = path;
+  rows.state[client] = DIALING;
+  rows.dialAt[client] = io.now();
+  path.wheel.clear(client);
+  if ((rows.flags[client] & HUNG) !== 0 && !hearsOn(path, client)) return end(path, client, 'client-gone');
+  if (route.backends.length === 0) return refuse(path, client, 'no-backend');
+  if (isHandedOver(route) && !handOver(path, client)) return refuse(path, client, 'over-limit');
+  choose(path, client, route, firstBackend(path, client, route));
+  tryBackend(path, client, route);
+}
+
+/** The backend's socket has news. */
+export function dialEvent(path: DataPath, backend: number, events: number): void {
+  const client = path.rows.peer[backend];
+  if ((events & FAILED) !== 0) return failed(path, client, backend, false);
+  // A backend that speaks first may have done so already: that edge does not come again.
+  if ((events & READABLE) !== 0) path.rows.flags[backend] |= MORE;
+  if ((events & WRITABLE) !== 0) connected(path, client, backend);
+}
+
+/** The gateway answers an agent's CONNECT. */
+export function greetingEvent(path: DataPath, backend: number): void {
+  const { rows } = path;
+  const client = rows.peer[backend];
+  const answer = readConnectAnswer(path, backend);
+  if (answer.kind === 'incomplete') return;
+  if (answer.kind === 'broken') {
+    path.uplinkRefused(0, '');
+    return failed(path, client, backend, false);
+  }
+  if (answer.kind === 'refused') {
+    path.uplinkRefused(answer.status, answer.told);
+    // Another gateway may have room; what one does not allow, the others will not either.
+    return answer.status >= 500
+      ? failed(path, client, backend, false)
+      : refuse(path, client, 'connect-failed');
+  }
+  const hold = rows.kept[backend];
+  if (hold !== undefined) path.giveBack(hold);
+  rows.kept[backend] = undefined;
+  rows.keptTo[backend] = 0;
+  rows.flags[backend] |= MORE;
+  reached(path, client, backend, undefined, answer.rest.length === 0 ? undefined : answer.rest);
+}
+
+/** The attempt's time is up (backend's handle), or the next round begins (client's handle). */
+export function dialTimer(path: DataPath, handle: number): void {
+  const { rows } = path;
+  if (rows.state[handle] !== DIALING) return failed(path, rows.peer[handle], handle, true);
+  const route = path.table.route(rows.slot[handle]);
+  if (route === undefined || isLate(path, handle)) return giveUp(path, handle);
+  tryBackend(path, handle, route);
+}
+
+/** The client speaks ahead, or leaves. */
+export function clientWhileDialing(path: DataPath, client: number): void {
+  const { rows, io } = path;
+  if ((rows.flags[client] & HUNG) !== 0) {
+    if (!hearsOn(path, client)) end(path, client, 'client-gone');
+    return;
+  }
+  rows.flags[client] |= MORE;
+  while (rows.keptTo[client] - rows.understood[client] < MAX_AHEAD) {
+    let held = rows.kept[client] ?? path.holds.take();
+    rows.kept[client] = held;
+    if (rows.keptTo[client] === held.length) {
+      const larger = path.holds.grow(held, rows.keptTo[client]);
+      if (larger === undefined) return;
+      held = larger;
+      rows.kept[client] = held;
+    }
+    const count = io.read(client, held, rows.keptTo[client], held.length);
+    if (count === AGAIN) break;
+    if (count <= 0) return end(path, client, 'client-gone');
+    const filled = rows.keptTo[client] + count === held.length;
+    rows.keptTo[client] += count;
+    rows.bytesIn[client] += count;
+    path.countIn(client, count);
+    if (!filled) break;
+  }
+  // An agent asks nobody who they are; but whom it must refuse is to hear why, if that can be said.
+  if (rows.protocol[client] === NO_PROTOCOL && rows.kept[client] !== undefined) {
+    const said = recognize(rows.kept[client], rows.understood[client], rows.keptTo[client]);
+    if (said === 'tls') rows.protocol[client] = TLS;
+  }
+  // Only a client that sent too much ahead has more to read.
+  if (rows.keptTo[client] - rows.understood[client] < MAX_AHEAD) rows.flags[client] &= ~MORE;
+}
+
+/** FIN behind an HTTP request is no departure: the answer is still wanted. What is there is read in the tunnel. */
+function hearsOn({ rows }: DataPath, client: number): boolean {
+  if (rows.slot[client] !== HTTP_SLOT) return false;
+  rows.flags[client] |= MORE;
+  return true;
+}
+
+/** It counts for that backend from here on, so that a burst does not pile onto the one with the fewest. */
+function choose(path: DataPath, client: number, route: TableRoute, index: number): void {
+  const { rows, shared } = path;
+  if (rows.backendSlot[client] !== 0) shared.backends.add(rows.backendSlot[client], BACKEND_ACTIVE, -1);
+  rows.backend[client] = index;
+  rows.addressIndex[client] = 0;
+  rows.backendSlot[client] = route.backends[index].slot;
+  shared.backends.add(rows.backendSlot[client], BACKEND_ACTIVE, 1);
+}
+
+function tryBackend(path: DataPath, client: number, route: TableRoute): void {
+  const { rows, io, settings } = path;
+  const backend = route.backends[rows.backend[client]];
+  const addresses = backend?.addresses ?? [];
+  while (rows.addressIndex[client] < addresses.length) {
+    const tried = rows.addressIndex[client];
+    const handle = io.connect(addresses[(backend.preferred + tried) % addresses.length]);
+    if (handle >= 0) {
+      const now = io.now();
+      rows.clear(handle);
+      rows.state[handle] = CONNECTING;
+      rows.peer[handle] = client;
+      rows.peer[client] = handle;
+      // The addresses still to try share what is left of the attempt.
+      const share = settings.connectMs / (addresses.length - tried);
+      path.wheel.set(handle, Math.min(now + share, lastMoment(path, client)));
+      return;
+    }
+    rows.addressIndex[client]++;
+  }
+  rows.flags[client] &= ~TIMED;
+  nextAttempt(path, client, route);
+}
+
+function failed(path: DataPath, client: number, handle: number, timed: boolean): void {
+  const { rows, io } = path;
+  rows.peer[client] = -1;
+  path.release(handle);
+  io.close(handle);
+  if (timed) rows.flags[client] |= TIMED;
+  else rows.flags[client] &= ~TIMED;
+  const route = path.table.route(rows.slot[client]);
+  const addresses = route?.backends[rows.backend[client]]?.addresses;
+  if (route === undefined || addresses === undefined || isLate(path, client)) return giveUp(path, client);
+  if (++rows.addressIndex[client] < addresses.length) return tryBackend(path, client, route);
+  nextAttempt(path, client, route);
+}
+
+function nextAttempt(path: DataPath, client: number, route: TableRoute): void {
+  const { rows, settings, wheel, io } = path;
+  const attempt = ++rows.attempt[client];
+  path.dialFailed(route, rows.backend[client]);
+  if (attempt > settings.retries) return giveUp(path, client);
+  let order = path.dialOrders.get(client);
+  if (order === undefined || order.length !== route.backends.length) {
+    order = orderBackends(path, client, route, rows.backend[client]);
+    path.dialOrders.set(client, order);
+  }
+  choose(path, client, route, order[attempt % order.length]);
+  if (attempt % order.length !== 0) return tryBackend(path, client, route);
+  wheel.set(client, Math.min(io.now() + NEXT_ROUND_MS, lastMoment(path, client)));
+}
+
+function giveUp(path: DataPath, client: number): void {
+  refuse(path, client, (path.rows.flags[client] & TIMED) === 0 ? 'connect-failed' : 'connect-timeout');
+}
+
+function lastMoment(path: DataPath, client: number): number {
+  return path.rows.dialAt[client] + ALL_ATTEMPTS * path.settings.connectMs;
+}
+
+function isLate(path: DataPath, client: number): boolean {
+  return path.io.now() >= lastMoment(path, client);
+}
+
+function connected(path: DataPath, client: number, handle: number): void {
+  const { rows, io, wheel, settings } = path;
+  const route = path.table.route(rows.slot[client]);
+  if (route?.uplink?.kind !== 'connect')
+    return reached(path, client, handle, route && firstBytes(path, client, route), answerOf(path, client));
+  // The gateway is asked first, and may take as long as it took to be reached.
+  const request = buildUplinkConnect(route.uplink);
+  if (io.write(handle, request, 0, request.length) !== request.length)
+    return failed(path, client, handle, false);
+  rows.state[handle] = GREETING;
+  wheel.set(handle, Math.min(io.now() + settings.connectMs, lastMoment(path, client)));
+  if ((rows.flags[handle] & MORE) !== 0) greetingEvent(path, handle);
+}
+
+/** `header` goes to the backend, `answer` to the client, each before anything else. */
+function reached(
+  path: DataPath,
+  client: number,
+  handle: number,
+  header: Uint8Array | undefined,
+  answer: Uint8Array | undefined,
+): void {
+  const { rows, io, shared, wheel } = path;
+  const route = path.table.route(rows.slot[client]);
+  const backend = route?.backends[rows.backend[client]];
+  wheel.clear(handle);
+  const dialMs = io.now() - rows.dialAt[client];
+  rows.dialMs[client] = dialMs;
+  shared.counters.observeSeconds(rows.slot[client], dialMs / 1000);
+  if (backend !== undefined) {
+    // Threads of ours take turns; of a real backend's addresses, the one that works is the next one's first.
+    const isHanded = (rows.flags[client] & HANDED_OVER) !== 0;
+    const used = (backend.preferred + rows.addressIndex[client]) % backend.addresses.length;
+    backend.preferred = isHanded ? (used + 1) % backend.addresses.length : used;
+    // An agent's one backend has an address for each of those threads: see cutPart().
+    if (isHanded && backend.addresses.length > 1) rows.backend[client] = used;
+  }
+  path.dialOrders.delete(client);
+  // What the client sent goes to the backend, headers for the gateway left out.
+  const from = rows.understood[client];
+  const held = rows.kept[client];
+  const to = rows.keptTo[client];
+  rows.kept[client] = undefined;
+  rows.keptTo[client] = 0;
+  if (header === undefined) return beginTunnel(path, client, handle, held, from, to, answer);
+  const bytes = held === undefined ? header : Buffer.concat([header, held.subarray(from, to)]);
+  if (held !== undefined) path.giveBack(held);
+  beginTunnel(path, client, handle, bytes, 0, bytes.length, answer);
+}
+
+/** What the client hears of the success. */
+function answerOf(path: DataPath, client: number): Uint8Array | undefined {
+  const { rows, worker, shared } = path;
+  if (rows.protocol[client] !== CONNECT) return undefined;
+  if ((rows.flags[client] & RETURNED) === 0) return connectEstablished;
+  const row = { worker, handle: client, generation: shared.verdicts.generation(client) };
+  return Buffer.from(`${ESTABLISHED}${rowHeader(row)}\r\n`, 'latin1');
+}
+
+function firstBytes(path: DataPath, client: number, route: TableRoute): Uint8Array | undefined {
+  const { rows, io } = path;
+  const { proxyProtocol, uplink } = route;
+  const isHanded = isHandedOver(route);
+  if (proxyProtocol === 'none' && uplink === undefined && !isHanded) return undefined;
+  if (rows.portOf(client, DESTINATION) === 0) {
+    const port = io.localAddress(client, rows.addresses, rows.addressAt(client, DESTINATION));
+    rows.setPort(client, DESTINATION, Math.max(port, 0));
+  }
+  const source = endpoint(path, client, CLIENT);
+  const destination = endpoint(path, client, DESTINATION);
+  if (isHanded) return handOverHeader(path, client, source, destination);
+  if (uplink !== undefined) return buildUplinkHeader(uplink, source, destination);
+  return proxyProtocol === 'v1' ? buildProxyV1(source, destination) : buildProxyV2({ source, destination });
+}
+
+/** To a part of ours, which takes it from here: HTTP, or whatever needs TLS. */
+function isHandedOver({ slot, uplink }: TableRoute): boolean {
+  return slot < FIRST_SLOT || needsTls(uplink);
+}
+
+/** False when there are too many already. */
+function handOver(path: DataPath, client: number): boolean {
+  const { rows, shared, settings } = path;
+  rows.flags[client] |= HANDED_OVER;
+  shared.verdicts.begin(client);
+  return Atomics.add(shared.totals, TOTAL_HANDED_OVER, 1) < settings.connections * HANDED_OVER_SHARE;
+}
+
+/** What the part must know besides who the client is. */
+function handOverHeader(path: DataPath, client: number, source: Endpoint, destination: Endpoint): Uint8Array {
+  const { rows, shared } = path;
+  const listener = rows.listener[client];
+  return buildHandOver(source, destination, {
+    worker: path.worker,
+    handle: client,
+    generation: shared.verdicts.generation(client),
+    listener,
+    isH2: rows.protocol[client] === H2,
+    isTunnelled: false,
+    lentBehind: lend(path, client) ? rows.keptTo[client] - rows.understood[client] : undefined,
+    fromBalancer:
+      path.listeners[listener].balancers?.admits(rows.addresses, rows.addressAt(client, PEER)) === true,
+  });
+}
+
+/**
+ * Gives the HTTP part a descriptor of the client, where the reactor can: bytes that it moves by itself are neither copied
+ * nor waited for here. The connection to the part stays, for each side to see the end of the other.
+ */
+function lend({ rows, io, shared }: DataPath, client: number): boolean {
+  if (rows.slot[client] !== HTTP_SLOT || rows.protocol[client] === H2) return false;
+  const descriptor = io.lend(client);
+  if (descriptor < 0) return false;
+  shared.verdicts.lend(client, descriptor);
+  // What has come since, be it the end, is the part's to read.
+  rows.flags[client] = (rows.flags[client] & ~(MORE | HUNG)) | LENT;
+  return true;
+}
+
+function endpoint(path: DataPath, client: number, place: number): Endpoint {
+  const { rows } = path;
+  const at = rows.addressAt(client, place);
+  const from = isIpv4(rows.addresses, at) ? at + 12 : at;
+  return { address: rows.addresses.subarray(from, at + 16), port: rows.portOf(client, place) };
+}

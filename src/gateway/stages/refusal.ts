@@ -1,0 +1,86 @@
+// What a refused client is told: a TLS alert, an HTTP status, or nothing where the protocol has no word.
+// The rows are those of the table of close reasons in docs/close-reasons.md.
+
+import { type Alert, tlsAlert } from '../../wire/tls-alert.ts';
+import type { CloseReason } from '../close-reason.ts';
+import { CONNECT, HTTP, TLS } from '../shared/rows.ts';
+
+interface Words {
+  readonly alert?: Alert;
+  readonly http?: number;
+  readonly connect?: number;
+  readonly text?: string;
+}
+
+const words: Partial<Record<CloseReason, Words>> = {
+  'hello-timeout': { http: 408, connect: 408, text: 'the request took too long to arrive' },
+  'bad-hello': { alert: 'decode_error' },
+  'no-sni': { alert: 'unrecognized_name' },
+  'unknown-host': {
+    alert: 'unrecognized_name',
+    http: 421,
+    connect: 404,
+    text: 'no such host is served here',
+  },
+  'untrusted-agent': { connect: 403, text: 'CONNECT is for agents only' },
+  'unknown-cluster': { alert: 'access_denied' },
+  'bad-signature': { alert: 'access_denied', connect: 403, text: 'the signature is missing or wrong' },
+  'not-allowed': { alert: 'access_denied', http: 403, connect: 403, text: 'this address is not allowed' },
+  'over-limit': { alert: 'internal_error', http: 503, connect: 503, text: 'too many connections' },
+  'no-backend': { alert: 'internal_error', http: 503, connect: 503, text: 'there is no backend' },
+  'connect-failed': { alert: 'internal_error', http: 502, connect: 502, text: 'no backend could be reached' },
+  'connect-timeout': {
+    alert: 'internal_error',
+    http: 504,
+    connect: 504,
+    text: 'no backend answered in time',
+  },
+  'backend-reset': { http: 502, text: 'the backend closed before it answered' },
+  'bad-request': { http: 400, connect: 400, text: 'the request is malformed' },
+};
+
+const statusTexts: Record<number, string> = {
+  400: 'Bad Request',
+  403: 'Forbidden',
+  404: 'Not Found',
+  408: 'Request Timeout',
+  421: 'Misdirected Request',
+  502: 'Bad Gateway',
+  503: 'Service Unavailable',
+  504: 'Gateway Timeout',
+};
+
+const nothing = new Uint8Array(0);
+
+/** The bytes to send; empty where there is nothing to say. They are shared: not to be changed. */
+export function refusalWord(reason: CloseReason, protocol: number): Uint8Array {
+  const said = words[reason];
+  if (said === undefined) return nothing;
+  if (protocol === TLS) return said.alert === undefined ? nothing : tlsAlert(said.alert);
+  if (protocol === HTTP && said.http !== undefined) return httpResponse(said.http, reason, said.text ?? '');
+  if (protocol === CONNECT && said.connect !== undefined)
+    return httpResponse(said.connect, reason, said.text ?? '');
+  return nothing;
+}
+
+/** The status that an HTTP request is refused with; 0 where the reason has none. */
+export function refusalStatus(reason: CloseReason): number {
+  return words[reason]?.http ?? 0;
+}
+
+const responses = new Map<string, Uint8Array>();
+
+function httpResponse(status: number, reason: CloseReason, text: string): Uint8Array {
+  const key = `${status} ${reason}`;
+  let bytes = responses.get(key);
+  if (bytes === undefined) {
+    const body = `${reason}: ${text}\n`;
+    bytes = Buffer.from(
+      `HTTP/1.1 ${status} ${statusTexts[status]}\r\nContent-Type: text/plain; charset=utf-8\r\n` +
+        `Content-Length: ${body.length}\r\nConnection: close\r\n\r\n${body}`,
+      'latin1',
+    );
+    responses.set(key, bytes);
+  }
+  return bytes;
+}

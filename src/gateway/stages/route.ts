@@ -1,0 +1,65 @@
+// route: which route a connection asks for. Pure lookups in the table; a string is the reason for a refusal.
+
+import { isHostname } from '../../cluster/hostname.ts';
+import type { CloseReason } from '../close-reason.ts';
+import { TUNNEL_SLOT } from '../shared/shared-memory.ts';
+import type { TableListener } from '../table/listener-table.ts';
+import type { Table, TableRoute } from '../table/table.ts';
+
+/**
+ * By SNI and ALPN; with an id, among that cluster's routes only, and its `api` when nothing matches.
+ * `host` is in lower case, without a trailing dot. An IP literal or an illegal name counts as none; the table finds
+ * nothing for those, so that a name is judged here only when nothing was found.
+ */
+export function routeTls(
+  table: Table,
+  listener: TableListener,
+  host: string | undefined,
+  alpn: readonly string[],
+  id: string | undefined,
+): TableRoute | CloseReason {
+  if (id !== undefined) {
+    const cluster = table.ids.get(id);
+    if (cluster === undefined) return 'unknown-cluster';
+    const own = host === undefined ? undefined : table.routesByHostIn(cluster, host);
+    const { api } = cluster;
+    return (
+      (own && pickByAlpn(own, listener, alpn)) ??
+      (api !== undefined && isShown(api, listener) ? api : 'unknown-host')
+    );
+  }
+  if (host === undefined) return 'no-sni';
+  const routes = table.routesByHost(host);
+  if (routes === undefined) return isHostname(host) ? 'unknown-host' : 'no-sni';
+  return pickByAlpn(routes, listener, alpn) ?? 'unknown-host';
+}
+
+/** By a CONNECT name: an id, a cluster name, an API host, or a `connect` name. */
+export function routeConnect(table: Table, listener: TableListener, name: string): TableRoute | CloseReason {
+  const route = table.connectRoute(name);
+  return route !== undefined && isShown(route, listener) ? route : 'unknown-host';
+}
+
+/** By Host. Expects a normalized name. */
+export function routeHttp(table: Table, listener: TableListener, host: string): TableRoute | CloseReason {
+  const route = table.httpRoute(host);
+  return route !== undefined && isShown(route, listener) ? route : 'unknown-host';
+}
+
+/** The first route whose ALPN the client offers; routes that ask for none come last and always match. */
+function pickByAlpn(
+  routes: readonly TableRoute[],
+  listener: TableListener,
+  offered: readonly string[],
+): TableRoute | undefined {
+  for (const route of routes) {
+    if (!isShown(route, listener)) continue;
+    if (route.alpn.length === 0 || route.alpn.some(name => offered.includes(name))) return route;
+  }
+  return undefined;
+}
+
+/** The end of the agents' tunnels is on every listener. */
+function isShown(route: TableRoute, listener: TableListener): boolean {
+  return route.slot === TUNNEL_SLOT || listener.only === undefined || listener.only.has(route.kind);
+}

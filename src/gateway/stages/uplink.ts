@@ -1,0 +1,84 @@
+// An agent's side of dial: what stands in front of the client's bytes on the way to the gateway, so that it knows the
+// cluster. `proxy` is a PROXY v2 header in one write; `connect` is a CONNECT that is answered first. The other two need
+// TLS and are handed over to the TLS part.
+
+import type { Uplink } from '../../cluster/cluster.ts';
+import { sign } from '../../identity/sign.ts';
+import { parseResponseHead } from '../../wire/http-response.ts';
+import { isIpv4 } from '../../wire/ip-address.ts';
+import { buildProxyV2, type Endpoint } from '../../wire/proxy-protocol.ts';
+import { SIGNATURE_TLV } from '../../wire/signature.ts';
+import { AGAIN } from '../io/reactor.ts';
+import type { DataPath } from './data-path.ts';
+
+/** HyperShift's type for the cluster id. */
+const ID_TLV = 0x20;
+/** What an agent's CONNECT names besides the id. The gateway does not look at it. */
+const CONNECT_PORT = 6443;
+/** Of the gateway's answer, so much is told in the log. */
+const MAX_TOLD = 200;
+
+/** 67 bytes from IPv4, 91 from IPv6, as a HyperShift node sends them, where nothing is signed. */
+export function buildUplinkHeader(uplink: Uplink, source: Endpoint, destination: Endpoint): Uint8Array {
+  const id = { type: ID_TLV, value: Buffer.from(uplink.clusterId, 'latin1') };
+  if (uplink.key === undefined) return buildProxyV2({ source, destination, tlvs: [id] });
+  const signature = sign(keyOf(uplink), { id: uplink.clusterId, source: asSent(source, destination) });
+  return buildProxyV2({ source, destination, tlvs: [id, { type: SIGNATURE_TLV, value: signature }] });
+}
+
+export function buildUplinkConnect(uplink: Uplink): Uint8Array {
+  const authority = `${uplink.clusterId}:${CONNECT_PORT}`;
+  const signature =
+    uplink.key === undefined
+      ? ''
+      : `Causeway-Signature: ${Buffer.from(sign(keyOf(uplink), { id: uplink.clusterId })).toString('base64url')}\r\n`;
+  return Buffer.from(`CONNECT ${authority} HTTP/1.1\r\nHost: ${authority}\r\n${signature}\r\n`, 'latin1');
+}
+
+/** The answer to a CONNECT. */
+export type ConnectAnswer =
+  | { readonly kind: 'incomplete' }
+  /** `rest` is what the gateway sent behind its answer. */
+  | { readonly kind: 'open'; readonly rest: Uint8Array }
+  | { readonly kind: 'refused'; readonly status: number; readonly told: string }
+  | { readonly kind: 'broken' };
+
+/** Reads what is there into the backend's hold. */
+export function readConnectAnswer(path: DataPath, backend: number): ConnectAnswer {
+  const { rows, io } = path;
+  for (;;) {
+    let held = rows.kept[backend] ?? path.holds.take();
+    rows.kept[backend] = held;
+    if (rows.keptTo[backend] === held.length) {
+      const larger = path.holds.grow(held, held.length);
+      if (larger === undefined) return { kind: 'broken' };
+      held = larger;
+      rows.kept[backend] = held;
+    }
+    const count = io.read(backend, held, rows.keptTo[backend], held.length);
+    if (count === AGAIN) return { kind: 'incomplete' };
+    if (count <= 0) return { kind: 'broken' };
+    rows.keptTo[backend] += count;
+    const used = rows.keptTo[backend];
+    const head = parseResponseHead(held, 0, used);
+    if (head.kind === 'reject') return { kind: 'broken' };
+    if (head.kind === 'incomplete') continue;
+    const rest = Uint8Array.prototype.slice.call(held, head.value.end, used);
+    // RFC 9110 9.3.6: any of them.
+    if (head.value.status >= 200 && head.value.status <= 299) return { kind: 'open', rest };
+    const told = Buffer.from(rest.subarray(0, MAX_TOLD)).toString('latin1').trim();
+    return { kind: 'refused', status: head.value.status, told };
+  }
+}
+
+function keyOf({ key = '' }: Uplink): Uint8Array {
+  return Buffer.from(key, 'base64url');
+}
+
+/** IPv4 on both ends goes out as four bytes each, and so it is signed. */
+function asSent(source: Endpoint, destination: Endpoint): Endpoint {
+  const short = (address: Uint8Array) => address.length === 4 || isIpv4(address, 0);
+  return short(source.address) && short(destination.address)
+    ? { address: source.address.slice(-4), port: source.port }
+    : source;
+}

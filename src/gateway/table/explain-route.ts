@@ -1,0 +1,48 @@
+// The stage `route` for explain.ts: where a name leads, or why it leads nowhere. It may be known, and yet not on this
+// listener, in this protocol or without an ALPN.
+
+import { normalizeHost } from '../../cluster/hostname.ts';
+import type { CloseReason } from '../close-reason.ts';
+import { TUNNEL_SLOT } from '../shared/shared-memory.ts';
+import { routeConnect, routeHttp, routeTls } from '../stages/route.ts';
+import type { Question } from './explain.ts';
+import { compileListener, type ListenerEntry, type TableListener } from './listener-table.ts';
+import type { Table, TableRoute } from './table.ts';
+
+export function routeOf(table: Table, question: Question, listener: TableListener): TableRoute | CloseReason {
+  const host = normalizeHost(question.host);
+  if (question.protocol === 'connect') return routeConnect(table, listener, host);
+  if (question.protocol === 'http') return routeHttp(table, listener, host);
+  return routeTls(table, listener, host, [], question.id);
+}
+
+export function whyNoRoute(
+  table: Table,
+  question: Question,
+  entry: ListenerEntry,
+  reason: CloseReason,
+): string {
+  const { host, id } = question;
+  if (reason === 'unknown-cluster') return `no cluster has the id '${id}'`;
+  if (reason === 'no-sni') return `'${host}' cannot be a server name, and no id names the cluster`;
+  const { only: _, ...showsAll } = entry;
+  const hidden = routeOf(table, question, compileListener(showsAll));
+  if (typeof hidden !== 'string')
+    return `${whose(question, hidden)}, but ${entry.on} does not show '${hidden.kind}'`;
+  if (id !== undefined) return `the cluster with id '${id}' has no route 'api'`;
+  const known = table.routesByHost(normalizeHost(host))?.[0] ?? table.httpRoute(normalizeHost(host));
+  if (known === undefined) return `no cluster has '${host}'`;
+  if (known.slot === TUNNEL_SLOT) return `'${host}' is a tunnel host, and reached by TLS alone`;
+  return `${whose(question, known)}, but its '${known.kind}' is reached ${howReached(question, known)} alone`;
+}
+
+function howReached({ protocol }: Question, { kind, alpn }: TableRoute): string {
+  if (protocol === 'connect') return "by CONNECT with a name under 'connect'";
+  if (kind === 'apps-http') return 'by HTTP';
+  return protocol === 'tls' ? `with the ALPN ${alpn.join(' or ')}` : 'by TLS';
+}
+
+function whose({ host, id, protocol }: Question, { cluster }: TableRoute): string {
+  if (id !== undefined) return `id '${id}' is that of cluster '${cluster.name}'`;
+  return `'${host}' is a ${protocol === 'connect' ? 'name' : 'host'} of cluster '${cluster.name}'`;
+}

@@ -1,0 +1,216 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { sampleCluster, sampleRoute } from '../../cluster/clusters.samples.ts';
+import { Explainer, QuestionError } from './explain.ts';
+
+const explainer = new Explainer(
+  [
+    sampleCluster('a', {
+      id: 'id-a',
+      allow: ['10.0.0.0/8'],
+      limits: { connections: 5 },
+      routes: [
+        sampleRoute({ hosts: ['api.a.lab'], backends: ['192.0.2.1:6443', '192.0.2.2:6443'] }),
+        sampleRoute({ kind: 'apps-https', hosts: ['*.apps.a.lab'], backends: [] }),
+      ],
+    }),
+    sampleCluster('b', { routes: [sampleRoute({ hosts: ['api.b.lab'] })] }),
+  ],
+  [
+    { on: ':443', balancers: [], agents: [], idTlv: [0x20], only: ['apps-https'] },
+    { on: ':6443', balancers: [], agents: ['10.1.0.0/16'], idTlv: [0x20] },
+  ],
+);
+
+const stageOf = (explanation: ReturnType<Explainer['explain']>) => explanation.stages.at(-1);
+
+test('Explainer.explain() names cluster, route and backend of what is served', () => {
+  const explanation = explainer.explain({ host: 'API.b.lab.', protocol: 'tls' });
+  assert.deepEqual(explanation, {
+    served: true,
+    reason: null,
+    cluster: 'b',
+    route: 'api',
+    backend: '192.0.2.1:6443',
+    stages: [
+      { stage: 'accept', ok: true, text: 'on :6443' },
+      { stage: 'identify', ok: true, text: "TLS with server name 'API.b.lab.'" },
+      { stage: 'route', ok: true, text: "exact host 'api.b.lab' → cluster 'b', route 'api'" },
+      { stage: 'admit', ok: true, text: 'anyone is allowed' },
+      { stage: 'dial', ok: true, text: '192.0.2.1:6443' },
+    ],
+  });
+});
+
+test('Explainer.explain() names the backend only where the client decides it', () => {
+  assert.equal(explainer.explain({ host: 'api.a.lab', protocol: 'tls' }).backend, null);
+  const { backend } = explainer.explain({ host: 'api.a.lab', protocol: 'tls', from: '10.0.0.1' });
+  assert.match(String(backend), /^192\.0\.2\.[12]:6443$/);
+});
+
+test('Explainer.explain() gives the reason and the stage of a refusal', () => {
+  for (const [question, reason, stage] of [
+    [{ host: 'nowhere.lab', protocol: 'tls' }, 'unknown-host', 'route'],
+    [{ host: '192.0.2.7', protocol: 'tls' }, 'no-sni', 'route'],
+    [{ host: 'api.a.lab', protocol: 'tls', on: ':443' }, 'unknown-host', 'route'],
+    [{ host: 'api.a.lab', protocol: 'tls', from: '192.0.2.9' }, 'not-allowed', 'admit'],
+    [{ host: 'x.apps.a.lab', protocol: 'tls', from: '10.0.0.1' }, 'no-backend', 'dial'],
+    [{ host: 'id-a', protocol: 'connect', from: '192.0.2.9' }, 'untrusted-agent', 'identify'],
+    [{ host: 'nobody', protocol: 'connect', from: '10.1.0.1', on: ':6443' }, 'unknown-host', 'route'],
+    [{ host: '', id: 'id-x', protocol: 'tls', from: '10.1.0.1', on: ':6443' }, 'unknown-cluster', 'route'],
+  ] as const) {
+    const explanation = explainer.explain(question);
+    assert.equal(explanation.served, false);
+    assert.equal(explanation.reason, reason, JSON.stringify(question));
+    assert.deepEqual([stageOf(explanation)?.stage, stageOf(explanation)?.ok], [stage, false]);
+  }
+});
+
+test('Explainer.explain() follows an id to the api of its cluster', () => {
+  const explanation = explainer.explain({
+    host: 'kubernetes.default.svc',
+    id: 'id-a',
+    protocol: 'tls',
+    from: '10.1.0.1',
+  });
+  assert.equal(explanation.served, true);
+  assert.equal(explanation.route, 'api');
+});
+
+test('Explainer.explain() says where an id must be signed, and nothing of it to those who name none', () => {
+  const routes = [sampleRoute({ hosts: ['api.a.lab'] })];
+  const cluster = sampleCluster('a', { id: 'id-a', identityRequired: true, routes });
+  const listener = { on: ':6443', balancers: [], agents: ['0.0.0.0/0'], idTlv: [0x20] };
+  const strict = new Explainer([cluster], [listener]);
+  const routeText = (question: Parameters<Explainer['explain']>[0]) =>
+    strict.explain(question).stages[2].text;
+  const signed = /, and the id must be signed$/;
+  assert.match(routeText({ host: '', id: 'id-a', protocol: 'tls' }), signed);
+  assert.match(routeText({ host: 'id-a', protocol: 'connect' }), signed);
+  assert.doesNotMatch(routeText({ host: 'api.a.lab', protocol: 'tls' }), signed);
+});
+
+test('Explainer.explain() refuses questions about what is not there', () => {
+  assert.throws(() => explainer.explain({ host: 'a', protocol: 'tls', on: ':1' }), QuestionError);
+  assert.throws(() => explainer.explain({ host: 'a', protocol: 'tls', from: '1.2.3' }), QuestionError);
+});
+
+describe('Explainer.explain() with the end of the tunnels', () => {
+  const listeners = [
+    { on: ':6443', balancers: [], agents: ['0.0.0.0/0'], idTlv: [0x20], only: ['api'] },
+    { on: ':8443', balancers: [], agents: [], idTlv: [], only: [] },
+  ];
+  const routes = [sampleRoute({ hosts: ['api.a.lab'] })];
+  const tunnelling = new Explainer([sampleCluster('a', { routes })], listeners, {
+    tunnelHosts: ['tunnel.lab', '*.tunnels.lab'],
+  });
+
+  test('serves its hosts on every listener, for no cluster', () => {
+    for (const [host, on] of [
+      ['Tunnel.lab', ':6443'],
+      ['x.tunnels.lab', ':8443'],
+    ] as const) {
+      const explanation = tunnelling.explain({ host, protocol: 'tls', on });
+      const { served, cluster, route, backend } = explanation;
+      assert.deepEqual([served, cluster, route, backend], [true, null, null, null]);
+      assert.match(explanation.stages[2].text, /^tunnel host '.*' → the end of the agents' tunnels$/);
+      assert.equal(stageOf(explanation)?.stage, 'dial');
+    }
+  });
+
+  test('refuses them in other protocols, and all else on a listener of their own', () => {
+    for (const [question, text] of [
+      [{ host: 'tunnel.lab', protocol: 'http' }, "'tunnel.lab' is a tunnel host, and reached by TLS alone"],
+      [
+        { host: 'tunnel.lab', protocol: 'connect' },
+        "'tunnel.lab' is a tunnel host, and reached by TLS alone",
+      ],
+      [
+        { host: 'api.a.lab', protocol: 'tls', on: ':8443' },
+        "'api.a.lab' is a host of cluster 'a', but :8443 does not show 'api'",
+      ],
+    ] as const) {
+      const explanation = tunnelling.explain(question);
+      assert.equal(explanation.reason, 'unknown-host');
+      assert.equal(stageOf(explanation)?.text, text);
+    }
+  });
+});
+
+test('Explainer.explain() says why a known host is not reached', () => {
+  const known = new Explainer(
+    [
+      sampleCluster('a', {
+        id: 'id-a',
+        routes: [
+          sampleRoute({ kind: 'oauth', hosts: ['oauth.a.lab'], alpn: ['one', 'two'] }),
+          sampleRoute({ kind: 'apps-http', hosts: ['web.a.lab'] }),
+        ],
+      }),
+    ],
+    [{ on: ':443', balancers: [], agents: ['0.0.0.0/0'], idTlv: [0x20] }],
+  );
+  for (const [question, text] of [
+    [
+      { host: 'oauth.a.lab', protocol: 'tls' },
+      "'oauth.a.lab' is a host of cluster 'a', but its 'oauth' is reached with the ALPN one or two alone",
+    ],
+    [
+      { host: 'oauth.a.lab', protocol: 'http' },
+      "'oauth.a.lab' is a host of cluster 'a', but its 'oauth' is reached by TLS alone",
+    ],
+    [
+      { host: 'oauth.a.lab', protocol: 'connect' },
+      "'oauth.a.lab' is a name of cluster 'a', but its 'oauth' is reached by CONNECT with a name under 'connect' alone",
+    ],
+    [
+      { host: 'web.a.lab', protocol: 'tls' },
+      "'web.a.lab' is a host of cluster 'a', but its 'apps-http' is reached by HTTP alone",
+    ],
+    [{ host: '', id: 'id-a', protocol: 'tls' }, "the cluster with id 'id-a' has no route 'api'"],
+    [{ host: 'b.lab', protocol: 'tls' }, "no cluster has 'b.lab'"],
+  ] as const) {
+    assert.equal(stageOf(known.explain(question))?.text, text);
+  }
+});
+
+test('Explainer.explain() passes over backends that are down, unless all are', () => {
+  const backends = ['192.0.2.1:1', '192.0.2.2:1', '192.0.2.3:1'];
+  const turns = sampleRoute({ kind: 'turns', hosts: ['turns.lab'], backends });
+  const routes = [
+    sampleRoute({ hosts: ['hashed.lab'], backends }),
+    { ...turns, pool: { ...turns.pool, balance: 'round-robin' as const } },
+    sampleRoute({ kind: 'single', hosts: ['single.lab'], backends: backends.slice(0, 1) }),
+  ];
+  const down = new Set<string>();
+  const healthy = new Explainer(
+    [sampleCluster('a', { routes })],
+    [{ on: ':443', balancers: [], agents: [], idTlv: [] }],
+    { isUp: (cluster, _, backend) => cluster === 'a' && !down.has(backend) },
+  );
+  const dialled = (host: string) => {
+    const explanation = healthy.explain({ host, protocol: 'tls', from: '192.0.2.9' });
+    assert.equal(explanation.served, true);
+    return [explanation.backend, stageOf(explanation)?.text];
+  };
+
+  const [first] = dialled('hashed.lab');
+  down.add(String(first));
+  const [second, text] = dialled('hashed.lab');
+  assert.notEqual(second, first);
+  assert.equal(text, `${second} first, by source; down and tried last: ${first}`);
+  down.add(String(second));
+  const third = backends.find(backend => !down.has(backend));
+  const others = backends.filter(backend => backend !== third).join(', ');
+  assert.deepEqual(dialled('turns.lab'), [third, `${third}; down and tried last: ${others}`]);
+
+  for (const backend of backends) down.add(backend);
+  assert.deepEqual(dialled('hashed.lab'), [
+    first,
+    `${first} first, by source; all are down, and tried all the same`,
+  ]);
+  assert.deepEqual(dialled('single.lab'), [
+    backends[0],
+    `${backends[0]}; it is down, and tried all the same`,
+  ]);
+});

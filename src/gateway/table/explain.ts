@@ -1,0 +1,248 @@
+// What would happen to a connection, and why: the stages' own lookups on a table of the given clusters, without a
+// socket. Where the answer depends on who asks and nobody is named, it says so instead of guessing. Health is known where
+// a gateway runs; why nothing leads anywhere is in explain-route.ts.
+
+import type { Cluster } from '../../cluster/cluster.ts';
+import { normalizeHost } from '../../cluster/hostname.ts';
+import { formatIp, parseIp } from '../../wire/ip-address.ts';
+import type { CloseReason } from '../close-reason.ts';
+import { TUNNEL_SLOT } from '../shared/shared-memory.ts';
+import { isAllowed } from '../stages/admit.ts';
+import { hashKeyOf } from '../stages/balance.ts';
+import { pickBest } from '../stages/rendezvous.ts';
+import { routeOf, whyNoRoute } from './explain-route.ts';
+import { compileListener, type ListenerEntry, type TableListener } from './listener-table.ts';
+import { Table, type TableRoute } from './table.ts';
+import { TableAuthor } from './table-author.ts';
+
+export const questionProtocols = ['tls', 'http', 'connect'] as const;
+
+export interface Question {
+  /** SNI, Host or CONNECT name. */
+  readonly host: string;
+  readonly from?: string;
+  readonly protocol: (typeof questionProtocols)[number];
+  /** Given in a PROXY header. */
+  readonly id?: string;
+  /** A listener's `on`. */
+  readonly on?: string;
+}
+
+export const stages = ['accept', 'identify', 'route', 'admit', 'dial'] as const;
+export type Stage = (typeof stages)[number];
+
+export interface Explanation {
+  readonly served: boolean;
+  readonly reason: CloseReason | null;
+  /** null also for the end of the agents' tunnels, which is no cluster's. */
+  readonly cluster: string | null;
+  readonly route: string | null;
+  /** null also where every connection may get another. */
+  readonly backend: string | null;
+  readonly stages: readonly { readonly stage: Stage; readonly ok: boolean; readonly text: string }[];
+}
+
+/** The listener asked for does not exist, or the address is none. */
+export class QuestionError extends Error {
+  readonly code = 'ERR_QUESTION';
+}
+
+/** What is known besides the clusters. */
+export interface Surroundings {
+  /** Names that lead to the end of the agents' tunnels. */
+  readonly tunnelHosts?: readonly string[];
+  /** As health checks have it. Without a gateway that runs nobody knows, and all count as up. */
+  readonly isUp?: (cluster: string, kind: string, backend: string) => boolean;
+}
+
+export class Explainer {
+  readonly #table = new Table();
+  readonly #listeners: readonly ListenerEntry[];
+  readonly #isUp: NonNullable<Surroundings['isUp']>;
+
+  constructor(
+    clusters: readonly Cluster[],
+    listeners: readonly ListenerEntry[],
+    { tunnelHosts = [], isUp = () => true }: Surroundings = {},
+  ) {
+    const { put } = new TableAuthor().change(clusters, backend => [backend.host]);
+    this.#table.apply([], put);
+    this.#table.putTunnels(tunnelHosts, []);
+    this.#listeners = listeners;
+    this.#isUp = isUp;
+  }
+
+  explain(question: Question): Explanation {
+    const client = question.from === undefined ? undefined : parseIp(question.from);
+    if (question.from !== undefined && client === undefined) {
+      throw new QuestionError(`The address to come from must be an IPv4 or IPv6 address: ${question.from}`);
+    }
+    const entry = this.#listener(question);
+    const listener = compileListener(entry);
+    const told = new Told();
+    told.say('accept', true, `on ${entry.on}${describeOnly(entry)}`);
+
+    const refused = identify(told, question, listener, client);
+    if (refused !== undefined) return told.refuse(refused);
+
+    const route = routeOf(this.#table, question, listener);
+    if (typeof route === 'string') {
+      told.say('route', false, whyNoRoute(this.#table, question, entry, route));
+      return told.refuse(route);
+    }
+    if (route.slot === TUNNEL_SLOT) return endTunnel(told, question);
+    told.route = route;
+    const signed = route.cluster.identityRequired && (question.protocol === 'connect' || question.id);
+    told.say(
+      'route',
+      true,
+      `${describeMatch(question, route)} → cluster '${route.cluster.name}', route '${route.kind}'${signed ? ', and the id must be signed' : ''}`,
+    );
+
+    if (client !== undefined && !isAllowed(route, client, 0)) {
+      told.say('admit', false, `${formatIp(client, 0)} is not in the allow list of the cluster or the route`);
+      return told.refuse('not-allowed');
+    }
+    told.say('admit', true, describeAdmission(route, client));
+    const down = route.backends.map(({ text }) => !this.#isUp(route.cluster.name, route.kind, text));
+    return dial(told, route, hashKeyOf(route, normalizeHost(question.host), client), down);
+  }
+
+  /** The one asked for; else the first that shows what is asked for; else the first. */
+  #listener(question: Question): ListenerEntry {
+    if (question.on !== undefined) {
+      const found = this.#listeners.find(entry => entry.on === question.on);
+      if (found !== undefined) return found;
+      const known = this.#listeners.map(entry => `'${entry.on}'`).join(', ');
+      throw new QuestionError(`There is no listener '${question.on}'; there are ${known}`);
+    }
+    const shows = (entry: ListenerEntry) =>
+      typeof routeOf(this.#table, question, compileListener(entry)) !== 'string';
+    return this.#listeners.find(shows) ?? this.#listeners[0];
+  }
+}
+
+class Told {
+  route: TableRoute | undefined;
+  readonly #stages: { stage: Stage; ok: boolean; text: string }[] = [];
+
+  say(stage: Stage, ok: boolean, text: string): void {
+    this.#stages.push({ stage, ok, text });
+  }
+
+  refuse(reason: CloseReason): Explanation {
+    return this.#answer(reason, null);
+  }
+
+  serve(backend: string | null): Explanation {
+    return this.#answer(null, backend);
+  }
+
+  #answer(reason: CloseReason | null, backend: string | null): Explanation {
+    return {
+      served: reason === null,
+      reason,
+      cluster: this.route?.cluster.name ?? null,
+      route: this.route?.kind ?? null,
+      backend,
+      stages: this.#stages,
+    };
+  }
+}
+
+/** The tunnel's own listener shows no kind of route at all. */
+function describeOnly({ only }: ListenerEntry): string {
+  if (only === undefined) return '';
+  return only.length === 0
+    ? ", which shows only the end of the agents' tunnels"
+    : `, which shows only ${only.join(', ')}`;
+}
+
+function identify(
+  told: Told,
+  question: Question,
+  listener: TableListener,
+  client: Uint8Array | undefined,
+): CloseReason | undefined {
+  const words = { tls: 'TLS with server name', http: 'HTTP with Host', connect: 'CONNECT to' }[
+    question.protocol
+  ];
+  const what = `${words} '${question.host}'${question.id === undefined ? '' : `, PROXY header with id '${question.id}'`}`;
+  if (question.protocol === 'connect' || question.id !== undefined) {
+    if (listener.agents === undefined || (client !== undefined && !listener.agents.admits(client, 0))) {
+      const who = client === undefined ? 'nobody' : formatIp(client, 0);
+      const why =
+        client === undefined ? `is in agents of ${listener.on}` : `is not in agents of ${listener.on}`;
+      told.say('identify', false, `${what}; ${who} ${why}`);
+      return 'untrusted-agent';
+    }
+    told.say('identify', true, `${what}; ${client === undefined ? 'for those in agents' : 'from an agent'}`);
+    return undefined;
+  }
+  told.say('identify', true, `${what}${client === undefined ? '' : ` from ${formatIp(client, 0)}`}`);
+  return undefined;
+}
+
+function describeMatch(question: Question, route: TableRoute): string {
+  const host = normalizeHost(question.host);
+  if (route.hosts.includes(host)) return `exact host '${host}'`;
+  const wildcard = route.hosts.find(pattern => pattern.startsWith('*.') && host.endsWith(pattern.slice(1)));
+  if (wildcard !== undefined) return `wildcard '${wildcard}'`;
+  if (question.id !== undefined) return `id '${question.id}' and no host of its own`;
+  return `CONNECT name '${host}'`;
+}
+
+function describeAdmission(route: TableRoute, client: Uint8Array | undefined): string {
+  const listed = route.cluster.allow !== undefined || route.allow !== undefined;
+  const who = !listed
+    ? 'anyone is allowed'
+    : client === undefined
+      ? 'an allow list applies: name the client to have it looked up'
+      : `${formatIp(client, 0)} is allowed`;
+  const limits = Object.entries(route.cluster.limits).map(([key, value]) => `${key} ${value}`);
+  return limits.length === 0 ? who : `${who}; limits: ${limits.join(', ')}`;
+}
+
+/** TLS ends here, and what was inside comes back as a connection of its own. */
+function endTunnel(told: Told, { host }: Question): Explanation {
+  told.say('route', true, `tunnel host '${normalizeHost(host)}' → the end of the agents' tunnels`);
+  told.say('admit', true, 'whoever offers the ALPN causeway/1; the id inside must be signed');
+  told.say('dial', true, 'no backend: TLS ends here, and what is inside is a connection of its own');
+  return told.serve(null);
+}
+
+/** `key` is what the balance hashes, and `down` what health checks say of each backend. */
+function dial(told: Told, route: TableRoute, key: number | undefined, down: readonly boolean[]): Explanation {
+  if (route.redirect) {
+    told.say('dial', true, 'no backend: answered with 308 to https');
+    return told.serve(null);
+  }
+  if (route.backends.length === 0) {
+    told.say('dial', false, 'the pool is empty');
+    return told.refuse('no-backend');
+  }
+  const texts = route.backends.map(backend => backend.text);
+  const allDown = !down.includes(false);
+  const choice = texts.filter((_, index) => allDown || !down[index]);
+  const first =
+    choice.length === 1
+      ? choice[0]
+      : key === undefined
+        ? null
+        : texts[pickBest(key, route.hashes, index => !allDown && down[index])];
+  const chosen =
+    first === null
+      ? `one of ${choice.join(', ')}, by ${route.balance}`
+      : `${first}${choice.length === 1 ? '' : ` first, by ${route.balance}`}`;
+  told.say('dial', true, `${chosen}${describeDown(texts, down, allDown)}`);
+  return told.serve(first);
+}
+
+function describeDown(texts: readonly string[], down: readonly boolean[], allDown: boolean): string {
+  if (allDown)
+    return texts.length === 1
+      ? '; it is down, and tried all the same'
+      : '; all are down, and tried all the same';
+  const names = texts.filter((_, index) => down[index]);
+  return names.length === 0 ? '' : `; down and tried last: ${names.join(', ')}`;
+}

@@ -1,0 +1,250 @@
+// The control side of the table: gives every cluster, route and backend its slot, and turns a new set of clusters
+// into the change that workers apply. Slots stay with cluster + kind while those exist. A freed slot is given out
+// again only after every worker let go of it.
+
+import { type Backend, type Cluster, needsTls, type Route, type Uplink } from '../../cluster/cluster.ts';
+import { healthTarget } from '../health/health-target.ts';
+import type { ServedBackend } from '../health/health-thread.ts';
+import { FIRST_SLOT, PAGE_SLOTS } from '../shared/shared-memory.ts';
+import type { ClusterEntry, RouteEntry } from './table.ts';
+
+export interface TableChange {
+  readonly removed: readonly string[];
+  readonly put: readonly ClusterEntry[];
+  /** Slots no longer in use once all workers have applied the change. */
+  readonly freed: FreedSlots;
+}
+
+export interface FreedSlots {
+  readonly clusters: readonly number[];
+  readonly routes: readonly number[];
+  readonly backends: readonly number[];
+}
+
+export interface RouteSlot {
+  readonly cluster: string;
+  readonly route: string;
+}
+
+interface Known {
+  readonly text: string;
+  readonly cluster: Cluster;
+  readonly entry: ClusterEntry;
+}
+
+/** Slot 0 means "none" everywhere. */
+class SlotPool<Owner> {
+  readonly owners: (Owner | undefined)[];
+  readonly #free: number[] = [];
+
+  /** The first slot that is given out. */
+  constructor(first = 1) {
+    this.owners = Array.from({ length: first });
+  }
+
+  take(owner: Owner): number {
+    const slot = this.#free.pop() ?? this.owners.length;
+    this.owners[slot] = owner;
+    return slot;
+  }
+
+  give(slots: readonly number[]): void {
+    for (const slot of slots) this.owners[slot] = undefined;
+    this.#free.push(...slots);
+  }
+
+  get pages(): number {
+    return Math.ceil(this.owners.length / PAGE_SLOTS);
+  }
+}
+
+/** IP literals, or paths of unix sockets. */
+export type AddressesOf = (backend: Backend, uplink: Uplink | undefined) => readonly string[];
+
+export class TableAuthor {
+  readonly #known = new Map<string, Known>();
+  readonly #clusters = new SlotPool<string>();
+  readonly #routes = new SlotPool<RouteSlot>(FIRST_SLOT);
+  readonly #backends = new SlotPool<Backend>();
+  /** Slots of routes that are gone and may come back: what was counted for them is still told. */
+  readonly #retired = new Map<string, number>();
+
+  /** What must change for exactly these clusters to be served. `addressesOf` gives IP literals. */
+  change(clusters: readonly Cluster[], addressesOf: AddressesOf): TableChange {
+    const freed = { clusters: [] as number[], routes: [] as number[], backends: [] as number[] };
+    const names = new Set(clusters.map(cluster => cluster.name));
+    const removed: string[] = [];
+    for (const [name, known] of this.#known) {
+      if (names.has(name)) continue;
+      removed.push(name);
+      this.#known.delete(name);
+      freed.clusters.push(known.entry.slot);
+      for (const route of known.entry.routes) this.#retire(name, route, freed);
+    }
+    const put: ClusterEntry[] = [];
+    for (const cluster of clusters) {
+      const text = JSON.stringify(cluster);
+      const before = this.#known.get(cluster.name);
+      if (before?.text === text) continue;
+      const entry = this.#enter(cluster, before?.entry, addressesOf, freed);
+      this.#known.set(cluster.name, { text, cluster, entry });
+      put.push(entry);
+    }
+    return { removed, put, freed };
+  }
+
+  /**
+   * All workers applied the change that freed them, and nothing of theirs is left to be logged or counted. A route that
+   * came back meanwhile has its slot again.
+   */
+  recycle(freed: FreedSlots): readonly number[] {
+    const routes = freed.routes.filter(slot => {
+      const route = this.#routes.owners[slot];
+      return (
+        route !== undefined && this.#retired.get(keyOf(route)) === slot && this.#retired.delete(keyOf(route))
+      );
+    });
+    this.#clusters.give(freed.clusters);
+    this.#routes.give(routes);
+    this.#backends.give(freed.backends);
+    return routes;
+  }
+
+  get pages(): { readonly clusters: number; readonly routes: number; readonly backends: number } {
+    return { clusters: this.#clusters.pages, routes: this.#routes.pages, backends: this.#backends.pages };
+  }
+
+  /** undefined for slot 0 and for slots that were recycled. */
+  routeAt(slot: number): RouteSlot | undefined {
+    return this.#routes.owners[slot];
+  }
+
+  backendAt(slot: number): Backend | undefined {
+    return this.#backends.owners[slot];
+  }
+
+  get routeSlots(): number {
+    return this.#routes.owners.length;
+  }
+
+  /** A cluster as it stands. */
+  entryOf(name: string): ClusterEntry | undefined {
+    return this.#known.get(name)?.entry;
+  }
+
+  /** All clusters as they stand, for a worker that has none yet. */
+  get entries(): ClusterEntry[] {
+    return [...this.#known.values()].map(known => known.entry);
+  }
+
+  /** Backends that are served, with how to check them: all, or those of some clusters. */
+  *backends(names: Iterable<string> = this.#known.keys()): Generator<ServedBackend> {
+    for (const name of names) {
+      const known = this.#known.get(name);
+      for (const [index, entry] of known?.entry.routes.entries() ?? []) {
+        const route = known?.cluster.routes[index] as Route;
+        for (const backend of entry.backends) {
+          yield {
+            slot: backend.slot,
+            route: { cluster: name, route: entry.kind },
+            backend: backend.text,
+            target: healthTarget(route, backend),
+          };
+        }
+      }
+    }
+  }
+
+  /** A name has other addresses now: the backends that workers must be told of. */
+  rename(host: string, addressesOf: AddressesOf): (readonly [slot: number, addresses: readonly string[]])[] {
+    const renamed: (readonly [number, readonly string[]])[] = [];
+    for (const [name, known] of this.#known) {
+      if (!known.cluster.routes.some(route => route.pool.backends.some(backend => backend.host === host)))
+        continue;
+      const routes = known.entry.routes.map(route => ({
+        ...route,
+        backends: route.backends.map(backend => {
+          const owner = this.#backends.owners[backend.slot];
+          // What the TLS part dials, it has by itself: the workers have its threads' sockets in that place.
+          if (owner?.host !== host || needsTls(route.uplink)) return backend;
+          const addresses = addressesOf(owner, route.uplink);
+          renamed.push([backend.slot, addresses]);
+          return { ...backend, addresses };
+        }),
+      }));
+      this.#known.set(name, { ...known, entry: { ...known.entry, routes } });
+    }
+    return renamed;
+  }
+
+  #enter(
+    cluster: Cluster,
+    before: ClusterEntry | undefined,
+    addressesOf: AddressesOf,
+    freed: { routes: number[]; backends: number[] },
+  ): ClusterEntry {
+    const routes = cluster.routes.map(route => {
+      const old = before?.routes.find(entry => entry.kind === route.kind);
+      return this.#enterRoute(cluster, route, old, addressesOf, freed);
+    });
+    for (const old of before?.routes ?? []) {
+      if (!cluster.routes.some(route => route.kind === old.kind)) this.#retire(cluster.name, old, freed);
+    }
+    return {
+      slot: before?.slot ?? this.#clusters.take(cluster.name),
+      name: cluster.name,
+      ...(cluster.id !== undefined && { id: cluster.id }),
+      ...(cluster.allow !== undefined && { allow: cluster.allow }),
+      limits: cluster.limits,
+      ...(cluster.identityRequired && { identityRequired: true }),
+      routes,
+    };
+  }
+
+  #enterRoute(
+    cluster: Cluster,
+    route: Route,
+    before: RouteEntry | undefined,
+    addressesOf: AddressesOf,
+    freed: { backends: number[] },
+  ): RouteEntry {
+    const backends = route.pool.backends.map(backend => ({
+      slot: before?.backends.find(old => old.text === backend.text)?.slot ?? this.#backends.take(backend),
+      text: backend.text,
+      port: backend.port,
+      addresses: addressesOf(backend, route.uplink),
+    }));
+    for (const old of before?.backends ?? []) {
+      if (!backends.some(backend => backend.slot === old.slot)) freed.backends.push(old.slot);
+    }
+    return {
+      slot: before?.slot ?? this.#routeSlot({ cluster: cluster.name, route: route.kind }),
+      kind: route.kind,
+      hosts: route.hosts,
+      connect: route.connect,
+      alpn: route.alpn,
+      ...(route.allow !== undefined && { allow: route.allow }),
+      proxyProtocol: route.proxyProtocol,
+      redirect: route.redirect,
+      ...(route.uplink !== undefined && { uplink: route.uplink }),
+      balance: route.pool.balance,
+      backends,
+    };
+  }
+
+  #routeSlot(route: RouteSlot): number {
+    const slot = this.#retired.get(keyOf(route)) ?? this.#routes.take(route);
+    this.#retired.delete(keyOf(route));
+    return slot;
+  }
+
+  #retire(cluster: string, route: RouteEntry, freed: { routes: number[]; backends: number[] }): void {
+    this.#retired.set(keyOf({ cluster, route: route.kind }), route.slot);
+    freed.routes.push(route.slot);
+    for (const backend of route.backends) freed.backends.push(backend.slot);
+  }
+}
+
+function keyOf({ cluster, route }: RouteSlot): string {
+  return `${cluster} ${route}`;
+}

@@ -1,0 +1,193 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import * as fc from 'fast-check';
+import type { Cluster } from '../../cluster/cluster.ts';
+import { anyClusters, sampleCluster, sampleRoute } from '../../cluster/clusters.samples.ts';
+import { plan } from '../../plan/plan.ts';
+import { routeConnect, routeHttp, routeTls } from '../stages/route.ts';
+import { compileListener } from './listener-table.ts';
+import { Table, type TableRoute } from './table.ts';
+import { TableAuthor } from './table-author.ts';
+
+const everything = compileListener({ on: ':1', balancers: [], agents: [], idTlv: [0x20] });
+
+function tableOf(...clusters: Cluster[]): Table {
+  const table = new Table();
+  table.apply([], new TableAuthor().change(clusters, backend => [backend.host]).put);
+  return table;
+}
+
+function nameOf(route: TableRoute | string): string {
+  return typeof route === 'string' ? route : `${route.cluster.name}/${route.kind}`;
+}
+
+const lab = tableOf(
+  sampleCluster('a', {
+    id: 'id-a',
+    routes: [
+      sampleRoute({ hosts: ['api.a.lab'], connect: ['a.svc'] }),
+      sampleRoute({ kind: 'konnectivity', hosts: ['api.a.lab'], alpn: ['konn'], connect: ['k.a.svc'] }),
+      sampleRoute({ kind: 'apps-https', hosts: ['*.apps.lab'] }),
+      sampleRoute({ kind: 'apps-http', hosts: ['*.apps.lab'] }),
+    ],
+  }),
+  sampleCluster('b', {
+    id: 'ID-B',
+    routes: [
+      sampleRoute({ hosts: ['*.b.lab', 'x.apps.lab'] }),
+      sampleRoute({ kind: 'own', hosts: ['own.b.lab'], alpn: ['own'] }),
+    ],
+  }),
+  sampleCluster('c', { id: 'id-c', routes: [sampleRoute({ kind: 'own', hosts: ['c.lab'] })] }),
+);
+
+const tls = (host: string | undefined, alpn: string[] = [], id?: string, listener = everything) =>
+  nameOf(routeTls(lab, listener, host, alpn, id));
+
+test('routeTls() takes the exact host before the wildcard, and one label for the wildcard', () => {
+  assert.equal(tls('x.apps.lab'), 'b/api');
+  assert.equal(tls('y.apps.lab'), 'a/apps-https');
+  assert.equal(tls('z.y.apps.lab'), 'unknown-host');
+  assert.equal(tls('apps.lab'), 'unknown-host');
+  assert.equal(tls('nowhere'), 'unknown-host');
+});
+
+test('routeTls() tells routes of one host apart by ALPN, else takes the one without', () => {
+  assert.equal(tls('api.a.lab', ['h2', 'konn']), 'a/konnectivity');
+  assert.equal(tls('api.a.lab', ['h2']), 'a/api');
+  assert.equal(tls('api.a.lab'), 'a/api');
+  assert.equal(tls('own.b.lab', ['own']), 'b/own');
+  assert.equal(
+    tls('own.b.lab', ['h2']),
+    'unknown-host',
+    'the exact host wins, though the wildcard would fit',
+  );
+});
+
+test('routeTls() asks for a name unless an id is given', () => {
+  assert.equal(tls(undefined), 'no-sni');
+  assert.equal(tls(undefined, [], 'id-a'), 'a/api');
+  assert.equal(tls(undefined, [], 'id-x'), 'unknown-cluster');
+  assert.equal(tls(undefined, [], 'id-b'), 'unknown-cluster', 'ids are case-sensitive');
+});
+
+test('routeTls() with an id stays among that cluster’s routes', () => {
+  assert.equal(tls('y.apps.lab', [], 'id-a'), 'a/apps-https');
+  assert.equal(tls('x.apps.lab', [], 'id-a'), 'a/apps-https', 'its own wildcard, not the other’s exact host');
+  assert.equal(tls('foo.b.lab', [], 'id-a'), 'a/api', 'a host of another cluster says nothing');
+  assert.equal(tls('kubernetes.default.svc', [], 'ID-B'), 'b/api');
+  assert.equal(tls(undefined, [], 'id-c'), 'unknown-host', 'it has no api');
+});
+
+test('routeTls() finds nothing that the listener does not show', () => {
+  const apps = compileListener({ on: ':2', balancers: [], agents: [], idTlv: [], only: ['apps-https'] });
+  assert.equal(tls('y.apps.lab', [], undefined, apps), 'a/apps-https');
+  assert.equal(tls('x.apps.lab', [], undefined, apps), 'unknown-host', 'the exact host belongs to an api');
+  assert.equal(tls('api.a.lab', [], undefined, apps), 'unknown-host');
+  assert.equal(tls(undefined, [], 'id-a', apps), 'unknown-host');
+});
+
+test('routeConnect() knows ids, cluster names, API hosts and connect names', () => {
+  const connect = (name: string) => nameOf(routeConnect(lab, everything, name));
+  assert.equal(connect('id-a'), 'a/api');
+  assert.equal(connect('id-b'), 'b/api', 'a CONNECT name has no case');
+  assert.equal(connect('a'), 'a/api');
+  assert.equal(connect('api.a.lab'), 'a/api');
+  assert.equal(connect('foo.b.lab'), 'b/api');
+  assert.equal(connect('a.svc'), 'a/api');
+  assert.equal(connect('k.a.svc'), 'a/konnectivity');
+  assert.equal(connect('y.apps.lab'), 'unknown-host', 'not an API host');
+  assert.equal(connect('c'), 'unknown-host', 'it has no api');
+  assert.equal(connect('192.0.2.1'), 'unknown-host', 'a backend’s address is no name');
+});
+
+test('routeHttp() looks among the HTTP routes only', () => {
+  assert.equal(nameOf(routeHttp(lab, everything, 'x.apps.lab')), 'a/apps-http');
+  assert.equal(nameOf(routeHttp(lab, everything, 'api.a.lab')), 'unknown-host');
+});
+
+const probes = [
+  'x.lab',
+  'y.lab',
+  'z.apps.lab',
+  'q.apps.lab',
+  'w.lab',
+  'k.svc',
+  'l.svc',
+  'a',
+  'b',
+  'id-1',
+  'id-2',
+  'id-3',
+];
+
+/** Everything a client could find out about the table. */
+function answers(table: Table): string[] {
+  return probes.flatMap(name => [
+    nameOf(routeTls(table, everything, name, [], undefined)),
+    nameOf(routeTls(table, everything, name, ['own'], undefined)),
+    nameOf(routeTls(table, everything, name, [], 'id-1')),
+    nameOf(routeHttp(table, everything, name)),
+    nameOf(routeConnect(table, everything, name)),
+  ]);
+}
+
+test('Table.apply() changed step by step answers like one built at once', () => {
+  fc.assert(
+    fc.property(fc.array(anyClusters, { minLength: 1, maxLength: 4 }), steps => {
+      const author = new TableAuthor();
+      const table = new Table();
+      for (const clusters of steps.map(step => plan(step).clusters)) {
+        const { removed, put, freed } = author.change(clusters, backend => [backend.host]);
+        table.apply(removed, put);
+        author.recycle(freed);
+        assert.deepEqual(answers(table), answers(tableOf(...clusters)));
+      }
+    }),
+  );
+});
+
+test('TableAuthor.change() says nothing when nothing changed, and keeps slots while cluster and kind stay', () => {
+  fc.assert(
+    fc.property(anyClusters, anyClusters, (before, after) => {
+      const author = new TableAuthor();
+      const slots = new Map<string, number>();
+      for (const cluster of author.change(before, () => []).put) {
+        for (const route of cluster.routes) slots.set(`${cluster.name}/${route.kind}`, route.slot);
+      }
+      assert.deepEqual(author.change(before, () => []).put, []);
+      const used = new Set<number>(slots.values());
+      for (const cluster of author.change(after, () => []).put) {
+        for (const route of cluster.routes) {
+          const known = slots.get(`${cluster.name}/${route.kind}`);
+          if (known === undefined) assert.ok(!used.has(route.slot), 'a slot still in use was given out');
+          else assert.equal(route.slot, known);
+          used.add(route.slot);
+          assert.deepEqual(author.routeAt(route.slot), { cluster: cluster.name, route: route.kind });
+        }
+      }
+    }),
+  );
+});
+
+test('Table.putTunnels() has names of its own, which come, go and change sides with clusters in any order', () => {
+  const author = new TableAuthor();
+  const table = new Table();
+  const serve = (...hosts: string[]) => {
+    const clusters = hosts.length === 0 ? [] : [sampleCluster('a', { routes: [sampleRoute({ hosts })] })];
+    const { removed, put } = author.change(clusters, backend => [backend.host]);
+    table.apply(removed, put);
+  };
+  const find = (host: string) => nameOf(routeTls(table, everything, host, [], undefined));
+  serve('api.a.lab', 't.lab');
+  table.putTunnels(['*.tunnel.lab'], ['/part-0']);
+  assert.deepEqual(['t.lab', 'x.tunnel.lab', 'y.lab'].map(find), ['a/api', '/', 'unknown-host']);
+  // t.lab becomes a tunnel's: the workers hear of tunnels before they hear of clusters.
+  table.putTunnels(['t.lab'], ['/part-0']);
+  serve('api.a.lab');
+  assert.deepEqual(['t.lab', 'x.tunnel.lab'].map(find), ['/', 'unknown-host']);
+  // And back.
+  table.putTunnels([], ['/part-0']);
+  serve('api.a.lab', 't.lab');
+  assert.deepEqual(['t.lab', 'api.a.lab'].map(find), ['a/api', 'a/api']);
+});

@@ -1,0 +1,274 @@
+// What a worker knows of the clusters: every lookup that route and admit need, in hash maps that cost the same
+// at 10 and at 100,000 hosts. The control thread sends changes cluster by cluster; applying one touches nothing
+// but that cluster's names. Each route, cluster and backend has a slot: its place in shared memory.
+
+import type { Balance, ClusterLimits, ProxyProtocol, Uplink } from '../../cluster/cluster.ts';
+import { isHostname, wildcardOf } from '../../cluster/hostname.ts';
+import { parseIp } from '../../wire/ip-address.ts';
+import type { SocketAddress } from '../io/reactor.ts';
+import { HTTP_SLOT, TUNNEL_SLOT } from '../shared/shared-memory.ts';
+import { hashText } from '../stages/rendezvous.ts';
+import { type AllowList, compileAllowList } from './allow-list.ts';
+
+/** As sent by the control thread. */
+export interface ClusterEntry {
+  readonly slot: number;
+  readonly name: string;
+  readonly id?: string;
+  readonly allow?: readonly string[];
+  readonly limits: ClusterLimits;
+  /** Absent where an id needs no signature. */
+  readonly identityRequired?: true;
+  readonly routes: readonly RouteEntry[];
+}
+
+export interface RouteEntry {
+  readonly slot: number;
+  readonly kind: string;
+  readonly hosts: readonly string[];
+  readonly connect: readonly string[];
+  readonly alpn: readonly string[];
+  readonly allow?: readonly string[];
+  readonly proxyProtocol: ProxyProtocol;
+  readonly redirect: boolean;
+  readonly uplink?: Uplink;
+  readonly balance: Balance;
+  readonly backends: readonly BackendEntry[];
+}
+
+export interface BackendEntry {
+  readonly slot: number;
+  readonly text: string;
+  readonly port: number;
+  /** IP literals; none while a name is not resolved. */
+  readonly addresses: readonly string[];
+}
+
+/** As the stages use them. */
+export interface TableCluster {
+  readonly slot: number;
+  readonly name: string;
+  readonly id: string | undefined;
+  readonly allow: AllowList | undefined;
+  readonly limits: ClusterLimits;
+  readonly identityRequired: boolean;
+  readonly routes: readonly TableRoute[];
+  readonly api: TableRoute | undefined;
+}
+
+export interface TableRoute {
+  readonly slot: number;
+  readonly kind: string;
+  readonly hosts: readonly string[];
+  readonly connect: readonly string[];
+  readonly alpn: readonly string[];
+  readonly allow: AllowList | undefined;
+  readonly proxyProtocol: ProxyProtocol;
+  readonly redirect: boolean;
+  readonly uplink?: Uplink;
+  readonly balance: Balance;
+  readonly backends: readonly TableBackend[];
+  /** Of the backends' texts, for rendezvous hashing. */
+  readonly hashes: Uint32Array;
+  readonly cluster: TableCluster;
+}
+
+export interface TableBackend {
+  readonly slot: number;
+  readonly text: string;
+  readonly port: number;
+  addresses: readonly SocketAddress[];
+  /** The address that last worked is tried first. */
+  preferred: number;
+}
+
+export class Table {
+  readonly clusters = new Map<string, TableCluster>();
+  readonly ids = new Map<string, TableCluster>();
+  /** Exact names and wildcards as they are written; several routes only where ALPN tells them apart. */
+  readonly #tls = new Map<string, readonly TableRoute[]>();
+  /** As above, of the agents' tunnels: kept apart since they change by themselves. */
+  readonly #tunnels = new Map<string, readonly TableRoute[]>();
+  readonly #http = new Map<string, TableRoute>();
+  readonly #connect = new Map<string, TableRoute>();
+  readonly #routes: (TableRoute | undefined)[] = [];
+  readonly #backends = new Map<number, TableBackend>();
+
+  /** All that changes leaves before anything comes, since a name may move from one cluster to another. */
+  apply(removed: readonly string[], put: readonly ClusterEntry[]): void {
+    for (const name of removed) this.#remove(name);
+    for (const entry of put) this.#remove(entry.name);
+    for (const entry of put) this.#put(compileCluster(entry));
+  }
+
+  #put(cluster: TableCluster): void {
+    this.clusters.set(cluster.name, cluster);
+    if (cluster.id !== undefined) this.ids.set(cluster.id, cluster);
+    if (cluster.api !== undefined) for (const name of ownNames(cluster)) this.#connect.set(name, cluster.api);
+    for (const route of cluster.routes) {
+      this.#routes[route.slot] = route;
+      for (const backend of route.backends) this.#backends.set(backend.slot, backend);
+      for (const name of route.connect) this.#connect.set(name, route);
+      for (const host of route.hosts) {
+        if (route.kind === 'apps-http') this.#http.set(host, route);
+        else this.#tls.set(host, [...(this.#tls.get(host) ?? []), route].toSorted(alpnFirst));
+      }
+    }
+  }
+
+  #remove(name: string): void {
+    const cluster = this.clusters.get(name);
+    if (cluster === undefined) return;
+    this.clusters.delete(name);
+    if (cluster.id !== undefined) this.ids.delete(cluster.id);
+    if (cluster.api !== undefined) for (const own of ownNames(cluster)) this.#connect.delete(own);
+    for (const route of cluster.routes) {
+      this.#routes[route.slot] = undefined;
+      for (const backend of route.backends) this.#backends.delete(backend.slot);
+      for (const connectName of route.connect) this.#connect.delete(connectName);
+      const names = route.kind === 'apps-http' ? this.#http : this.#tls;
+      for (const host of route.hosts) names.delete(host);
+    }
+  }
+
+  /** Where cleartext HTTP goes: a route of its own, whose backends are the HTTP threads. */
+  putHttpPart(sockets: readonly string[]): void {
+    this.#routes[HTTP_SLOT] = partRoute(HTTP_SLOT, [], sockets);
+  }
+
+  /** The names of the agents' tunnels. They are nobody else's: the file's reader sees to that. */
+  putTunnels(hosts: readonly string[], sockets: readonly string[]): void {
+    const route = hosts.length === 0 ? undefined : partRoute(TUNNEL_SLOT, hosts, sockets);
+    this.#routes[TUNNEL_SLOT] = route;
+    this.#tunnels.clear();
+    if (route !== undefined) for (const host of hosts) this.#tunnels.set(host, [route]);
+  }
+
+  route(slot: number): TableRoute | undefined {
+    return this.#routes[slot];
+  }
+
+  setAddresses(backendSlot: number, addresses: readonly string[]): void {
+    const backend = this.#backends.get(backendSlot);
+    if (backend === undefined) return;
+    backend.addresses = socketAddresses(addresses, backend.port);
+    backend.preferred = 0;
+  }
+
+  /** Routes that this SNI selects: those of the exact name, else of the wildcard. Expects it in lower case. */
+  routesByHost(host: string): readonly TableRoute[] | undefined {
+    return this.#exact(host) ?? this.#wildcard(host);
+  }
+
+  /** The same among one cluster's routes, whoever else has the exact name. */
+  routesByHostIn(cluster: TableCluster, host: string): readonly TableRoute[] | undefined {
+    const exact = this.#exact(host);
+    if (exact?.[0].cluster === cluster) return exact;
+    const wildcard = this.#wildcard(host);
+    return wildcard?.[0].cluster === cluster ? wildcard : undefined;
+  }
+
+  /** What is found is a legal name, since only those are put in. Wildcards stand there too, and are no names. */
+  #exact(host: string): readonly TableRoute[] | undefined {
+    return host.startsWith('*') ? undefined : (this.#tls.get(host) ?? this.#tunnels.get(host));
+  }
+
+  /** A wildcard stands for legal names only: `*.apps.x` itself, or a label with a space, is none. */
+  #wildcard(host: string): readonly TableRoute[] | undefined {
+    if (!isHostname(host)) return undefined;
+    const wildcard = wildcardOf(host) ?? '';
+    return this.#tls.get(wildcard) ?? this.#tunnels.get(wildcard);
+  }
+
+  httpRoute(host: string): TableRoute | undefined {
+    if (!isHostname(host)) return undefined;
+    return this.#http.get(host) ?? this.#http.get(wildcardOf(host) ?? '');
+  }
+
+  /** What a CONNECT name selects: a `connect` name its route; an id, a cluster name or an API host the `api`. */
+  connectRoute(name: string): TableRoute | undefined {
+    return this.#connect.get(name) ?? this.routesByHost(name)?.find(route => route.kind === 'api');
+  }
+}
+
+function partRoute(slot: number, hosts: readonly string[], sockets: readonly string[]): TableRoute {
+  const cluster: TableCluster = {
+    slot: 0,
+    name: '',
+    id: undefined,
+    allow: undefined,
+    limits: {},
+    identityRequired: false,
+    routes: [],
+    api: undefined,
+  };
+  return {
+    slot,
+    kind: '',
+    hosts,
+    connect: [],
+    alpn: [],
+    allow: undefined,
+    proxyProtocol: 'none',
+    redirect: false,
+    balance: 'round-robin',
+    backends: sockets.map(path => ({
+      slot: 0,
+      text: '',
+      port: 0,
+      addresses: [{ address: new Uint8Array(16), port: 0, path }],
+      preferred: 0,
+    })),
+    hashes: new Uint32Array(sockets.length),
+    cluster,
+  };
+}
+
+/** What CONNECT calls a cluster by. A CONNECT name comes in lower case. */
+function ownNames(cluster: TableCluster): string[] {
+  return cluster.id === undefined ? [cluster.name] : [cluster.name, cluster.id.toLowerCase()];
+}
+
+/** Routes that ask for an ALPN are looked at before the one that does not. */
+function alpnFirst(a: TableRoute, b: TableRoute): number {
+  return Number(b.alpn.length > 0) - Number(a.alpn.length > 0);
+}
+
+function compileCluster(entry: ClusterEntry): TableCluster {
+  const routes: TableRoute[] = [];
+  const cluster: { -readonly [key in keyof TableCluster]: TableCluster[key] } = {
+    slot: entry.slot,
+    name: entry.name,
+    id: entry.id,
+    allow: compileAllowList(entry.allow),
+    limits: entry.limits,
+    identityRequired: entry.identityRequired === true,
+    routes,
+    api: undefined,
+  };
+  for (const route of entry.routes) {
+    routes.push({
+      ...route,
+      allow: compileAllowList(route.allow),
+      backends: route.backends.map(backend => ({
+        slot: backend.slot,
+        text: backend.text,
+        port: backend.port,
+        addresses: socketAddresses(backend.addresses, backend.port),
+        preferred: 0,
+      })),
+      hashes: Uint32Array.from(route.backends, backend => hashText(backend.text)),
+      cluster,
+    });
+  }
+  cluster.api = routes.find(route => route.kind === 'api');
+  return cluster;
+}
+
+function socketAddresses(texts: readonly string[], port: number): SocketAddress[] {
+  return texts.flatMap(text => {
+    if (text.startsWith('/')) return [{ address: new Uint8Array(16), port: 0, path: text }];
+    const address = parseIp(text);
+    return address === undefined ? [] : [{ address, port }];
+  });
+}
