@@ -239,7 +239,7 @@ export class WorkerThread {
     const records = new RecordWriter(this.#ring, () => {});
     const ledger = { ...this.#counts, counters: this.pages.counters, records };
     const now = performance.timeOrigin + performance.now();
-    for (let handle = 0; handle < rows.capacity; handle++) {
+    for (let handle = 0; handle < rows.used; handle++) {
       if (isClient(rows, handle)) this.#buryClient(rows, ledger, handle, now);
       else if (rows.state[handle] === REQUEST) leavePlace(rows, ledger, handle);
       if (rows.state[handle] !== FREE && this.#fds.length > 0) closeQuietly(handle);

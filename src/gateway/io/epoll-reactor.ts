@@ -119,6 +119,7 @@ export class EpollReactor implements Reactor {
   readonly #option = new Int32Array(1);
   readonly #optionBytes = new Uint8Array(this.#option.buffer);
   readonly #wakeBytes = Buffer.alloc(8);
+  readonly #listeners = new Set<number>();
   readonly #sockaddrs = new WeakMap<SocketAddress, Sockaddr>();
   /** The descriptor whose peer's address still stands in #address. */
   #lastAccepted = -1;
@@ -261,7 +262,7 @@ export class EpollReactor implements Reactor {
   keepalive(ms: number): void {
     this.#keepalive = Math.ceil(ms / 1000);
     // Accepted connections inherit from their listener.
-    for (let fd = 0; fd < this.capacity; fd++) if (this.#kinds[fd] === LISTENING) this.#setKeepalive(fd);
+    for (const fd of this.#listeners) this.#setKeepalive(fd);
   }
 
   keepAlive(handle: number): void {
@@ -322,6 +323,7 @@ export class EpollReactor implements Reactor {
   close(handle: number): void {
     if (this.#kinds[handle] === NOT_OURS) return;
     if (this.#lent[handle] === 1) this.#end(handle);
+    if (this.#kinds[handle] === LISTENING) this.#listeners.delete(handle);
     this.#kinds[handle] = NOT_OURS;
     this.#generations[handle]++;
     if (handle === this.#lastAccepted) this.#lastAccepted = -1;
@@ -397,6 +399,7 @@ export class EpollReactor implements Reactor {
       return failed ? word : EXHAUSTED;
     }
     this.#kinds[fd] = LISTENING;
+    this.#listeners.add(fd);
     return fd;
   }
 
