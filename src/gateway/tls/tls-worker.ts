@@ -26,7 +26,7 @@ class TlsWorker {
   async run(socket: string): Promise<void> {
     await this.#part.listen(socket);
     this.#control.on('message', (message: ToWorker) => this.#message(message));
-    this.#tell({ kind: 'started', wakeFd: undefined, epollFd: undefined });
+    this.#tell({ kind: 'started' });
   }
 
   #tell(message: FromWorker): void {
@@ -48,9 +48,13 @@ class TlsWorker {
       case 'fronts':
         this.#part.fronts = message.fronts;
         break;
+      case 'pages':
+        // It counts nothing by route.
+        this.#tell({ kind: 'applied', request: message.request });
+        break;
       case 'table':
         this.#part.settings = message.settings;
-        this.#tell({ kind: 'applied', generation: message.generation });
+        this.#tell({ kind: 'applied', request: message.request });
         break;
       case 'stop':
         this.#part.stop();
