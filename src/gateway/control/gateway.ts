@@ -32,7 +32,7 @@ import type { Settings } from '../stages/data-path.ts';
 import { refusalStatus } from '../stages/refusal.ts';
 import { RetiredSlots } from '../table/retired-slots.ts';
 import type { ClusterEntry } from '../table/table.ts';
-import { type RouteSlot, TableAuthor } from '../table/table-author.ts';
+import { namesIn, type RouteSlot, TableAuthor } from '../table/table-author.ts';
 import type { TlsConfig } from '../tls/tls-config.ts';
 import type { BackOff, Death } from './death-log.ts';
 import { GatewayParts } from './gateway-parts.ts';
@@ -447,7 +447,7 @@ export class Gateway implements AsyncDisposable {
     if (config.tls !== undefined && tls.threads.length === 0) await this.#startPart(tls);
     if (needsHttp(config) && http.threads.length === 0) await this.#startHttp();
     const opened = await this.#listeners.openNew(config.listeners);
-    await this.#options.resolver.watch(namesIn(config), NAMES_MS, names => this.#renamed(names));
+    await this.#options.resolver.watch(namesOf(config), NAMES_MS, names => this.#renamed(names));
     try {
       this.#mustAccept();
     } catch (error) {
@@ -631,12 +631,13 @@ function needsHttp({ clusters, listeners }: GatewayConfig): boolean {
   );
 }
 
-function namesIn({ clusters, tls }: GatewayConfig): Set<string> {
-  const hosts = clusters.flatMap(cluster =>
-    cluster.routes.flatMap(route => route.pool.backends.map(backend => backend.host)),
-  );
-  if (tls !== undefined && tls.kind !== 'tunnel-end') hosts.push(tls.gateway.host);
-  return new Set(hosts.filter(host => isIP(host) === 0));
+/** All names that are to be looked up. */
+function namesOf({ clusters, tls }: GatewayConfig): Set<string> {
+  const names = new Set<string>();
+  for (const cluster of clusters) for (const name of namesIn(cluster)) names.add(name);
+  if (tls !== undefined && tls.kind !== 'tunnel-end' && isIP(tls.gateway.host) === 0)
+    names.add(tls.gateway.host);
+  return names;
 }
 
 function countBackends(clusters: readonly Cluster[]): number {
