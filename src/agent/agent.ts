@@ -205,6 +205,7 @@ export class Agent implements MetricsView, AsyncDisposable {
         onUplinkRefused: (status, told) =>
           this.#hint('gateway refused', explainRefusal(status, told), `${status}`),
         onTlsTrouble: (what, trouble) => this.#hint(what, trouble),
+        onSocketsMoved: () => this.#log.warn('the sockets between threads were gone and are made anew'),
         onThreadDeath: (thread, cause, death) => logDeath(this.#log, thread, cause, death),
       },
       this.#config(),

@@ -248,6 +248,7 @@ export class Controller implements AdminView, AsyncDisposable {
           onRecord: record => this.#ended(record),
           onRequest: record => logRequest(log, record),
           onDropped: count => log.warn({ count }, 'dropped'),
+          onSocketsMoved: () => log.warn('the sockets between threads were gone and are made anew'),
           onThreadDeath: (thread, cause, death) => logDeath(log, thread, cause, death),
           onHealth: change => this.#healthChanged(change),
           onTlsTrouble: (what, why) => log.warn({ why }, what),

@@ -24,12 +24,17 @@ export interface GatewayPartsOptions {
   readonly addressesOf: (name: string) => readonly string[];
 }
 
+/** The internal listener's index, and where it is, by worker. */
+interface Fronts {
+  readonly index: number;
+  readonly paths: readonly string[];
+}
+
 export class GatewayParts implements AsyncDisposable {
   readonly #options: GatewayPartsOptions;
   #tlsConfig: TlsConfig | undefined;
   #folder: SocketFolder | undefined;
-  /** The internal listener's index, and where it is, by worker. */
-  #fronts: { readonly index: number; readonly paths: readonly string[] } | undefined;
+  #fronts: Fronts | undefined;
 
   constructor(options: GatewayPartsOptions) {
     this.#options = options;
@@ -68,6 +73,40 @@ export class GatewayParts implements AsyncDisposable {
     const failure = await part.restart(thread, options);
     if (failure === undefined) this.#tellFronts(thread);
     return failure;
+  }
+
+  /** Whether threads can still reach each other by their sockets. */
+  async isConnected(): Promise<boolean> {
+    const sockets = [...this.http.sockets, ...this.tls.sockets, ...(this.#fronts?.paths ?? [])];
+    return this.#folder === undefined || this.#folder.isThere(sockets);
+  }
+
+  /**
+   * Makes the folder of sockets anew and moves everybody there. What is open goes on. Throws where that cannot be done.
+   * Workers get connections at their new fronts once they have the entries, and the old ones are to be closed then:
+   * it answers their index.
+   */
+  async moveFolder(): Promise<readonly number[]> {
+    const [before, fronts] = [this.#folder, this.#fronts];
+    this.#folder = undefined;
+    this.#fronts = undefined;
+    try {
+      await this.#openFronts();
+      const folder = await this.#path();
+      for (const part of [this.http, this.tls]) if (part.threads.length > 0) await part.move(folder);
+    } catch (error) {
+      const opened = this.#fronts as Fronts | undefined;
+      if (opened !== undefined) this.#options.listeners.close([opened.index]);
+      await (this.#folder as SocketFolder | undefined)?.[Symbol.asyncDispose]();
+      this.#folder = before;
+      this.#fronts = fronts;
+      throw error;
+    }
+    await before?.[Symbol.asyncDispose]();
+    for (const part of [this.http, this.tls]) for (const thread of part.threads) this.#tellFronts(thread);
+    this.tellHttp();
+    this.tellTls();
+    return fronts === undefined ? [] : [fronts.index];
   }
 
   /** Where HTTP goes from now on. */

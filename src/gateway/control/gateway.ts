@@ -65,6 +65,8 @@ const CUT_MS = 1000;
  * connections a second. 6 MiB.
  */
 const NONCES = 200_000;
+/** How often it is looked whether the sockets between threads are still there. */
+const LOOK_MS = 5000;
 /** How often a thread is started before the gateway gives up starting at all. */
 const START_TRIES = 3;
 
@@ -91,6 +93,8 @@ export interface GatewayOptions {
   readonly onDropped: (count: number) => void;
   /** Something about TLS that a person should know. */
   readonly onTlsTrouble?: (what: string, why: string) => void;
+  /** The sockets between threads were gone, and are made anew. */
+  readonly onSocketsMoved?: () => void;
   /** An agent's gateway answered with no. */
   readonly onUplinkRefused?: (status: number, told: string) => void;
   readonly onRequest: (record: NamedRequest) => void;
@@ -158,6 +162,9 @@ export class Gateway implements AsyncDisposable {
   readonly #revival: Revival<ThreadKind | 'health'>;
   #accepting = true;
   #stopped = false;
+  readonly #look: NodeJS.Timeout;
+  /** Why threads cannot reach each other. */
+  #disconnected: string | undefined;
 
   private constructor(options: GatewayOptions, settings: Settings) {
     this.#options = options;
@@ -208,6 +215,7 @@ export class Gateway implements AsyncDisposable {
     });
     this.#counts = new RouteCounts([{ threads: this.#workers }, this.#parts.http, this.#parts.tls]);
     this.#records = new RecordTaker(this.#workers, record => this.#tellRecord(record), options.onDropped);
+    this.#look = setInterval(() => void this.checkSockets(), LOOK_MS).unref();
     this.#health = new HealthThread({
       backends: this.#pages.backends,
       pages: this.#pages.backendPages,
@@ -216,6 +224,17 @@ export class Gateway implements AsyncDisposable {
       onDeath: cause =>
         this.#revival.died({ name: 'health', kind: 'health' }, cause, () => this.#health.revive()),
     });
+  }
+
+  /** Somebody may clean up the temporary directory, where the sockets between threads are. */
+  async checkSockets(): Promise<void> {
+    if (this.#stopped || (await this.#parts.isConnected())) return;
+    try {
+      await this.#inTurn(() => this.#moveSockets());
+      this.#disconnected = undefined;
+    } catch (error) {
+      this.#disconnected = (error as Error).message;
+    }
   }
 
   /** Starts the workers and opens the listeners; the first table is served when it returns. */
@@ -264,7 +283,7 @@ export class Gateway implements AsyncDisposable {
   get trouble(): string | undefined {
     if (!this.#workers.some(worker => worker.isUp)) return 'no worker thread is running';
     const kind = this.#revival.failing();
-    return kind === undefined ? undefined : `${kind} threads keep dying; the log says why`;
+    return kind === undefined ? this.#disconnected : `${kind} threads keep dying; the log says why`;
   }
 
   apply(config: GatewayConfig): Promise<void> {
@@ -369,6 +388,7 @@ export class Gateway implements AsyncDisposable {
   async stop(): Promise<void> {
     if (this.#stopped) return;
     this.#accepting = false;
+    clearInterval(this.#look);
     this.#revival[Symbol.dispose]();
     await this.#cut('shutdown');
     this.#stopped = true;
@@ -555,6 +575,17 @@ export class Gateway implements AsyncDisposable {
     await this.#bringUpToDate(thread);
     if (!this.#accepting) thread.send({ kind: 'drain' });
     return undefined;
+  }
+
+  async #moveSockets(): Promise<void> {
+    if (this.#stopped || (await this.#parts.isConnected())) return;
+    const closed = await this.#parts.moveFolder();
+    // What an agent's route dials is one of these sockets.
+    const backends = this.#author.readdress((backend, uplink) => this.#addressesOf(backend, uplink));
+    if (backends.length > 0) this.#send({ kind: 'addresses', backends });
+    await Promise.all(this.#workers.map(worker => worker.apply(this.#table([], []))));
+    this.#listeners.close(closed);
+    this.#options.onSocketsMoved?.();
   }
 
   #message(message: FromWorker): void {

@@ -6,6 +6,7 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { SharedPages } from '../shared/shared-pages.ts';
 import { Verdicts } from '../shared/verdicts.ts';
+import { ListenError } from './listen-error.ts';
 import type { FromWorker, PartStart } from './worker-messages.ts';
 import { type CommonCounts, WorkerThread } from './worker-thread.ts';
 
@@ -67,7 +68,7 @@ export class PartThreads implements AsyncDisposable {
       });
       return thread;
     });
-    this.#sockets = threads.map(({ number }) => join(folder, `${this.kind}-${number}`));
+    this.#sockets = threads.map(thread => this.#socketIn(folder, thread));
     const failures = await Promise.all(threads.map(thread => this.#startOne(thread, options)));
     if (failures.every(failure => failure !== undefined)) return failures[0];
     for (const { pages } of threads) this.#pages.add(pages);
@@ -77,6 +78,16 @@ export class PartThreads implements AsyncDisposable {
     return undefined;
   }
 
+  /** To another folder. Those that do not run now will start there. */
+  async move(folder: string): Promise<void> {
+    this.#sockets = this.#threads.map(thread => this.#socketIn(folder, thread));
+    const errors = await Promise.all(
+      this.#threads.map(thread => thread.listen(this.#sockets[thread.number])),
+    );
+    const error = errors.find(one => one !== undefined);
+    if (error !== undefined) throw new ListenError(folder, error);
+  }
+
   /** Answers why it could not be done. */
   restart(thread: WorkerThread, options: PartThreadOptions): Promise<Error | undefined> {
     return this.#startOne(thread, options);
@@ -84,6 +95,10 @@ export class PartThreads implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all(this.#threads.map(thread => thread.end()));
+  }
+
+  #socketIn(folder: string, { number }: WorkerThread): string {
+    return join(folder, `${this.kind}-${number}`);
   }
 
   async #startOne(thread: WorkerThread, options: PartThreadOptions): Promise<Error | undefined> {

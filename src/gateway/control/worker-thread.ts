@@ -163,6 +163,12 @@ export class WorkerThread {
     await this.#ask({ kind: 'pages', request: this.#requests++, pages }, ANSWER_MS);
   }
 
+  /** Where the thread of a part listens from now on. Answers why it cannot. */
+  async listen(socket: string): Promise<string | undefined> {
+    const answer = await this.#ask({ kind: 'listen', request: this.#requests++, socket }, ANSWER_MS);
+    return answer?.kind === 'listening' ? answer.error : undefined;
+  }
+
   /** The table is served when it resolves, or the thread is gone. */
   async apply(table: Omit<TableMessage, 'kind' | 'request'>): Promise<void> {
     await this.#ask({ kind: 'table', request: this.#requests++, ...table }, ANSWER_MS);

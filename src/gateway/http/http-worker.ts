@@ -53,6 +53,14 @@ class HttpWorker {
     this.#tell({ kind: 'started' });
   }
 
+  async #listen({ request, socket }: Extract<ToWorker, { kind: 'listen' }>): Promise<void> {
+    const error = await this.#part.listen(socket).then(
+      () => undefined,
+      (cause: Error) => cause.message,
+    );
+    this.#tell({ kind: 'listening', request, ...(error !== undefined && { error }) });
+  }
+
   #tell(message: FromWorker): void {
     this.#control.postMessage(message);
   }
@@ -74,6 +82,9 @@ class HttpWorker {
         break;
       case 'requests-taken':
         this.#log.taken();
+        break;
+      case 'listen':
+        void this.#listen(message);
         break;
       case 'fronts':
         this.#part.h2.fronts = message.fronts;

@@ -59,6 +59,8 @@ class SlotPool<Owner> {
   }
 }
 
+type AddressChange = readonly [slot: number, addresses: readonly string[]];
+
 /** IP literals, or paths of unix sockets. */
 export type AddressesOf = (backend: Backend, uplink: Uplink | undefined) => readonly string[];
 
@@ -162,24 +164,39 @@ export class TableAuthor {
   }
 
   /** A name has other addresses now: the backends that workers must be told of. */
-  rename(host: string, addressesOf: AddressesOf): (readonly [slot: number, addresses: readonly string[]])[] {
-    const renamed: (readonly [number, readonly string[]])[] = [];
-    for (const name of this.#named.get(host) ?? []) {
+  rename(host: string, addressesOf: AddressesOf): AddressChange[] {
+    // What the TLS part dials, it has by itself: the workers have its threads' sockets in that place.
+    const isNamed = (backend: Backend, uplink: Uplink | undefined) =>
+      backend.host === host && !needsTls(uplink);
+    return this.#newAddresses(this.#named.get(host) ?? [], isNamed, addressesOf);
+  }
+
+  /** The sockets of the TLS part are elsewhere now. */
+  readdress(addressesOf: AddressesOf): AddressChange[] {
+    return this.#newAddresses(this.#known.keys(), (_, uplink) => needsTls(uplink), addressesOf);
+  }
+
+  #newAddresses(
+    clusters: Iterable<string>,
+    wanted: (backend: Backend, uplink: Uplink | undefined) => boolean,
+    addressesOf: AddressesOf,
+  ): AddressChange[] {
+    const changes: AddressChange[] = [];
+    for (const name of clusters) {
       const known = this.#known.get(name) as Known;
       const routes = known.entry.routes.map(route => ({
         ...route,
         backends: route.backends.map(backend => {
           const owner = this.#backends.owners[backend.slot];
-          // What the TLS part dials, it has by itself: the workers have its threads' sockets in that place.
-          if (owner?.host !== host || needsTls(route.uplink)) return backend;
+          if (owner === undefined || !wanted(owner, route.uplink)) return backend;
           const addresses = addressesOf(owner, route.uplink);
-          renamed.push([backend.slot, addresses]);
+          changes.push([backend.slot, addresses]);
           return { ...backend, addresses };
         }),
       }));
       this.#known.set(name, { ...known, entry: { ...known.entry, routes } });
     }
-    return renamed;
+    return changes;
   }
 
   #clustersNamed(host: string): Set<string> {

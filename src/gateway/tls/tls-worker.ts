@@ -29,6 +29,14 @@ class TlsWorker {
     this.#tell({ kind: 'started' });
   }
 
+  async #listen({ request, socket }: Extract<ToWorker, { kind: 'listen' }>): Promise<void> {
+    const error = await this.#part.listen(socket).then(
+      () => undefined,
+      (cause: Error) => cause.message,
+    );
+    this.#tell({ kind: 'listening', request, ...(error !== undefined && { error }) });
+  }
+
   #tell(message: FromWorker): void {
     this.#control.postMessage(message);
   }
@@ -44,6 +52,9 @@ class TlsWorker {
     switch (message.kind) {
       case 'tls':
         this.#part.configure(message.config);
+        break;
+      case 'listen':
+        void this.#listen(message);
         break;
       case 'fronts':
         this.#part.fronts = message.fronts;
