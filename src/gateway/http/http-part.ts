@@ -97,8 +97,8 @@ export class HttpPart {
     this.#log = options.log;
     this.#http = createRequestServer(LOOK_MS, {
       arrived: (request, response, upgradeHead) => this.#arrived(request, response, upgradeHead),
-      isBusy: socket => this.#isBusy(socket),
-      connect: socket => this.#refuseSocket(socket, 'bad-request'),
+      mayUpgrade: socket => this.#mayUpgrade(socket),
+      connect: socket => this.#connect(socket),
       error: (error, socket) => this.#clientError(error, socket),
     });
     this.#look = setInterval(() => this.#lookAround(), LOOK_MS);
@@ -199,9 +199,20 @@ export class HttpPart {
     else if (waiting.push(incoming) > MAX_AHEAD) this.#refuseNow(connection, 'over-limit');
   }
 
-  #isBusy(socket: Socket): boolean {
+  /**
+   * Only on a connection that waits for its next request: node:http still owns the socket of one that is being answered,
+   * be it with a refusal (ERR_HTTP_SOCKET_ASSIGNED).
+   */
+  #mayUpgrade(socket: Socket): boolean {
     const connection = this.#connections.get(socket);
-    return connection === undefined || connection.current !== undefined || connection.waiting.length > 0;
+    if (connection === undefined || connection.isLast || isOver(connection)) return false;
+    return connection.current === undefined && connection.waiting.length === 0;
+  }
+
+  /** node:http has let go of the socket, and no longer tells the answer in progress that it may go on. */
+  #connect(socket: Socket): void {
+    socket.on('drain', () => this.#connections.get(socket)?.current?.response.emit('drain'));
+    this.#refuseSocket(socket, 'bad-request');
   }
 
   #serve(connection: HttpConnection, incoming: Incoming): void {
@@ -362,10 +373,9 @@ export class HttpPart {
   }
 
   #clientError(error: NodeJS.ErrnoException, socket: Socket): void {
-    // Bytes behind the last request: it is answered, and they are nobody's.
-    if (error.code === 'HPE_CLOSED_CONNECTION') return;
-    const isGone = error.code === 'ECONNRESET' || error.code === 'EPIPE' || !socket.writable;
-    if (isGone) socket.destroy();
+    if (error.code === 'ECONNRESET' || error.code === 'EPIPE') socket.destroy();
+    // Bytes behind the last request: it is answered, and they are nobody's. To close now could lose that answer.
+    else if (error.code === 'HPE_CLOSED_CONNECTION' || !socket.writable) return;
     else this.#refuseSocket(socket, reasonFor(error));
   }
 

@@ -11,8 +11,8 @@ const MAX_HEAD = 16_384;
 export interface RequestServerEvents {
   /** With what the client sent behind it, where it is to switch protocols. */
   arrived(request: IncomingMessage, response: ServerResponse, upgradeHead: Buffer | undefined): void;
-  /** Whether a request is in progress or waits there. */
-  isBusy(socket: Socket): boolean;
+  /** Whether a wish to switch protocols that comes now can be granted. */
+  mayUpgrade(socket: Socket): boolean;
   /** CONNECT is the front's, and only as the first thing that a client says. */
   connect(socket: Socket): void;
   /** What the client says cannot be read on, or takes too long. */
@@ -27,8 +27,8 @@ export function createRequestServer(lookMs: number, events: RequestServerEvents)
     requireHostHeader: false,
     requestTimeout: 0,
     connectionsCheckingInterval: lookMs,
-    // Behind a request that is still in progress, the wish is not heard: that answer has the socket.
-    shouldUpgradeCallback: request => !events.isBusy(request.socket) && wantsUpgrade(request),
+    // Otherwise it is a request like any other.
+    shouldUpgradeCallback: request => events.mayUpgrade(request.socket) && wantsUpgrade(request),
   });
   // Every header is judged: the head's size is what bounds them. By default those above 2000 vanish.
   server.maxHeadersCount = 0;
