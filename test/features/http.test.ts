@@ -181,7 +181,7 @@ describe('who the client is', () => {
     assert.equal(headers.host, 'one.test:8080');
   });
 
-  test('a balancer is believed', async () => {
+  test('a balancer that sends no PROXY header is believed', async () => {
     using visitor = await client({ from: BALANCER });
     const { headers } = await visitor.echo('one.test', '/', ...forged);
     assert.equal(headers['x-forwarded-for'], `203.0.113.1, ${BALANCER}`);
@@ -194,14 +194,31 @@ describe('who the client is', () => {
     ['v1', 'PROXY TCP4 192.0.2.7 192.0.2.1 40000 80\r\n'],
     ['v2', proxyV2({ source: '192.0.2.7' })],
   ] as const) {
-    test(`is told by a balancer's PROXY header (${version}), for X-Forwarded-For and for allow lists`, async () => {
+    test(`is told by a balancer's PROXY header (${version}): for allow lists, and the client's own words are dropped`, async () => {
       using visitor = await client({ from: BALANCER });
-      visitor.send(header, request('GET / HTTP/1.1', 'Host: allowed.test', 'X-Forwarded-For: 203.0.113.9'));
-      const { headers } = echoOf(await visitor.answer());
-      assert.equal(headers['x-forwarded-for'], '203.0.113.9, 192.0.2.7');
-      await requestLines(gateway, { address: '192.0.2.7:40000' }, version === 'v1' ? 1 : 2);
+      // Of every request on that connection.
+      for (const first of [header, '']) {
+        visitor.send(first, request('GET / HTTP/1.1', 'Host: allowed.test', ...forged));
+        const { headers } = echoOf(await visitor.answer());
+        assert.deepEqual(
+          Object.fromEntries(Object.entries(headers).filter(([name]) => /forwarded/.test(name))),
+          {
+            'x-forwarded-for': '192.0.2.7',
+            'x-forwarded-proto': 'http',
+            'x-forwarded-host': 'allowed.test',
+          },
+        );
+      }
+      await requestLines(gateway, { address: '192.0.2.7:40000' }, version === 'v1' ? 2 : 4);
     });
   }
+
+  test("a balancer's PROXY header LOCAL means the balancer itself, whose request forwards nobody's", async () => {
+    using visitor = await client({ from: BALANCER });
+    visitor.send(proxyV2({}), request('GET / HTTP/1.1', 'Host: one.test', ...forged));
+    const { headers } = echoOf(await visitor.answer());
+    assert.deepEqual([headers['x-forwarded-for'], headers.forwarded], [BALANCER, undefined]);
+  });
 
   test('a header that Connection names stays behind, but not one that the backend relies on', async () => {
     using visitor = await client();

@@ -7,7 +7,7 @@ const told: Forwarding = {
   isHttp10: false,
   client: '192.0.2.1',
   host: 'a.test:80',
-  fromBalancer: false,
+  trustForwarded: false,
   upgrade: undefined,
   keepAlive: true,
   isChunked: false,
@@ -76,7 +76,7 @@ describe('requestHeaders()', () => {
     const raw = ['X-Forwarded-For', 'a, b', 'X-Forwarded-For', 'c', 'X-Forwarded-Proto', 'https'];
     const headers = requestHeaders([...raw, 'Forwarded', 'for=a', 'X-Forwarded-Host', 'h'], {
       ...told,
-      fromBalancer: true,
+      trustForwarded: true,
     });
     assert.deepEqual(headers, [
       'X-Forwarded-Proto',

@@ -22,8 +22,8 @@ export interface Forwarding {
   readonly client: string;
   /** The Host header. */
   readonly host: string;
-  /** What the peer says in X-Forwarded-* is believed: it is a balancer. */
-  readonly fromBalancer: boolean;
+  /** X-Forwarded-* and Forwarded are those of a balancer, and pass. Behind one that sends PROXY headers they are the client's. */
+  readonly trustForwarded: boolean;
   /** The protocol to switch to, as the client named it. */
   readonly upgrade: string | undefined;
   /** Whether the connection to the backend may serve other requests. */
@@ -42,7 +42,7 @@ export function requestHeaders(raw: readonly string[], told: Forwarding): string
   for (let at = 0; at < raw.length; at += 2) {
     const name = raw[at].toLowerCase();
     const value = raw[at + 1];
-    if (name === 'x-forwarded-for' && told.fromBalancer) forwarded.push(value);
+    if (name === 'x-forwarded-for' && told.trustForwarded) forwarded.push(value);
     else if (name === 'te' && /\btrailers\b/i.test(value)) headers.push('TE', 'trailers');
     else if (hopByHop.has(name) || dropped?.has(name) === true || isForwarded(name, told)) continue;
     else if (isDisguised(name) || (name === 'trailer' && !told.isChunked)) continue;
@@ -130,7 +130,7 @@ const endToEnd: ReadonlySet<string> = new Set([
 ]);
 
 function isForwarded(name: string, told: Forwarding): boolean {
-  return !told.fromBalancer && (name === 'forwarded' || name.startsWith('x-forwarded-'));
+  return !told.trustForwarded && (name === 'forwarded' || name.startsWith('x-forwarded-'));
 }
 
 /** `X_Forwarded_For` is the same as `X-Forwarded-For` to every program behind CGI's rules, and so are others. */

@@ -107,7 +107,7 @@ function headersFor(exchange: Exchange, keepAlive: boolean): string[] {
     isHttp10: request.httpVersion === '1.0',
     client: connection.addressText,
     host: judged?.hostHeader ?? '',
-    fromBalancer: connection.told.fromBalancer,
+    trustForwarded: connection.told.trustForwarded,
     upgrade: upgradeHead === undefined ? undefined : request.headers.upgrade,
     keepAlive,
     isChunked,

@@ -17,7 +17,7 @@ const told = fc.record({
   handle: int32,
   generation: fc.integer({ min: -(2 ** 31), max: 2 ** 31 - 1 }),
   listener: int32,
-  fromBalancer: fc.boolean(),
+  trustForwarded: fc.boolean(),
   isH2: fc.boolean(),
   isTunnelled: fc.boolean(),
   lentBehind: fc.option(int32, { nil: undefined }),

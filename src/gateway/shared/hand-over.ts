@@ -10,8 +10,8 @@ export interface HandOver {
   readonly handle: number;
   readonly generation: number;
   readonly listener: number;
-  /** The TCP peer is a balancer: what it says in X-Forwarded-* is believed. */
-  readonly fromBalancer: boolean;
+  /** The TCP peer is a balancer that sent no PROXY header: X-Forwarded-* and Forwarded are its own, and pass. */
+  readonly trustForwarded: boolean;
   /** It speaks HTTP/2. On its way back: it is one stream of such a connection. */
   readonly isH2: boolean;
   /** On its way back: it came through an agent's tunnel, whose id must be proven. */
@@ -27,7 +27,7 @@ export interface HandOver {
 const TLV = 0xe4;
 const LENGTH = 21;
 /** Bits of the last byte. */
-const BALANCER = 1;
+const TRUST_FORWARDED = 1;
 const H2 = 2;
 const TUNNELLED = 4;
 /** No descriptor is lent: all bytes pass the front. */
@@ -40,7 +40,8 @@ export function buildHandOver(source: Endpoint, destination: Endpoint, told: Han
   value.writeInt32BE(told.generation, 8);
   value.writeInt32BE(told.listener, 12);
   value.writeInt32BE(told.lentBehind ?? NOT_LENT, 16);
-  value[20] = (told.fromBalancer ? BALANCER : 0) | (told.isH2 ? H2 : 0) | (told.isTunnelled ? TUNNELLED : 0);
+  value[20] =
+    (told.trustForwarded ? TRUST_FORWARDED : 0) | (told.isH2 ? H2 : 0) | (told.isTunnelled ? TUNNELLED : 0);
   return buildProxyV2({ source, destination, tlvs: [{ type: TLV, value }] });
 }
 
@@ -73,7 +74,7 @@ export function readHandOver(header: ProxyHeader): HandOver | undefined {
     generation: bytes.readInt32BE(8),
     listener: bytes.readInt32BE(12),
     lentBehind: lentBehind === NOT_LENT ? undefined : lentBehind,
-    fromBalancer: (bytes[20] & BALANCER) !== 0,
+    trustForwarded: (bytes[20] & TRUST_FORWARDED) !== 0,
     isH2: (bytes[20] & H2) !== 0,
     isTunnelled: (bytes[20] & TUNNELLED) !== 0,
   };

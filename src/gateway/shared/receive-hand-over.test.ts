@@ -11,7 +11,7 @@ const told = {
   handle: 7,
   generation: 3,
   listener: 0,
-  fromBalancer: false,
+  trustForwarded: false,
   isH2: false,
   isTunnelled: false,
 };

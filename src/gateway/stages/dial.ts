@@ -9,6 +9,7 @@ import { recognize } from '../../wire/recognize.ts';
 import { AGAIN, FAILED, READABLE, WRITABLE } from '../io/reactor.ts';
 import { buildHandOver, rowHeader } from '../shared/hand-over.ts';
 import {
+  BALANCER_HEADER,
   CLIENT,
   CONNECT,
   CONNECTING,
@@ -322,7 +323,9 @@ function handOverHeader(path: DataPath, client: number, source: Endpoint, destin
     isH2: rows.protocol[client] === H2,
     isTunnelled: false,
     lentBehind: lend(path, client) ? rows.keptTo[client] - rows.understood[client] : undefined,
-    fromBalancer:
+    // Behind a PROXY header, which tells the client, what the client says of itself is its own.
+    trustForwarded:
+      (rows.flags[client] & BALANCER_HEADER) === 0 &&
       path.listeners[listener].balancers?.admits(rows.addresses, rows.addressAt(client, PEER)) === true,
   });
 }
