@@ -27,7 +27,7 @@ export interface ClusterLimits {
 export interface Route {
   /** `api`, `konnectivity`, `apps-https`, `apps-http`, or a name of the user's own. */
   readonly kind: string;
-  /** Exact names, or `*.x.y` for exactly one label in front. Lower case, no trailing dot. */
+  /** Exact names, `*.x.y` for exactly one label in front, or `*` for all that nobody else has. Lower case, no trailing dot. */
   readonly hosts: readonly string[];
   /** Further names that select this route by CONNECT. Lower case, no trailing dot. */
   readonly connect: readonly string[];

@@ -31,7 +31,7 @@ export function sampleCluster(name: string, cluster: Partial<Cluster> = {}): Clu
 }
 
 const names = fc.constantFrom('a', 'b', 'c', 'd');
-const hosts = fc.constantFrom('x.lab', 'y.lab', '*.lab', '*.apps.lab', 'z.apps.lab', 'w.lab');
+const hosts = fc.constantFrom('x.lab', 'y.lab', '*.lab', '*.apps.lab', 'z.apps.lab', 'w.lab', '*');
 
 const anyRoute = fc
   .record({

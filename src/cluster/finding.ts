@@ -5,6 +5,7 @@ export const findingCodes = [
   'IdClaimed',
   'NameClaimed',
   'ConnectNameClaimed',
+  'HostInvalid',
   'EndpointsOverwritten',
   'EndpointIsClusterIp',
   'EndpointFamilyMissing',

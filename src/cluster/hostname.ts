@@ -1,4 +1,7 @@
-// Host names as routes match them: lower case, no trailing dot, exact or with one wildcard label in front.
+// Host names as routes match them: lower case, no trailing dot, exact, with one wildcard label in front, or `*` alone.
+
+/** In a route's hosts: whatever no other host or wildcard matches, TLS without a server name included. */
+export const CATCH_ALL = '*';
 
 /** RFC 1035 2.3.4: a name has at most 253 characters in this notation, a label 63. */
 const MAX_NAME = 253;
@@ -20,6 +23,13 @@ export function isHostname(name: string): boolean {
 /** `*.x.y`: the wildcard stands alone as first label and something with a dot or not follows it. */
 export function isWildcard(pattern: string): boolean {
   return pattern.startsWith('*.') && isHostname(pattern.slice(2));
+}
+
+/** Which of a route's hosts this name falls to: itself, its wildcard, or `*`. Expects a normalized name. */
+export function patternFor(name: string, hosts: readonly string[]): string | undefined {
+  return [name, wildcardOf(name), CATCH_ALL].find(
+    pattern => pattern !== undefined && hosts.includes(pattern),
+  );
 }
 
 /** The wildcard that would match this name, or undefined for a single label. */

@@ -28,9 +28,11 @@ test('checkClaims() finds the one conflict among 100,000 hosts', { timeout: 30_0
 
 test('checkClaims() reports every claim but the first to each host, whichever kind of route makes it', () => {
   const kind = fc.constantFrom('api', 'konnectivity', 'apps', 'own');
-  const claim = fc.tuple(kind, fc.constantFrom('a.example.com', 'b.example.com', '*.example.com'));
+  const claim = fc.tuple(kind, fc.constantFrom('a.example.com', 'b.example.com', '*.example.com', '*'));
+  // Where the schema refuses it, nobody has claimed anything.
+  const isClaim = ([kind, host]: [string, string]) => host !== '*' || kind === 'apps' || kind === 'own';
   fc.assert(
-    fc.property(fc.array(claim, { maxLength: 8 }), claims => {
+    fc.property(fc.array(claim.filter(isClaim), { maxLength: 8 }), claims => {
       const clusters = claims.map(([kind, host], i) => clusterWith(`c${i}`, kind, host));
       const hosts = new Set(claims.map(([, host]) => host));
       assert.equal(conflicts({ clusters }).length, claims.length - hosts.size);

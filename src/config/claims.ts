@@ -2,7 +2,7 @@
 // but for ALPN), a CONNECT name one route. Works on the file's data as it stands, so that a mistake elsewhere in
 // a cluster does not hide its claims; what is not a name at all is the schema's business.
 
-import { isHostname, isWildcard, normalizeHost } from '../cluster/hostname.ts';
+import { CATCH_ALL, isHostname, isWildcard, normalizeHost } from '../cluster/hostname.ts';
 import { pathOfKind } from './cluster-schema.ts';
 import { isRecord } from './fields.ts';
 import type { Path } from './mistake.ts';
@@ -44,12 +44,13 @@ export function checkClaims(data: unknown, placeOf: (path: Path) => string, repo
   const claimHost = (claims: Map<string, Claim>, value: unknown, claim: Claim): boolean => {
     if (typeof value !== 'string') return true;
     const host = normalizeHost(value);
+    if (host === CATCH_ALL && !mayCatchAll(claim)) return true;
     const holder = claims.get(host);
     if (holder === undefined) {
       claims.set(host, claim);
       return true;
     }
-    if (!isHostname(host) && !isWildcard(host)) return true;
+    if (!isHostname(host) && !isWildcard(host) && host !== CATCH_ALL) return true;
     const text = hostConflict(holder, claim, at, labelOf);
     if (holder.cluster === claim.cluster) claims.set(host, { ...claim, earlier: holder });
     if (text !== undefined) report(pathOf(claim), `${quote(value)} ${text}`);
@@ -89,6 +90,11 @@ export function checkClaims(data: unknown, placeOf: (path: Path) => string, repo
       }
     }
   }
+}
+
+/** Where the schema lets `*` stand. */
+function mayCatchAll({ cluster, kind }: Claim): boolean {
+  return cluster !== TUNNEL && kind !== 'api' && kind !== 'konnectivity';
 }
 
 /** Kind, what the file says of the route, and its hosts. */

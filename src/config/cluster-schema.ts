@@ -5,7 +5,15 @@ import { type Cluster, type ClusterLimits, knownKinds, type Route } from '../clu
 import { CLUSTER_ID, CLUSTER_ID_WORDS } from '../cluster/cluster-id.ts';
 import { choose, field, form, isRecord, limit, list, map, oneOf, record } from './fields.ts';
 import { bad, either, good, type Reading } from './reading.ts';
-import { cidrs, hosts, type KindWithDefaults, poolBackends, poolShape, toRoute } from './route-schema.ts';
+import {
+  cidrs,
+  hosts,
+  hostsOrAll,
+  type KindWithDefaults,
+  poolBackends,
+  poolShape,
+  toRoute,
+} from './route-schema.ts';
 
 const NAME = 'a DNS label of up to 63 lower-case letters, digits and inner hyphens';
 const DNS_LABEL = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
@@ -27,7 +35,7 @@ const limits = map({
 });
 
 const apps = map({
-  hosts: hosts.optional(),
+  hosts: hostsOrAll.optional(),
   https: appsPool('apps-https').optional(),
   http: appsPool('apps-http').optional(),
 }).transform((given, context): readonly Route[] => {
@@ -77,7 +85,8 @@ export function pathOfKind(kind: string): readonly string[] {
 
 /** A route with hosts of its own. */
 function route(kind: KindWithDefaults): z.ZodType<Route> {
-  return map({ hosts: hosts.optional(), ...poolShape(kind) }).transform(given => toRoute(kind, given));
+  const named = kind === 'own' ? hostsOrAll : hosts;
+  return map({ hosts: named.optional(), ...poolShape(kind) }).transform(given => toRoute(kind, given));
 }
 
 /** A route that has its hosts from `apps`: a map, just the list of backends, or for http a redirect. */

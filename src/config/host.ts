@@ -2,7 +2,7 @@
 // words what is wrong with a name that is not.
 
 import { domainToASCII } from 'node:url';
-import { isHostname, isWildcard, normalizeHost } from '../cluster/hostname.ts';
+import { CATCH_ALL, isHostname, isWildcard, normalizeHost } from '../cluster/hostname.ts';
 import { parseIp } from '../wire/ip-address.ts';
 import { bad, good, quote, type Reading } from './reading.ts';
 
@@ -20,6 +20,11 @@ export function readHostPattern(value: unknown): Reading<string> {
   if (isHostname(host) || isWildcard(host))
     return endsInNumber(host) ? bad(notCut(PATTERN), value) : good(host);
   return bad(wildcardRule(host) ?? nameRule(value, PATTERN), value);
+}
+
+/** The same, or `*` for all that nobody else has. */
+export function readHostPatternOrAll(value: unknown): Reading<string> {
+  return value === CATCH_ALL ? good(CATCH_ALL) : readHostPattern(value);
 }
 
 /** A name without wildcard, normalized. */
@@ -44,8 +49,8 @@ function notCut(rule: string): string {
 
 function wildcardRule(host: string): string | undefined {
   if (!host.includes('*')) return undefined;
-  if (host === '*')
-    return '"*.example.com" with the domain it stands in front of, as "*" alone would claim every host';
+  if (host === CATCH_ALL)
+    return '"*.example.com" with the domain it stands in front of, as "*" alone, for what nobody else has, is for apps and routes only';
   if (host.includes('**')) return '"*.example.com", which stands for exactly one label; "**" does not exist';
   if (host.startsWith('*.') && !host.slice(1).includes('*')) return undefined;
   return '"*.example.com", where the wildcard is the whole first label and stands nowhere else';

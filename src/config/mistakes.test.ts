@@ -505,7 +505,7 @@ clusters:
         '9:11: clusters[0].api.hosts[2]: must be a host name without path, here "api.example.com": current value is "api.example.com/v1"',
         '10:11: clusters[0].api.hosts[3]: must be a host name, since clients send no SNI for an IP address: current value is "192.0.2.1"',
         '11:11: clusters[0].api.hosts[4]: must be a host name, since clients send no SNI for an IP address: current value is "::1"',
-        '12:11: clusters[0].api.hosts[5]: must be "*.example.com" with the domain it stands in front of, as "*" alone would claim every host: current value is "*"',
+        '12:11: clusters[0].api.hosts[5]: must be "*.example.com" with the domain it stands in front of, as "*" alone, for what nobody else has, is for apps and routes only: current value is "*"',
         '13:11: clusters[0].api.hosts[6]: must be "*.example.com", which stands for exactly one label; "**" does not exist: current value is "**.example.com"',
         '14:11: clusters[0].api.hosts[7]: must be "*.example.com", where the wildcard is the whole first label and stands nowhere else: current value is "*api.example.com"',
         '15:11: clusters[0].api.hosts[8]: must be "*.example.com", where the wildcard is the whole first label and stands nowhere else: current value is "api.*.example.com"',
@@ -517,6 +517,35 @@ clusters:
         '21:11: clusters[0].api.hosts[14]: must be a host name such as "api.example.com", or "*.example.com" for exactly one label in front: current value is 10',
         '22:11: clusters[0].api.hosts[15]: must be a host name such as "api.example.com", or "*.example.com" for exactly one label in front; it ends in a number, as only an IP address does: current value is "192.0.2"',
         '23:11: clusters[0].api.hosts[16]: must be a host name whose labels have at most 63 characters: current value is "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa.example.com"',
+      ],
+    },
+    {
+      given: 'hosts that take what nobody else has',
+      file: `
+listen: [":6443"]
+identity: { secretFile: secret }
+tunnel: { hosts: ["*"], certificates: [{ certFile: c, keyFile: k }] }
+clusters:
+  - name: a
+    konnectivity: { hosts: ["*"], backends: [] }
+    routes:
+      first: { hosts: ["*", x.example.com], backends: [] }
+      second: { hosts: ["*"], backends: [] }
+      third: { hosts: ["*"], alpn: [own], backends: [] }
+      fourth: { hosts: ["*", "*"], alpn: [other], connect: ["*"], backends: [] }
+  - name: b
+    apps: { hosts: ["*"], https: [], http: [] }
+  - name: c
+    apps: { hosts: ["*"], http: redirect }
+`,
+      says: [
+        '3:19: tunnel.hosts[0]: must be "*.example.com" with the domain it stands in front of, as "*" alone, for what nobody else has, is for apps and routes only: current value is "*"',
+        '6:29: clusters[0].konnectivity.hosts[0]: must be "*.example.com" with the domain it stands in front of, as "*" alone, for what nobody else has, is for apps and routes only: current value is "*"',
+        '9:25: clusters[0].routes.second.hosts[0]: "*" is claimed already at causeway.yaml:8:24 by route "first" of this cluster; alpn on one of the two could tell them apart',
+        '11:30: clusters[0].routes.fourth.hosts[1]: "*" stands in this list already: keep one',
+        '11:61: clusters[0].routes.fourth.connect[0]: must be a host name such as "api.example.com", without wildcard: current value is "*"',
+        '13:21: clusters[1].apps.hosts[0]: "*" is claimed already at causeway.yaml:11:30 by cluster "a"',
+        '15:21: clusters[2].apps.hosts[0]: "*" is claimed already at causeway.yaml:13:21 by cluster "b"',
       ],
     },
     {

@@ -13,7 +13,7 @@ import {
 } from '../cluster/cluster.ts';
 import { readBackend, readCidr } from './address.ts';
 import { distinct, durationMs, field, form, list, map, oneOf, wholeNumber } from './fields.ts';
-import { readHost, readHostPattern } from './host.ts';
+import { readHost, readHostPattern, readHostPatternOrAll } from './host.ts';
 import { bad, good } from './reading.ts';
 
 /** RFC 7301 3.1: a protocol name has one length byte and is never empty. */
@@ -48,6 +48,9 @@ interface RouteFields {
 }
 
 export const hosts = list(field(readHostPattern), '[api.example.com]').check(distinct(host => host));
+export const hostsOrAll = list(field(readHostPatternOrAll), '["*.apps.example.com"]').check(
+  distinct(host => host),
+);
 export const exactHosts = list(field(readHost), '[api.example.com]').check(distinct(host => host));
 export const cidrs = list(field(readCidr), '[10.0.0.0/8]');
 export const poolBackends = list(field(readBackend), '["192.0.2.1:6443"], or [] for none yet').check(

@@ -46,6 +46,25 @@ test('plan() lets one cluster have a host for TLS and for HTTP, and on two route
   assert.deepEqual(findings, []);
 });
 
+test('plan() gives "*" to one cluster for TLS and to one for HTTP, and to none from elsewhere than the file', () => {
+  const all = (kind: string) => sampleRoute({ kind, hosts: ['*', `${kind}.lab`] });
+  const { clusters, findings, counts } = plan([
+    sampleCluster('foreign', { source: 'services', routes: [all('own')] }),
+    sampleCluster('a', { routes: [all('own')] }),
+    sampleCluster('b', { routes: [all('apps-https'), all('apps-http')] }),
+    sampleCluster('c', { routes: [all('apps-http')] }),
+  ]);
+  assert.deepEqual(
+    clusters.map(({ routes }) => routes.map(({ hosts }) => hosts.includes('*'))),
+    [[false], [true], [false, true], [false]],
+  );
+  assert.deepEqual(
+    findings.map(({ cluster, code }) => `${cluster} ${code}`),
+    ['foreign HostInvalid', 'a HostClaimed', 'b HostClaimed', 'c HostClaimed', 'c HostClaimed'],
+  );
+  assert.equal(counts.hosts, 4);
+});
+
 test('plan() takes neither an id nor a CONNECT name that is the name of another cluster', () => {
   const { clusters, findings } = plan([
     sampleCluster('a', { id: 'b', routes: [sampleRoute({ connect: ['b'] })] }),

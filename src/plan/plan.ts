@@ -3,6 +3,7 @@
 
 import type { Cluster, Route } from '../cluster/cluster.ts';
 import type { Finding, FindingCode } from '../cluster/finding.ts';
+import { CATCH_ALL } from '../cluster/hostname.ts';
 
 export interface Plan {
   /** Without what they claimed in vain; every host, id and CONNECT name selects at most one route. */
@@ -45,11 +46,26 @@ function settleRoute(route: Route, cluster: Cluster, claims: Claims, findings: F
   const held = route.kind === 'apps-http' ? claims.http : claims.tls;
   return {
     ...route,
-    hosts: route.hosts.filter(host => claim(held, host, cluster, 'HostClaimed', findings)),
+    hosts: route.hosts.filter(
+      host => mayHave(host, cluster, findings) && claim(held, host, cluster, 'HostClaimed', findings),
+    ),
     connect: route.connect.filter(name =>
       claim(claims.connect, name, cluster, 'ConnectNameClaimed', findings),
     ),
   };
+}
+
+/** What nobody else has is the operator's to give away, in the file. */
+function mayHave(host: string, { name, source }: Cluster, findings: Finding[]): boolean {
+  if (host !== CATCH_ALL || source === 'file') return true;
+  findings.push({
+    cluster: name,
+    severity: 'error',
+    code: 'HostInvalid',
+    text: `'${CATCH_ALL}' would take every host that nobody else has, which only a cluster of the file may`,
+    fix: `Name the hosts of cluster '${name}', or give '${CATCH_ALL}' to a cluster in the file`,
+  });
+  return false;
 }
 
 function claim(

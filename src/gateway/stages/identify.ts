@@ -312,7 +312,7 @@ function readHello(path: DataPath, client: number, held: Uint8Array, from: numbe
   const listener = listenerOf(path, client);
   const route = routeTls(table, listener, serverName, alpn, id);
   // What the log shows is a name, whatever bytes the client sent for one. A name that has led to a route is one.
-  const named = id === undefined && typeof route !== 'string';
+  const named = id === undefined && typeof route !== 'string' && table.catchAll === undefined;
   if (serverName !== undefined && (named || isHostname(serverName))) rows.host[client] = serverName;
   return proceed(path, client, refusedId(path, client) ?? route);
 }

@@ -7,9 +7,10 @@ import type { TableListener } from '../table/listener-table.ts';
 import type { Table, TableRoute } from '../table/table.ts';
 
 /**
- * By SNI and ALPN; with an id, among that cluster's routes only, and its `api` when nothing matches.
- * `host` is in lower case, without a trailing dot. An IP literal or an illegal name counts as none; the table finds
- * nothing for those, so that a name is judged here only when nothing was found.
+ * By SNI and ALPN; with an id, among that cluster's routes only, and its `api` when nothing matches. Without an id, what
+ * nobody has goes to the route with `*`, where there is one. `host` is in lower case, without a trailing dot. An IP
+ * literal or an illegal name counts as none; the table finds nothing for those, so that a name is judged here only when
+ * nothing was found.
  */
 export function routeTls(
   table: Table,
@@ -28,10 +29,11 @@ export function routeTls(
       (api !== undefined && isShown(api, listener) ? api : 'unknown-host')
     );
   }
-  if (host === undefined) return 'no-sni';
-  const routes = table.routesByHost(host);
-  if (routes === undefined) return isHostname(host) ? 'unknown-host' : 'no-sni';
-  return pickByAlpn(routes, listener, alpn) ?? 'unknown-host';
+  const routes = host === undefined ? undefined : table.routesByHost(host);
+  if (routes !== undefined) return pickByAlpn(routes, listener, alpn) ?? 'unknown-host';
+  const { catchAll } = table;
+  const any = catchAll && pickByAlpn(catchAll, listener, alpn);
+  return any ?? (host !== undefined && isHostname(host) ? 'unknown-host' : 'no-sni');
 }
 
 /** By a CONNECT name: an id, a cluster name, an API host, or a `connect` name. */

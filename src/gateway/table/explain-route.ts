@@ -1,7 +1,7 @@
 // The stage `route` for explain.ts: where a name leads, or why it leads nowhere. It may be known, and yet not on this
 // listener, in this protocol or without an ALPN.
 
-import { normalizeHost } from '../../cluster/hostname.ts';
+import { CATCH_ALL, normalizeHost, patternFor } from '../../cluster/hostname.ts';
 import type { CloseReason } from '../close-reason.ts';
 import { TUNNEL_SLOT } from '../shared/shared-memory.ts';
 import { routeConnect, routeHttp, routeTls } from '../stages/route.ts';
@@ -30,10 +30,19 @@ export function whyNoRoute(
   if (typeof hidden !== 'string')
     return `${whose(question, hidden)}, but ${entry.on} does not show '${hidden.kind}'`;
   if (id !== undefined) return `the cluster with id '${id}' has no route 'api'`;
-  const known = table.routesByHost(normalizeHost(host))?.[0] ?? table.httpRoute(normalizeHost(host));
+  const known = knownRoute(table, question);
   if (known === undefined) return `no cluster has '${host}'`;
   if (known.slot === TUNNEL_SLOT) return `'${host}' is a tunnel host, and reached by TLS alone`;
   return `${whose(question, known)}, but its '${known.kind}' is reached ${howReached(question, known)} alone`;
+}
+
+/** Whose the name is, by whatever protocol. CONNECT knows nothing of `*`. */
+function knownRoute(table: Table, { host: text, protocol }: Question): TableRoute | undefined {
+  const host = normalizeHost(text);
+  const http = table.httpRoute(host);
+  const isNamed = http !== undefined && patternFor(host, http.hosts) !== CATCH_ALL;
+  const named = table.routesByHost(host)?.[0] ?? (isNamed ? http : undefined);
+  return named ?? (protocol === 'connect' ? undefined : (http ?? table.catchAll?.[0]));
 }
 
 function howReached({ protocol }: Question, { kind, alpn }: TableRoute): string {
@@ -42,7 +51,9 @@ function howReached({ protocol }: Question, { kind, alpn }: TableRoute): string 
   return protocol === 'tls' ? `with the ALPN ${alpn.join(' or ')}` : 'by TLS';
 }
 
-function whose({ host, id, protocol }: Question, { cluster }: TableRoute): string {
+function whose({ host, id, protocol }: Question, { cluster, hosts }: TableRoute): string {
   if (id !== undefined) return `id '${id}' is that of cluster '${cluster.name}'`;
+  if (patternFor(normalizeHost(host), hosts) === CATCH_ALL)
+    return `'${host}' falls to '${CATCH_ALL}' of cluster '${cluster.name}'`;
   return `'${host}' is a ${protocol === 'connect' ? 'name' : 'host'} of cluster '${cluster.name}'`;
 }

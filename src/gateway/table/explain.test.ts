@@ -66,6 +66,40 @@ test('Explainer.explain() gives the reason and the stage of a refusal', () => {
   }
 });
 
+test('Explainer.explain() says what is left to "*", and never of CONNECT', () => {
+  const listeners = [
+    { on: ':1', balancers: [], agents: ['0.0.0.0/0'], idTlv: [0x20] },
+    { on: ':2', balancers: [], agents: [], idTlv: [0x20], only: ['api'] },
+  ];
+  const rest = new Explainer(
+    [
+      sampleCluster('a', { id: 'id-a', routes: [sampleRoute({ hosts: ['api.a.lab'] })] }),
+      sampleCluster('b', { routes: [sampleRoute({ kind: 'rest', hosts: ['*'] })] }),
+    ],
+    listeners,
+  );
+  const told = (question: Parameters<Explainer['explain']>[0]) => {
+    const { served, reason, cluster, route, stages } = rest.explain(question);
+    const text = stages.find(({ stage }) => stage === 'route')?.text;
+    return [served ? `${cluster}/${route}` : reason, text];
+  };
+  for (const host of ['x.lab', '192.0.2.7', ''])
+    assert.deepEqual(told({ host, protocol: 'tls' }), [
+      'b/rest',
+      "'*', which takes what nobody else has → cluster 'b', route 'rest'",
+    ]);
+  assert.deepEqual(told({ host: 'x.lab', protocol: 'tls', on: ':2' }), [
+    'unknown-host',
+    "'x.lab' falls to '*' of cluster 'b', but :2 does not show 'rest'",
+  ]);
+  assert.deepEqual(told({ host: 'x.lab', protocol: 'http' }), [
+    'unknown-host',
+    "'x.lab' falls to '*' of cluster 'b', but its 'rest' is reached by TLS alone",
+  ]);
+  assert.deepEqual(told({ host: 'x.lab', protocol: 'connect' }), ['unknown-host', "no cluster has 'x.lab'"]);
+  assert.deepEqual(told({ host: 'x.lab', id: 'id-a', protocol: 'tls' })[0], 'a/api');
+});
+
 test('Explainer.explain() follows an id to the api of its cluster', () => {
   const explanation = explainer.explain({
     host: 'kubernetes.default.svc',

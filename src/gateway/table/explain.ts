@@ -3,7 +3,7 @@
 // a gateway runs; why nothing leads anywhere is in explain-route.ts.
 
 import type { Cluster } from '../../cluster/cluster.ts';
-import { normalizeHost } from '../../cluster/hostname.ts';
+import { CATCH_ALL, normalizeHost, patternFor } from '../../cluster/hostname.ts';
 import { formatIp, parseIp } from '../../wire/ip-address.ts';
 import type { CloseReason } from '../close-reason.ts';
 import { TUNNEL_SLOT } from '../shared/shared-memory.ts';
@@ -185,11 +185,12 @@ function identify(
 
 function describeMatch(question: Question, route: TableRoute): string {
   const host = normalizeHost(question.host);
-  if (route.hosts.includes(host)) return `exact host '${host}'`;
-  const wildcard = route.hosts.find(pattern => pattern.startsWith('*.') && host.endsWith(pattern.slice(1)));
-  if (wildcard !== undefined) return `wildcard '${wildcard}'`;
+  const pattern = patternFor(host, route.hosts);
+  if (pattern === host) return `exact host '${host}'`;
+  if (pattern !== undefined && pattern !== CATCH_ALL) return `wildcard '${pattern}'`;
   if (question.id !== undefined) return `id '${question.id}' and no host of its own`;
-  return `CONNECT name '${host}'`;
+  if (question.protocol === 'connect') return `CONNECT name '${host}'`;
+  return `'${CATCH_ALL}', which takes what nobody else has`;
 }
 
 function describeAdmission(route: TableRoute, client: Uint8Array | undefined): string {

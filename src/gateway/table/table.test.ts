@@ -106,7 +106,70 @@ test('routeHttp() looks among the HTTP routes only', () => {
   assert.equal(nameOf(routeHttp(lab, everything, 'api.a.lab')), 'unknown-host');
 });
 
+test('routeTls() and routeHttp() leave to "*" what nobody else has, and nothing that somebody has', () => {
+  const table = tableOf(
+    sampleCluster('a', {
+      id: 'id-a',
+      routes: [
+        sampleRoute({ hosts: ['api.a.lab', '*.a.lab'] }),
+        sampleRoute({ kind: 'own', hosts: ['own.a.lab'], alpn: ['own'] }),
+        sampleRoute({ kind: 'apps-http', hosts: ['a.lab'] }),
+      ],
+    }),
+    sampleCluster('b', {
+      id: 'id-b',
+      routes: [
+        sampleRoute({ connect: ['b.svc'] }),
+        sampleRoute({ kind: 'rest', hosts: ['*', 'rest.lab'] }),
+        sampleRoute({ kind: 'h2', hosts: ['*'], alpn: ['h2'] }),
+        sampleRoute({ kind: 'apps-http', hosts: ['*'] }),
+      ],
+    }),
+  );
+  table.putTunnels(['t.lab', '*.t.lab'], ['/part-0']);
+  const find = (host: string | undefined, alpn: string[] = [], id?: string, listener = everything) =>
+    nameOf(routeTls(table, listener, host, alpn, id));
+  const others = [
+    'x.lab',
+    'x.y.a.lab',
+    'lab',
+    '192.0.2.1',
+    '2001:db8::1',
+    'a b.lab',
+    '*',
+    '*.a.lab',
+    '',
+    undefined,
+  ];
+  for (const host of others) {
+    assert.equal(find(host), 'b/rest', String(host));
+    assert.equal(find(host, ['http/1.1', 'h2']), 'b/h2', String(host));
+    assert.equal(find(host, [], 'id-a'), 'a/api', `an id means its cluster: ${host}`);
+    assert.equal(find(host, [], 'id-b'), 'b/api', `and its api where nothing matches: ${host}`);
+  }
+  assert.deepEqual(
+    ['api.a.lab', 'x.a.lab', 'own.a.lab', 'rest.lab', 't.lab', 'x.t.lab'].map(host => find(host)),
+    ['a/api', 'a/api', 'unknown-host', 'b/rest', '/', '/'],
+  );
+  const api = compileListener({ on: ':2', balancers: [], agents: [], idTlv: [], only: ['api', 'h2'] });
+  assert.equal(find('x.lab', [], undefined, api), 'unknown-host');
+  assert.equal(find(undefined, [], undefined, api), 'no-sni');
+  assert.equal(find('192.0.2.1', [], undefined, api), 'no-sni');
+  assert.equal(find('x.lab', ['h2'], undefined, api), 'b/h2');
+
+  const http = (host: string, listener = everything) => nameOf(routeHttp(table, listener, host));
+  assert.deepEqual(
+    ['a.lab', 'b.lab', '192.0.2.1', '2001:db8::1', 'api.a.lab'].map(host => http(host)),
+    ['a/apps-http', 'b/apps-http', 'b/apps-http', 'b/apps-http', 'b/apps-http'],
+  );
+  assert.equal(http('b.lab', api), 'unknown-host');
+  for (const name of ['x.lab', 'rest.lab', '192.0.2.1', '*'])
+    assert.equal(nameOf(routeConnect(table, everything, name)), 'unknown-host', name);
+});
+
 const probes = [
+  '192.0.2.1',
+  'v.u.lab',
   'x.lab',
   'y.lab',
   'z.apps.lab',
@@ -127,6 +190,7 @@ function answers(table: Table): string[] {
     nameOf(routeTls(table, everything, name, [], undefined)),
     nameOf(routeTls(table, everything, name, ['own'], undefined)),
     nameOf(routeTls(table, everything, name, [], 'id-1')),
+    nameOf(routeTls(table, everything, undefined, [], undefined)),
     nameOf(routeHttp(table, everything, name)),
     nameOf(routeConnect(table, everything, name)),
   ]);

@@ -3,7 +3,7 @@
 // but that cluster's names. Each route, cluster and backend has a slot: its place in shared memory.
 
 import type { Balance, ClusterLimits, ProxyProtocol, Uplink } from '../../cluster/cluster.ts';
-import { isHostname, wildcardOf } from '../../cluster/hostname.ts';
+import { CATCH_ALL, isHostname, wildcardOf } from '../../cluster/hostname.ts';
 import { parseIp } from '../../wire/ip-address.ts';
 import type { SocketAddress } from '../io/reactor.ts';
 import { HTTP_SLOT, TUNNEL_SLOT } from '../shared/shared-memory.ts';
@@ -85,7 +85,7 @@ export interface TableBackend {
 export class Table {
   readonly clusters = new Map<string, TableCluster>();
   readonly ids = new Map<string, TableCluster>();
-  /** Exact names and wildcards as they are written; several routes only where ALPN tells them apart. */
+  /** Exact names, wildcards and `*` as they are written; several routes only where ALPN tells them apart. */
   readonly #tls = new Map<string, readonly TableRoute[]>();
   /** As above, of the agents' tunnels: kept apart since they change by themselves. */
   readonly #tunnels = new Map<string, readonly TableRoute[]>();
@@ -155,6 +155,11 @@ export class Table {
     backend.preferred = 0;
   }
 
+  /** Routes that take every SNI that selects none, and TLS without one. */
+  get catchAll(): readonly TableRoute[] | undefined {
+    return this.#tls.get(CATCH_ALL);
+  }
+
   /** Routes that this SNI selects: those of the exact name, else of the wildcard. Expects it in lower case. */
   routesByHost(host: string): readonly TableRoute[] | undefined {
     return this.#exact(host) ?? this.#wildcard(host);
@@ -180,9 +185,12 @@ export class Table {
     return this.#tls.get(wildcard) ?? this.#tunnels.get(wildcard);
   }
 
+  /** By Host: the exact name, else the wildcard, else the one that takes everything. */
   httpRoute(host: string): TableRoute | undefined {
-    if (!isHostname(host)) return undefined;
-    return this.#http.get(host) ?? this.#http.get(wildcardOf(host) ?? '');
+    const named = isHostname(host)
+      ? (this.#http.get(host) ?? this.#http.get(wildcardOf(host) ?? ''))
+      : undefined;
+    return named ?? this.#http.get(CATCH_ALL);
   }
 
   /** What a CONNECT name selects: a `connect` name its route; an id, a cluster name or an API host the `api`. */

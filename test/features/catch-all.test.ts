@@ -1,0 +1,131 @@
+// `hosts: ["*"]`: what nobody else has, TLS without a server name included, goes to one cluster; nothing that somebody
+// has does.
+
+import assert from 'node:assert/strict';
+import { after, describe, test } from 'node:test';
+import { type Causeway, startCauseway } from '../../testbed/start-causeway.ts';
+import { alert, Backend, bytes, connectClient, hello, lineOf, proxyV2, servedBy, visit } from './given.ts';
+import { HttpBackend, HttpClient } from './http-given.ts';
+
+const stack = new AsyncDisposableStack();
+after(() => stack.disposeAsync());
+
+const [named, rest, h2] = await Promise.all(
+  ['named', 'rest', 'h2'].map(async name => stack.use(await Backend.start({ name }))),
+);
+const namedHttp = stack.use(await HttpBackend.start('named'));
+const restHttp = stack.use(await HttpBackend.start('rest'));
+
+const config = (all: string) => `
+listen:
+  - { on: "127.0.0.1:0", agents: [127.0.0.1/32] }
+  - { on: "127.0.0.1:0", only: [api] }
+workers: 2
+clusters:
+  - name: named
+    id: id-1
+    api: { hosts: [api.test, "*.api.test"], backends: ["${named.text}"] }
+    apps: { hosts: [named.test], http: ["${namedHttp.text}"] }
+  - name: rest
+    ${all}
+`;
+const ALL = `
+    routes: { h2: { hosts: ["*"], alpn: [h2], backends: ["${h2.text}"] } }
+    apps: { hosts: ["*"], https: ["${rest.text}"], http: ["${restHttp.text}"] }`;
+
+const gateway: Causeway = stack.use(await startCauseway({ config: config(ALL) }));
+
+describe('TLS', () => {
+  for (const [what, said, host] of [
+    ['a server name that nobody has', hello('nobody.test'), 'nobody.test'],
+    ['more labels than the wildcard has', hello('a.b.api.test'), 'a.b.api.test'],
+    ['no server name', hello(''), null],
+    ['an IP address for one', hello('192.0.2.1'), null],
+    ['an illegal one', hello('a b.test'), null],
+    ['"*" itself', hello('*'), null],
+  ] as const) {
+    test(`${what} goes to "*"`, async () => {
+      const { received, address, since } = await withFin(said);
+      assert.equal(received, 'rest');
+      const line = await lineOf(gateway, { address, since });
+      assert.deepEqual(
+        [line.cluster, line.route, line.host, line.reason],
+        ['rest', 'apps-https', host, 'done'],
+      );
+    });
+  }
+
+  test('ALPN tells two routes with "*" apart', async () => {
+    assert.equal(await servedBy(gateway.port, hello('nobody.test', 'http/1.1', 'h2')), 'h2');
+    assert.equal(await servedBy(gateway.port, hello('', 'h2')), 'h2');
+  });
+
+  test('what somebody has stays theirs: by name, by wildcard, by id', async () => {
+    for (const said of [
+      hello('api.test', 'h2'),
+      hello('x.api.test'),
+      bytes(proxyV2({ id: 'id-1' }), hello('')),
+      bytes(proxyV2({ id: 'id-1' }), hello('nobody.test')),
+    ])
+      assert.equal(await servedBy(gateway.port, said), 'named');
+  });
+
+  test('a listener that shows neither route of "*" refuses as ever', async () => {
+    for (const [said, reason] of [
+      [hello('nobody.test'), 'unknown-host'],
+      [hello(''), 'no-sni'],
+    ] as const) {
+      const { received, end, ...from } = await visit(gateway.ports[1], said);
+      assert.deepEqual([received, end], [alert(112), 'FIN']);
+      assert.equal((await lineOf(gateway, from)).reason, reason);
+    }
+  });
+
+  test('a CONNECT name that nobody has is not left to "*"', async () => {
+    const { received } = await visit(gateway.port, 'CONNECT nobody.test:443 HTTP/1.1\r\n\r\n');
+    assert.match(received.toString('latin1'), /^HTTP\/1\.1 404 /);
+  });
+});
+
+describe('HTTP', () => {
+  test('a Host that nobody has goes to "*", an IP address too', async () => {
+    using visitor = await HttpClient.connect(gateway.port);
+    for (const [host, backend] of [
+      ['named.test', 'named'],
+      ['nobody.test', 'rest'],
+      ['192.0.2.1:8080', 'rest'],
+      ['[2001:db8::1]', 'rest'],
+      ['api.test', 'rest'],
+    ])
+      assert.equal((await visitor.echo(host)).backend, backend, host);
+  });
+
+  test('a request without a Host is malformed all the same', async () => {
+    using visitor = await HttpClient.connect(gateway.port);
+    visitor.send('GET / HTTP/1.1\r\n\r\n');
+    assert.equal((await visitor.lastAnswer()).status, 400);
+  });
+
+  test('a listener that does not show it refuses', async () => {
+    using visitor = await HttpClient.connect(gateway.ports[1]);
+    assert.equal((await visitor.get('nobody.test')).status, 421);
+  });
+});
+
+test('"*" comes and goes with an edit', async () => {
+  await gateway.write(config('apps: { hosts: [rest.test], https: [] }'));
+  await gateway.line(({ msg, generation }) => msg === 'applied' && generation === 2);
+  assert.deepEqual((await visit(gateway.port, hello(''))).received, alert(112));
+  await gateway.write(config(ALL));
+  await gateway.line(({ msg, generation }) => msg === 'applied' && generation === 3);
+  assert.equal(await servedBy(gateway.port, hello('')), 'rest');
+});
+
+async function withFin(said: Uint8Array) {
+  using client = await connectClient(gateway.port);
+  client.send(said);
+  const heard = await client.hears('\n');
+  client.finish();
+  assert.equal(await client.untilEnd(), 'FIN');
+  return { received: heard.toString('latin1').trimEnd(), address: client.address, since: client.since };
+}
