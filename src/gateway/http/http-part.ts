@@ -13,6 +13,7 @@ import { leavePlace, reasonIndex } from '../stages/account.ts';
 import { isAllowed, type Places, takePlace } from '../stages/admit.ts';
 import type { Settings } from '../stages/data-path.ts';
 import { routeHttp } from '../stages/route.ts';
+import { servedOverTls } from '../stages/served-over-tls.ts';
 import type { TableListener } from '../table/listener-table.ts';
 import type { Table } from '../table/table.ts';
 import { acceptHandOver } from './accept-hand-over.ts';
@@ -274,7 +275,7 @@ export class HttpPart {
   /** Answers with the reason's status and closes: a refusal is the connection's end. */
   refuse(exchange: Exchange, reason: CloseReason): void {
     if (exchange.isOver) return;
-    const { status, word } = wordFor(reason);
+    const { status, word } = wordFor(reason, this.#explain(exchange, reason));
     const { connection, request, response } = exchange;
     const started = response.headersSent;
     if (!started) exchange.status = status;
@@ -289,6 +290,13 @@ export class HttpPart {
     const end = request.method === 'HEAD' ? word.indexOf('\r\n\r\n') + 4 : word.length;
     sayLast(socket, word.subarray(0, end));
     this.#countBytes(connection, exchange);
+  }
+
+  /** What to say of that refusal, where there is more to say than usual. */
+  #explain({ connection, judged }: Exchange, reason: CloseReason): string | undefined {
+    const listener = this.listeners[connection.told.listener];
+    if (reason !== 'unknown-host' || judged === undefined || listener === undefined) return undefined;
+    return servedOverTls(this.table, listener, judged.host, judged.hostHeader);
   }
 
   /** Ends a request in the middle: what the client has of the answer is not whole, and it can see that. */

@@ -5,17 +5,16 @@ import type { CloseReason } from '../close-reason.ts';
 import { HTTP } from '../shared/rows.ts';
 import { refusalStatus, refusalWord } from '../stages/refusal.ts';
 
-const words = new Map<CloseReason, { readonly word: Buffer; readonly status: number }>();
+interface Word {
+  readonly word: Buffer;
+  readonly status: number;
+}
 
-export function wordFor(reason: CloseReason): { readonly word: Buffer; readonly status: number } {
-  let found = words.get(reason);
-  if (found === undefined) {
-    const bytes = refusalWord(reason, HTTP);
-    const word = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
-    found = { word, status: refusalStatus(reason) };
-    words.set(reason, found);
-  }
-  return found;
+/** `text` takes the place of the reason's usual one. */
+export function wordFor(reason: CloseReason, text?: string): Word {
+  const bytes = refusalWord(reason, HTTP, text);
+  const word = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
+  return { word, status: refusalStatus(reason) };
 }
 
 /** FIN behind it. */

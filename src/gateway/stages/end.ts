@@ -12,11 +12,11 @@ import { hangUpBackend } from './tunnel.ts';
 
 const nothing = new Uint8Array(0);
 
-/** Says the word for that reason, then waits a moment for the client to read it. */
-export function refuse(path: DataPath, client: number, reason: CloseReason): void {
+/** Sends the refusal for that reason, with `text` in place of its usual one, and gives the client a moment to read it. */
+export function refuse(path: DataPath, client: number, reason: CloseReason, text?: string): void {
   const { rows, shared } = path;
   hangUpBackend(path, client);
-  const word = refusalWord(reason, rows.protocol[client]);
+  const word = refusalWord(reason, rows.protocol[client], text);
   if (rows.protocol[client] === HTTP) countRequest(path, client, reason);
   rows.bytesOut[client] += word.length;
   // What belongs to no route is added up when it ends.

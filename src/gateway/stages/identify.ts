@@ -41,6 +41,7 @@ import type { DataPath } from './data-path.ts';
 import { clientWhileDialing, dial } from './dial.ts';
 import { end, refuse } from './end.ts';
 import { routeConnect, routeTls } from './route.ts';
+import { servedOverTls } from './served-over-tls.ts';
 import { refusedId, verifyConnect, verifyHeader } from './verify-identity.ts';
 
 /** A source with this many times its share of connections is not even waited for to say why. */
@@ -149,9 +150,7 @@ function understand(path: DataPath, client: number, held: Uint8Array, used: numb
         if (id !== undefined) return notTls(path, client, 'not-recognized');
         rows.protocol[client] = protocol === 'http' ? HTTP : H2;
         if ((rows.flags[client] & OVER) !== 0) return refused(path, client, 'over-limit');
-        return protocol === 'http'
-          ? readHttp(path, client, held, from, used)
-          : toHttpPart(path, client, 'not-recognized');
+        return protocol === 'http' ? readHttp(path, client, held, from, used) : readH2(path, client);
       default:
         return notTls(path, client, 'not-recognized');
     }
@@ -163,8 +162,8 @@ function ended(path: DataPath, client: number, reason: Parameters<typeof end>[2]
   return false;
 }
 
-function refused(path: DataPath, client: number, reason: Parameters<typeof refuse>[2]): false {
-  refuse(path, client, reason);
+function refused(path: DataPath, client: number, reason: Parameters<typeof refuse>[2], text?: string): false {
+  refuse(path, client, reason, text);
   return false;
 }
 
@@ -355,13 +354,19 @@ function readHttp(path: DataPath, client: number, held: Uint8Array, from: number
   if (head.kind === 'reject') return refused(path, client, 'bad-request');
   const host = hostOf(head.value);
   if (host !== undefined && isHostname(host)) rows.host[client] = host;
-  return toHttpPart(path, client, host === undefined ? 'bad-request' : 'unknown-host');
+  const route = path.table.route(HTTP_SLOT);
+  if (route !== undefined) return toPart(path, client, route);
+  // No route needs the HTTP part, so there is none, and every host is unknown over HTTP.
+  if (host === undefined) return refused(path, client, 'bad-request');
+  const authority = head.value.headers.find(([name]) => name === 'host')?.[1] ?? host;
+  const text = servedOverTls(path.table, listenerOf(path, client), host, authority);
+  return refused(path, client, 'unknown-host', text);
 }
 
-/** Without any route that needs it there is no HTTP part, and it is refused here. */
-function toHttpPart(path: DataPath, client: number, refusal: Parameters<typeof refuse>[2]): false {
+/** Where nobody may send CONNECT there is no HTTP part. */
+function readH2(path: DataPath, client: number): false {
   const route = path.table.route(HTTP_SLOT);
-  return route === undefined ? refused(path, client, refusal) : toPart(path, client, route);
+  return route === undefined ? refused(path, client, 'not-recognized') : toPart(path, client, route);
 }
 
 /** A part of ours admits by itself, or sends back what is admitted then. */

@@ -52,15 +52,19 @@ const statusTexts: Record<number, string> = {
 
 const nothing = new Uint8Array(0);
 
-/** The bytes to send; empty where there is nothing to say. They are shared: not to be changed. */
-export function refusalWord(reason: CloseReason, protocol: number): Uint8Array {
+/**
+ * The bytes to send; empty where there is nothing to say. They are shared: not to be changed. `text` takes the place of
+ * the usual explanation in an HTTP answer's body.
+ */
+export function refusalWord(reason: CloseReason, protocol: number, text?: string): Uint8Array {
   const said = words[reason];
   if (said === undefined) return nothing;
   if (protocol === TLS) return said.alert === undefined ? nothing : tlsAlert(said.alert);
-  if (protocol === HTTP && said.http !== undefined) return httpResponse(said.http, reason, said.text ?? '');
-  if (protocol === CONNECT && said.connect !== undefined)
-    return httpResponse(said.connect, reason, said.text ?? '');
-  return nothing;
+  const status = protocol === HTTP ? said.http : protocol === CONNECT ? said.connect : undefined;
+  if (status === undefined) return nothing;
+  return text === undefined
+    ? usualResponse(status, reason, said.text ?? '')
+    : httpResponse(status, reason, text);
 }
 
 /** The status that an HTTP request is refused with; 0 where the reason has none. */
@@ -70,17 +74,21 @@ export function refusalStatus(reason: CloseReason): number {
 
 const responses = new Map<string, Uint8Array>();
 
-function httpResponse(status: number, reason: CloseReason, text: string): Uint8Array {
+function usualResponse(status: number, reason: CloseReason, text: string): Uint8Array {
   const key = `${status} ${reason}`;
   let bytes = responses.get(key);
   if (bytes === undefined) {
-    const body = `${reason}: ${text}\n`;
-    bytes = Buffer.from(
-      `HTTP/1.1 ${status} ${statusTexts[status]}\r\nContent-Type: text/plain; charset=utf-8\r\n` +
-        `Content-Length: ${body.length}\r\nConnection: close\r\n\r\n${body}`,
-      'latin1',
-    );
+    bytes = httpResponse(status, reason, text);
     responses.set(key, bytes);
   }
   return bytes;
+}
+
+function httpResponse(status: number, reason: CloseReason, text: string): Uint8Array {
+  const body = `${reason}: ${text}\n`;
+  return Buffer.from(
+    `HTTP/1.1 ${status} ${statusTexts[status]}\r\nContent-Type: text/plain; charset=utf-8\r\n` +
+      `Content-Length: ${body.length}\r\nConnection: close\r\n\r\n${body}`,
+    'latin1',
+  );
 }
