@@ -326,7 +326,7 @@ function handOverHeader(path: DataPath, client: number, source: Endpoint, destin
     // Behind a PROXY header, which tells the client, what the client says of itself is its own.
     trustForwarded:
       (rows.flags[client] & BALANCER_HEADER) === 0 &&
-      path.listeners[listener].balancers?.admits(rows.addresses, rows.addressAt(client, PEER)) === true,
+      path.listeners[listener]?.balancers?.admits(rows.addresses, rows.addressAt(client, PEER)) === true,
   });
 }
 

@@ -39,7 +39,7 @@ import type { TableRoute } from '../table/table.ts';
 import { admit, noLongerPending } from './admit.ts';
 import type { DataPath } from './data-path.ts';
 import { clientWhileDialing, dial } from './dial.ts';
-import { end, refuse } from './end.ts';
+import { end, endWithReset, refuse } from './end.ts';
 import { routeConnect, routeTls } from './route.ts';
 import { servedOverTls } from './served-over-tls.ts';
 import { refusedId, verifyConnect, verifyHeader } from './verify-identity.ts';
@@ -227,7 +227,11 @@ function comeBack(
     rows.flags[client] |= TUNNELLED | CLIENT_KNOWN;
     path.tunnelLinks.add(told, client);
   }
-  return takeBalancerHeader(path, client, header.value) ? undefined : false;
+  if (!takeBalancerHeader(path, client, header.value)) return false;
+  if (path.listeners[told.listener] !== undefined || told.isTunnelled) return undefined;
+  // It was closed before this worker started, so that nobody knows what was allowed there.
+  endWithReset(path, client, 'revoked');
+  return false;
 }
 
 /** A stream takes more descriptors than others too, and shares the room of all that parts of ours have to do with. */
