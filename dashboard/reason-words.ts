@@ -1,6 +1,6 @@
 // Close reasons in words. docs/close-reasons.md says more; a test keeps the set complete.
 
-/** served: it did its work; left, cut: by whom it ended; refused: not let in; failed: no backend took it. */
+/** served: it did its work; left, cut: by whom it ended; refused: not let in; failed: no backend took it, or we did. */
 export type ReasonKind = 'served' | 'left' | 'cut' | 'refused' | 'failed';
 
 interface ReasonWords {
@@ -34,6 +34,7 @@ export const reasonWords: Readonly<Record<string, ReasonWords>> = {
   'connect-timeout': { kind: 'failed', text: 'No backend answered in time' },
   'bad-request': { kind: 'refused', text: 'The HTTP request is malformed' },
   shutdown: { kind: 'cut', text: 'The process, or the worker that held it, ended' },
+  fault: { kind: 'failed', text: 'A defect of the gateway met this connection; its log has the stack' },
 };
 
 /** A newer gateway may know a word that this page does not: it is shown as it is. */

@@ -7,7 +7,7 @@ import type { Logger } from 'pino';
 import type { Histogram, MetricsView } from '../admin/metrics.ts';
 import type { Status } from '../admin/status.ts';
 import type { Cluster, Uplink } from '../cluster/cluster.ts';
-import { logConnection } from '../controller/connection-log.ts';
+import { logConnection, logFault } from '../controller/connection-log.ts';
 import { logDeath } from '../controller/death-log-line.ts';
 import { Gateway, type GatewayConfig, type NamedRecord } from '../gateway/control/gateway.ts';
 import { NameResolver } from '../gateway/control/name-resolver.ts';
@@ -207,6 +207,7 @@ export class Agent implements MetricsView, AsyncDisposable {
         onTlsTrouble: (what, trouble) => this.#hint(what, trouble),
         onSocketsMoved: () => this.#log.warn('the sockets between threads were gone and are made anew'),
         onThreadDeath: (thread, cause, death) => logDeath(this.#log, thread, cause, death),
+        onFault: report => logFault(this.#log, report),
       },
       this.#config(),
     );

@@ -1,8 +1,9 @@
-// One log line for each connection that ended, and for each HTTP request.
+// One log line for each connection that ended, for each HTTP request, and for each fault of our own.
 
 import type { Logger } from 'pino';
 import { connectionFields, place, tenths } from '../gateway/control/connection-fields.ts';
 import type { NamedRecord, NamedRequest } from '../gateway/control/gateway.ts';
+import { errorOf, type FaultReport } from '../gateway/fault-log.ts';
 
 export function logConnection(log: Logger, record: NamedRecord): void {
   log.info(connectionFields(record), 'connection');
@@ -22,4 +23,9 @@ export function logRequest(log: Logger, record: NamedRequest): void {
     },
     'request',
   );
+}
+
+export function logFault(log: Logger, report: FaultReport): void {
+  const { thread, about, suppressed } = report;
+  log.error({ thread, ...about, suppressed, err: errorOf(report) }, 'fault');
 }

@@ -27,7 +27,7 @@ import { Explainer, type Explanation, type Question } from '../gateway/table/exp
 import { type Plan, plan } from '../plan/plan.ts';
 import { BadSignatureLog } from './bad-signature-log.ts';
 import { ConfigError } from './config-error.ts';
-import { logConnection, logRequest } from './connection-log.ts';
+import { logConnection, logFault, logRequest } from './connection-log.ts';
 import { logDeath } from './death-log-line.ts';
 import { cannotListen, listenersOf } from './listeners.ts';
 import { loadConfigAside, type Overrides } from './load-config.ts';
@@ -250,6 +250,7 @@ export class Controller implements AdminView, AsyncDisposable {
           onDropped: count => log.warn({ count }, 'dropped'),
           onSocketsMoved: () => log.warn('the sockets between threads were gone and are made anew'),
           onThreadDeath: (thread, cause, death) => logDeath(log, thread, cause, death),
+          onFault: report => logFault(log, report),
           onHealth: change => this.#healthChanged(change),
           onTlsTrouble: (what, why) => log.warn({ why }, what),
         },

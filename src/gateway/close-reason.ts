@@ -27,6 +27,7 @@ export const closeReasons = [
   'connect-timeout',
   'bad-request',
   'shutdown',
+  'fault',
 ] as const;
 
 export type CloseReason = (typeof closeReasons)[number];

@@ -1,13 +1,22 @@
 // A worker thread: one reactor, one data path, and the control thread's messages. Entry point of the thread.
 
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
+import { formatIpPort } from '../wire/ip-address.ts';
 import { describeRows } from './control/open-connections.ts';
-import type { FromWorker, Pages, TableMessage, ToWorker, WorkerStart } from './control/worker-messages.ts';
+import type {
+  FromWorker,
+  Pages,
+  RowTexts,
+  TableMessage,
+  ToWorker,
+  WorkerStart,
+} from './control/worker-messages.ts';
+import { FaultLog } from './fault-log.ts';
 import { openReactor } from './io/open-reactor.ts';
 import type { Reactor } from './io/reactor.ts';
 import { NonceTable } from './shared/nonce-table.ts';
 import { RecordWriter } from './shared/record-ring.ts';
-import { LISTENER, OPENED, Rows } from './shared/rows.ts';
+import { CLIENT, LISTENER, OPENED, Rows } from './shared/rows.ts';
 import {
   BACKEND_FIELDS,
   BucketPages,
@@ -32,6 +41,7 @@ class Worker {
   readonly #io: Reactor;
   readonly #shared: Shared;
   readonly #path: DataPath;
+  readonly #faults: FaultLog;
   /** Listener index → handle. */
   readonly #handles = new Map<number, number>();
   #dialFailedAt = 0;
@@ -39,6 +49,7 @@ class Worker {
   constructor(start: WorkerStart, io: Reactor, control: MessagePort) {
     this.#control = control;
     this.#io = io;
+    this.#faults = new FaultLog(`worker-${start.number}`, report => this.#tell({ kind: 'fault', report }));
     this.#shared = {
       rows: new Rows(start.rows),
       counters: new RouteCounters(),
@@ -59,6 +70,7 @@ class Worker {
       message => this.#message(message as ToWorker),
       slot => this.#dialFailed(slot),
       (status, told) => this.#tell({ kind: 'uplink-refused', status, told }),
+      (error, client) => this.#faults.write(error, this.#describeClient(client)),
     );
   }
 
@@ -109,11 +121,7 @@ class Worker {
         this.#path.cut(message.reason);
         break;
       case 'describe':
-        this.#tell({
-          kind: 'described',
-          request: message.request,
-          texts: describeRows(this.#path.rows, message),
-        });
+        this.#tell({ kind: 'described', request: message.request, texts: this.#describe(message) });
         break;
       case 'revoke':
         this.#tell({
@@ -166,6 +174,23 @@ class Worker {
       acceptAll(this.#path, handle);
     }
     this.#tell({ kind: 'applied', request: message.request });
+  }
+
+  /** Whoever asks gets an answer. */
+  #describe(asked: Extract<ToWorker, { kind: 'describe' }>): readonly (RowTexts | null)[] {
+    try {
+      return describeRows(this.#path.rows, asked);
+    } catch (error) {
+      this.#faults.write(error);
+      return Array.from(asked.handles, () => null);
+    }
+  }
+
+  #describeClient(client: number): { readonly client?: string } {
+    const { rows } = this.#shared;
+    if (client < 0 || rows.portOf(client, CLIENT) === 0) return {};
+    const at = rows.addressAt(client, CLIENT);
+    return { client: formatIpPort(rows.addresses, at, rows.portOf(client, CLIENT)) };
   }
 
   #dialFailed(slot: number): void {

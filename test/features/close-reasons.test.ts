@@ -9,6 +9,7 @@ import { helloMessage, inRecords } from '../../src/wire/hello.samples.ts';
 import { freePort } from '../../testbed/free-port.ts';
 import { type Causeway, startCauseway } from '../../testbed/start-causeway.ts';
 import { tempDir } from '../../testbed/temp-dir.ts';
+import { faulty } from './fault-injection.ts';
 import {
   alert,
   Backend,
@@ -282,6 +283,15 @@ test('revoked: RST to both, when the client is no longer allowed', async () => {
   await patient.write(config('10.0.0.0/8', PATIENT));
   assert.deepEqual(await Promise.all([peer.untilEnd(), served.untilEnd()]), ['RST', 'RST'] satisfies End[]);
   await endedAs('revoked', peer, patient);
+});
+
+test('fault: RST to both, when our own code throws', async () => {
+  await using broken = await startCauseway({ config: config('127.0.0.0/8', PATIENT), env: faulty });
+  using peer = await connectClient(broken.port);
+  const [, served] = await tunnel(peer, 'silent.test', 'to fail');
+  peer.send('@@read@@');
+  assert.deepEqual(await Promise.all([peer.untilEnd(), served.untilEnd()]), ['RST', 'RST'] satisfies End[]);
+  await endedAs('fault', peer, broken);
 });
 
 test('every connection is counted with exactly one reason', async () => {

@@ -3,6 +3,7 @@
 
 import { arch } from 'node:os';
 import type { Cluster } from '../../cluster/cluster.ts';
+import type { FaultReport } from '../fault-log.ts';
 import type { HealthChange } from '../health/health-thread.ts';
 import type { EngineName } from '../io/open-reactor.ts';
 import type { Settings } from '../stages/data-path.ts';
@@ -25,6 +26,7 @@ export interface SampleGateway extends AsyncDisposable {
   readonly deaths: string[];
   readonly causes: Error[];
   readonly changes: HealthChange[];
+  readonly faults: FaultReport[];
 }
 
 export interface SampleGatewayOptions {
@@ -47,6 +49,7 @@ export async function startSampleGateway(
   const deaths: string[] = [];
   const causes: Error[] = [];
   const changes: HealthChange[] = [];
+  const faults: FaultReport[] = [];
   const place = { on: '127.0.0.1:0', host: '127.0.0.1', port: 0 };
   const config: GatewayConfig = {
     listeners: [{ ...place, balancers: [], agents: [], idTlv: [], ...options.listener }],
@@ -85,9 +88,20 @@ export async function startSampleGateway(
       },
       ...(backOff !== undefined && { backOff }),
       onHealth: change => changes.push(change),
+      onFault: report => faults.push(report),
     },
     config,
   );
   const stop = () => gateway.stop();
-  return { gateway, config, records, requests, deaths, causes, changes, [Symbol.asyncDispose]: stop };
+  return {
+    gateway,
+    config,
+    records,
+    requests,
+    deaths,
+    causes,
+    changes,
+    faults,
+    [Symbol.asyncDispose]: stop,
+  };
 }

@@ -10,6 +10,7 @@ import { isIP } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Backend, type Cluster, needsTls, type Uplink } from '../../cluster/cluster.ts';
 import type { CloseReason } from '../close-reason.ts';
+import type { FaultReport } from '../fault-log.ts';
 import { type BackendHealth, type HealthChange, HealthThread } from '../health/health-thread.ts';
 import { type RequestRecord, refusedRequest } from '../http/request-log.ts';
 import type { EngineName } from '../io/open-reactor.ts';
@@ -102,6 +103,8 @@ export interface GatewayOptions {
   readonly onThreadDeath: (thread: string, cause: Error, death: Death) => void;
   /** Default: see death-log.ts. */
   readonly backOff?: BackOff;
+  /** Our own code threw, and ended the one connection or check that it was about. */
+  readonly onFault: (report: FaultReport) => void;
   readonly onHealth: (change: HealthChange) => void;
 }
 
@@ -593,6 +596,8 @@ export class Gateway implements AsyncDisposable {
       this.#records.takeSoon();
     } else if (message.kind === 'requests') {
       this.#requests(message);
+    } else if (message.kind === 'fault') {
+      this.#options.onFault(message.report);
     } else if (message.kind === 'tls-trouble') {
       this.#options.onTlsTrouble?.(message.what, message.why);
     } else if (message.kind === 'uplink-refused') {

@@ -1,5 +1,6 @@
 // What the control thread and a worker say to each other.
 
+import type { FaultReport } from '../fault-log.ts';
 import type { RequestRecord } from '../http/request-log.ts';
 import type { EngineName } from '../io/open-reactor.ts';
 import type { SocketAddress } from '../io/reactor.ts';
@@ -145,6 +146,8 @@ export type FromWorker =
       readonly dropped: number;
     }
   | { readonly kind: 'dial-failed'; readonly slot: number }
+  /** Our own code threw, and a connection has ended by it. */
+  | { readonly kind: 'fault'; readonly report: FaultReport }
   /** An agent's TLS part has not reached the gateway. */
   | { readonly kind: 'gateway-failed' }
   /** The gateway answered an agent with no. */

@@ -6,7 +6,7 @@ import { type ClientRequest, type IncomingMessage, request as sendRequest } from
 import type { Socket } from 'node:net';
 import { framingOf } from '../../wire/http-response.ts';
 import { buildProxyV1, buildProxyV2 } from '../../wire/proxy-protocol.ts';
-import { BACKEND_ACTIVE } from '../shared/shared-memory.ts';
+import { countBackend } from '../stages/account.ts';
 import { firstBackend, orderBackends } from '../stages/balance.ts';
 import type { TableRoute } from '../table/table.ts';
 import { askBackend, requestText } from './ask-backend.ts';
@@ -40,9 +40,7 @@ function attempt(part: HttpPart, exchange: Exchange, route: TableRoute, mayReuse
   const { row, order, request, judged } = exchange;
   const backend = route.backends[order[exchange.attempt % order.length]];
   if (judged === undefined) return;
-  if (rows.backendSlot[row] !== 0) shared.backends.add(rows.backendSlot[row], BACKEND_ACTIVE, -1);
-  rows.backendSlot[row] = backend.slot;
-  shared.backends.add(backend.slot, BACKEND_ACTIVE, 1);
+  countBackend(rows, shared, row, backend.slot);
   const method = request.method ?? 'GET';
   // A header of our own in front makes the connection that client's.
   const isKept =

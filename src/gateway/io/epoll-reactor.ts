@@ -320,6 +320,7 @@ export class EpollReactor implements Reactor {
   }
 
   reset(handle: number): void {
+    if (this.#kinds[handle] === NOT_OURS) return;
     // connect(2): to no address at all is to break off, which close() is only for the last descriptor.
     if (this.#lent[handle] === 1) this.#libc.connect(handle, noAddress, noAddress.length);
     this.#libc.setsockopt(handle, SOL_SOCKET, SO_LINGER, noLinger, noLinger.length);

@@ -4,7 +4,8 @@
 //
 // Rules that both sides rely on:
 // - A handle is a small integer below `capacity`. It belongs to whoever got it from listen, accept or connect
-//   until close() or reset(); from then on no event for it is delivered, and the number may be given out anew.
+//   until close() or reset(); from then on no event for it is delivered, and the number may be given out anew. To close
+//   or reset one that nobody has does nothing.
 // - Calls never block and never throw. They answer a count, AGAIN, or one of the error words below.
 // - Readiness is edge-triggered: READABLE comes when something new can be read, WRITABLE when writing can go on.
 //   Whoever stops before AGAIN comes back by itself (see `soon`); after AGAIN an event follows. A read that

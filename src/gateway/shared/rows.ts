@@ -44,7 +44,7 @@ export const BALANCER_HEADER = 64;
 export const AGENT_HEADER = 128;
 /** The source has too many connections: refused as soon as it is known in which protocol to say so. */
 export const OVER = 256;
-/** Counted in the cluster's active connections. */
+/** Counted among the active ones of its cluster. */
 export const ADMITTED = 512;
 /** Counted among those not yet routed. */
 export const PENDING = 1024;
@@ -76,6 +76,13 @@ export const RETURNED = 2097152;
 export const ANSWERED = 4194304;
 /** Its part has a descriptor of its own, and serves the client by itself; the front neither reads nor writes. */
 export const LENT = 8388608;
+
+/** Counted among the open connections, and without a reason yet. */
+export const ALIVE = 33554432;
+/** Counted among the active ones of its backend. */
+export const BACKEND_COUNTED = 67108864;
+/** Counted among the active ones of its route. */
+export const ROUTE_COUNTED = 134217728;
 
 export const protocols = ['', 'tls', 'connect', 'http', 'h2'] as const;
 export const NO_PROTOCOL = 0;
@@ -219,7 +226,14 @@ export class Rows {
     this.setPort(handle, to, this.portOf(handle, from));
   }
 
-  /** A row as if it had never been used; called before each use. The addresses are overwritten before they are read. */
+  /** No address is known of it: those of the connection before must not be taken for its own. */
+  clearAddresses(handle: number): void {
+    const at = this.addressAt(handle, 0);
+    this.addresses.fill(0, at, at + PLACES * ADDRESS);
+    this.ports.fill(0, handle * PLACES, (handle + 1) * PLACES);
+  }
+
+  /** A row as if it had never been used, but for its addresses; called before each use. */
   clear(handle: number): void {
     if (handle >= this.#used[0]) this.#used[0] = handle + 1;
     this.generation[handle]++;

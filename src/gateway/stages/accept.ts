@@ -1,7 +1,7 @@
 // accept: takes what waits on a listener, within the gateway's limits. First of the stages.
 
 import { EXHAUSTED } from '../io/reactor.ts';
-import { CLIENT, CLOSING, DESTINATION, IDENTIFYING, OPENED, PEER, PENDING } from '../shared/rows.ts';
+import { ALIVE, CLIENT, CLOSING, IDENTIFYING, OPENED, PEER, PENDING } from '../shared/rows.ts';
 import { TOTAL_CONNECTIONS, TOTAL_PENDING } from '../shared/shared-memory.ts';
 import type { DataPath } from './data-path.ts';
 import { end } from './end.ts';
@@ -33,8 +33,16 @@ export function closeListener(path: DataPath, listener: number): void {
 
 export function listenerTimer(path: DataPath, listener: number): void {
   if (path.rows.state[listener] !== CLOSING) return acceptAll(path, listener);
-  acceptSome(path, listener, BACKLOG);
-  close(path, listener);
+  try {
+    acceptSome(path, listener, BACKLOG);
+  } finally {
+    close(path, listener);
+  }
+}
+
+/** Our own code threw while it accepted: not a connection's fault, and no reason to be deaf from now on. */
+export function retryListener(path: DataPath, listener: number): void {
+  path.wheel.set(listener, path.io.now() + EXHAUSTED_MS);
 }
 
 function close(path: DataPath, listener: number): void {
@@ -48,7 +56,11 @@ function acceptSome(path: DataPath, listener: number, most: number): boolean {
     const handle = path.io.accept(listener);
     if (handle === EXHAUSTED) path.wheel.set(listener, path.io.now() + EXHAUSTED_MS);
     if (handle < 0) return false;
-    begin(path, listener, handle);
+    try {
+      begin(path, listener, handle);
+    } catch (error) {
+      path.contain(error, handle, -1);
+    }
   }
   return true;
 }
@@ -56,18 +68,18 @@ function acceptSome(path: DataPath, listener: number, most: number): boolean {
 function begin(path: DataPath, listener: number, handle: number): void {
   const { rows, io, shared, settings } = path;
   rows.clear(handle);
+  rows.clearAddresses(handle);
+  rows.state[handle] = IDENTIFYING;
+  rows.flags[handle] = ALIVE | PENDING;
+  Atomics.add(shared.totals, TOTAL_CONNECTIONS, 1);
+  Atomics.add(shared.totals, TOTAL_PENDING, 1);
   const now = io.now();
   rows.startedAt[handle] = now;
   rows.activeAt[handle] = now;
   rows.listener[handle] = rows.listener[listener];
-  rows.state[handle] = IDENTIFYING;
   const port = io.peerAddress(handle, rows.addresses, rows.addressAt(handle, PEER));
   rows.setPort(handle, PEER, Math.max(port, 0));
   rows.copyAddress(handle, PEER, CLIENT);
-  rows.setPort(handle, DESTINATION, 0);
-  Atomics.add(shared.totals, TOTAL_CONNECTIONS, 1);
-  Atomics.add(shared.totals, TOTAL_PENDING, 1);
-  rows.flags[handle] = PENDING;
   if (port < 0) return end(path, handle, 'no-data');
   if (
     Atomics.load(shared.totals, TOTAL_CONNECTIONS) > settings.connections ||

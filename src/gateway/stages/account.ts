@@ -5,6 +5,8 @@ import { type CloseReason, closeReasons, served } from '../close-reason.ts';
 import type { RecordWriter } from '../shared/record-ring.ts';
 import {
   ADMITTED,
+  ALIVE,
+  BACKEND_COUNTED,
   CLIENT,
   COUNTED,
   DIALING,
@@ -12,6 +14,7 @@ import {
   IDENTIFYING,
   PENDING,
   RETURNED,
+  ROUTE_COUNTED,
   type Rows,
   SOURCE_COUNTED,
   TUNNEL,
@@ -48,6 +51,9 @@ export const reasonIndex = Object.fromEntries(closeReasons.map((reason, index) =
   number
 >;
 
+/** Which ends the log wants. */
+type LogWish = 'all' | 'refused' | 'none';
+
 /** Where the end of a connection is told. */
 export interface Ledger extends Counts {
   readonly verdicts: Verdicts;
@@ -65,9 +71,10 @@ export function conclude(
   client: number,
   told: CloseReason,
   now: number,
-  log: 'all' | 'refused' | 'none',
+  log: LogWish,
 ): void {
-  const { verdicts, records } = ledger;
+  const { verdicts } = ledger;
+  const isAlive = (rows.flags[client] & ALIVE) !== 0;
   const isHandedOver = (rows.flags[client] & HANDED_OVER) !== 0;
   const isOurs = isHandedOver && rows.slot[client] < FIRST_SLOT;
   const said = isHandedOver ? verdicts.reason(client) : -1;
@@ -78,44 +85,147 @@ export function conclude(
     rows.bytesIn[client] += verdicts.bytesIn(client);
     rows.bytesOut[client] += verdicts.bytesOut(client);
   }
-  if (isOurs) rows.slot[client] = verdicts.slot(client);
-  account(rows, ledger, client, reason);
   // Only for the record: the HTTP part counts by itself what its requests have open.
-  if (isOurs) rows.backendSlot[client] = verdicts.backendSlot(client);
-  if ((rows.flags[client] & (HANDED_OVER | RETURNED)) !== 0) verdicts.end(client);
+  const backendSlot = isOurs ? verdicts.backendSlot(client) : rows.backendSlot[client];
+  if (isOurs) rows.slot[client] = verdicts.slot(client);
+  for (const undo of undoings) undo(rows, ledger, client);
+  countReason(rows, ledger, client, reason);
+  rows.backendSlot[client] = backendSlot;
+  // Otherwise it has its reason, and a fault in what follows from it has brought us here again.
+  if (!isAlive) return;
+  writeRecord(rows, ledger, client, reason, now, log);
+  // The HTTP part counts the bytes of its requests by itself.
+  if (rows.slot[client] !== 0 || isHandedOver) return;
+  ledger.counters.add(0, BYTES_IN_AT, rows.bytesIn[client]);
+  ledger.counters.add(0, BYTES_OUT_AT, rows.bytesOut[client]);
+}
+
+/**
+ * What conclude() has left to do, after it threw: each step by itself, so that one that throws again keeps none of the
+ * others from being done.
+ */
+export function concludeByForce(
+  rows: Rows,
+  ledger: Ledger,
+  client: number,
+  reason: CloseReason,
+  now: number,
+  log: LogWish,
+): void {
+  for (const undo of undoings) attemptTwice(() => undo(rows, ledger, client));
+  if ((rows.flags[client] & ALIVE) === 0) return;
+  // Where the counters of its route are out of reach, it is counted with those that have none.
+  for (const slot of [rows.slot[client], 0]) {
+    rows.slot[client] = slot;
+    attemptTwice(() => countReason(rows, ledger, client, reason));
+  }
+  attemptTwice(() => writeRecord(rows, ledger, client, reason, now, log));
+}
+
+/** Tries again what throws, once. */
+function attemptTwice(step: () => void): void {
+  for (let tries = 0; tries < 2; tries++) {
+    try {
+      return step();
+    } catch {
+      // The fault that brought us here is told already.
+    }
+  }
+}
+
+/**
+ * What a connection counts for, each undone while its flag stands, which goes when it is done: whatever throws in between,
+ * nothing is undone twice.
+ */
+const undoings: readonly ((rows: Rows, ledger: Ledger, client: number) => void)[] = [
+  (rows, { totals }, client) => {
+    if ((rows.flags[client] & PENDING) === 0) return;
+    rows.flags[client] &= ~PENDING;
+    Atomics.sub(totals, TOTAL_PENDING, 1);
+  },
+  (rows, { sources }, client) => {
+    if ((rows.flags[client] & COUNTED) === 0) return;
+    sources.remove(0, rows.addresses, rows.addressAt(client, CLIENT));
+    rows.flags[client] &= ~COUNTED;
+  },
+  leaveSource,
+  leaveCluster,
+  leaveRoute,
+  leaveBackend,
+  (rows, { totals, verdicts }, client) => {
+    if ((rows.flags[client] & (HANDED_OVER | RETURNED)) === 0) return;
+    verdicts.end(client);
+    rows.flags[client] &= ~(HANDED_OVER | RETURNED);
+    Atomics.sub(totals, TOTAL_HANDED_OVER, 1);
+  },
+];
+
+/** Undoes what `takePlace` and `countBackend` counted, for a connection or a request. */
+export function leavePlace(rows: Rows, counts: Counts, client: number): void {
+  leaveSource(rows, counts, client);
+  leaveCluster(rows, counts, client);
+  leaveRoute(rows, counts, client);
+  leaveBackend(rows, counts, client);
+}
+
+/** It counts for that backend from here on, and for no other. */
+export function countBackend(
+  rows: Rows,
+  counts: Pick<Counts, 'backends'>,
+  client: number,
+  slot: number,
+): void {
+  leaveBackend(rows, counts, client);
+  rows.backendSlot[client] = slot;
+  counts.backends.add(slot, BACKEND_ACTIVE, 1);
+  rows.flags[client] |= BACKEND_COUNTED;
+}
+
+function leaveSource(rows: Rows, { sources }: Counts, client: number): void {
+  if ((rows.flags[client] & SOURCE_COUNTED) === 0) return;
+  sources.remove(rows.cluster[client], rows.addresses, rows.addressAt(client, CLIENT));
+  rows.flags[client] &= ~SOURCE_COUNTED;
+}
+
+function leaveCluster(rows: Rows, { clusters }: Counts, client: number): void {
+  if ((rows.flags[client] & ADMITTED) === 0) return;
+  clusters.add(rows.cluster[client], CLUSTER_ACTIVE, -1);
+  rows.flags[client] &= ~ADMITTED;
+}
+
+function leaveRoute(rows: Rows, { counters }: Counts, client: number): void {
+  if ((rows.flags[client] & ROUTE_COUNTED) === 0) return;
+  counters.add(rows.slot[client], ACTIVE_AT, -1);
+  rows.flags[client] &= ~ROUTE_COUNTED;
+}
+
+function leaveBackend(rows: Rows, { backends }: Pick<Counts, 'backends'>, client: number): void {
+  if ((rows.flags[client] & BACKEND_COUNTED) === 0) return;
+  backends.add(rows.backendSlot[client], BACKEND_ACTIVE, -1);
+  rows.flags[client] &= ~BACKEND_COUNTED;
+}
+
+/** From here on it is over. */
+function countReason(rows: Rows, { counters, totals }: Counts, client: number, reason: CloseReason): void {
+  if ((rows.flags[client] & ALIVE) === 0) return;
+  counters.add(rows.slot[client], REASONS_AT + reasonIndex[reason], 1);
+  rows.flags[client] &= ~ALIVE;
+  Atomics.sub(totals, TOTAL_CONNECTIONS, 1);
+}
+
+function writeRecord(
+  rows: Rows,
+  { totals, records }: Ledger,
+  client: number,
+  reason: CloseReason,
+  now: number,
+  log: LogWish,
+): void {
   // A probe that says nothing is counted and never logged.
   const isRefused = !served.has(reason);
   const isLogged = log === 'all' ? reason !== 'no-data' : log === 'refused' && isRefused;
-  if (isLogged || (isRefused && ledger.totals[TOTAL_WATCHED] === 1))
+  if (isLogged || (isRefused && totals[TOTAL_WATCHED] === 1))
     records.write(rows, client, reasonIndex[reason], now, isLogged);
-}
-
-function account(rows: Rows, counts: Counts, client: number, reason: CloseReason): void {
-  const slot = rows.slot[client];
-  const flags = rows.flags[client];
-  Atomics.sub(counts.totals, TOTAL_CONNECTIONS, 1);
-  if ((flags & PENDING) !== 0) Atomics.sub(counts.totals, TOTAL_PENDING, 1);
-  if ((flags & (HANDED_OVER | RETURNED)) !== 0) Atomics.sub(counts.totals, TOTAL_HANDED_OVER, 1);
-  if ((flags & COUNTED) !== 0) counts.sources.remove(0, rows.addresses, rows.addressAt(client, CLIENT));
-  leavePlace(rows, counts, client);
-  // The HTTP part counts the bytes of its requests by itself.
-  if (slot === 0 && (flags & HANDED_OVER) === 0) {
-    counts.counters.add(0, BYTES_IN_AT, rows.bytesIn[client]);
-    counts.counters.add(0, BYTES_OUT_AT, rows.bytesOut[client]);
-  }
-  counts.counters.add(slot, REASONS_AT + reasonIndex[reason], 1);
-}
-
-/** Undoes what `takePlace` and the choice of a backend counted, for a connection or a request. */
-export function leavePlace(rows: Rows, counts: Counts, client: number): void {
-  const flags = rows.flags[client];
-  if ((flags & SOURCE_COUNTED) !== 0)
-    counts.sources.remove(rows.cluster[client], rows.addresses, rows.addressAt(client, CLIENT));
-  if ((flags & ADMITTED) !== 0) {
-    counts.clusters.add(rows.cluster[client], CLUSTER_ACTIVE, -1);
-    counts.counters.add(rows.slot[client], ACTIVE_AT, -1);
-  }
-  if (rows.backendSlot[client] !== 0) counts.backends.add(rows.backendSlot[client], BACKEND_ACTIVE, -1);
 }
 
 /** Whether the handle is the client's side of a connection that has no reason yet. */

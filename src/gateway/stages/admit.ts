@@ -2,7 +2,7 @@
 // workers. From here on the connection belongs to its route's slot. The answer is the reason for a refusal.
 
 import type { CloseReason } from '../close-reason.ts';
-import { ADMITTED, CLIENT, PENDING, type Rows, SOURCE_COUNTED } from '../shared/rows.ts';
+import { ADMITTED, CLIENT, PENDING, ROUTE_COUNTED, type Rows, SOURCE_COUNTED } from '../shared/rows.ts';
 import {
   ACTIVE_AT,
   type BucketPages,
@@ -48,9 +48,10 @@ export function takePlace(
   if (!isAllowed(route, rows.addresses, at)) return 'not-allowed';
 
   // Counted first and looked at afterwards, so that two workers cannot both take the last place.
+  const active = places.clusters.add(cluster.slot, CLUSTER_ACTIVE, 1) + 1;
   rows.flags[client] |= ADMITTED;
   places.counters.add(route.slot, ACTIVE_AT, 1);
-  const active = places.clusters.add(cluster.slot, CLUSTER_ACTIVE, 1) + 1;
+  rows.flags[client] |= ROUTE_COUNTED;
   const { connections, perSource, newPerSecond } = cluster.limits;
   if (connections !== undefined && active > connections) return 'over-limit';
   if (perSource !== undefined) {

@@ -24,6 +24,7 @@ import { acceptAll, listenerTimer } from './accept.ts';
 import type { Ledger } from './account.ts';
 import { clientWhileDialing, dialEvent, dialTimer, greetingEvent } from './dial.ts';
 import { cutAll } from './end.ts';
+import { clientOf, endByFault } from './end-by-fault.ts';
 import { HoldPool } from './hold-pool.ts';
 import { identify, identifyTimer } from './identify.ts';
 import { IdentityVerifier } from './identity-verifier.ts';
@@ -93,7 +94,9 @@ export class DataPath implements ReactorHandlers {
   readonly #onMessage: (message: unknown) => void;
   readonly #onDialFailed: (backendSlot: number) => void;
   readonly #onUplinkRefused: (status: number, told: string) => void;
+  readonly #onFault: (error: unknown, client: number) => void;
 
+  /** `onFault` is told of exceptions of our own, with the client's row, or -1. It must not throw. */
   constructor(
     worker: number,
     io: Reactor,
@@ -102,6 +105,7 @@ export class DataPath implements ReactorHandlers {
     onMessage: (message: unknown) => void,
     onDialFailed: (backendSlot: number) => void,
     onUplinkRefused: (status: number, told: string) => void,
+    onFault: (error: unknown, client: number) => void,
   ) {
     this.worker = worker;
     this.io = io;
@@ -113,34 +117,15 @@ export class DataPath implements ReactorHandlers {
     this.#onMessage = onMessage;
     this.#onDialFailed = onDialFailed;
     this.#onUplinkRefused = onUplinkRefused;
+    this.#onFault = onFault;
   }
 
   event(handle: number, events: number): void {
-    if ((events & (HUNG_UP | FAILED)) !== 0) this.rows.flags[handle] |= HUNG;
-    switch (this.rows.state[handle]) {
-      case TUNNEL:
-        tunnelEvent(this, handle, events);
-        break;
-      case LISTENER:
-      case CLOSING:
-        acceptAll(this, handle);
-        break;
-      case IDENTIFYING:
-        if ((events & ARRIVED) !== 0) identify(this, handle);
-        break;
-      case CONNECTING:
-        dialEvent(this, handle, events);
-        break;
-      case GREETING:
-        greetingEvent(this, handle);
-        break;
-      case DIALING:
-        if ((events & ARRIVED) !== 0) clientWhileDialing(this, handle);
-        break;
-      case LINGERING:
-        lingerEvent(this, handle, events);
-        break;
-      default:
+    const peer = this.rows.peer[handle];
+    try {
+      this.#serve(handle, events);
+    } catch (error) {
+      this.contain(error, handle, peer);
     }
     this.#arm();
   }
@@ -152,8 +137,13 @@ export class DataPath implements ReactorHandlers {
       for (const handle of again) {
         if ((this.rows.flags[handle] & QUEUED) === 0) continue;
         this.rows.flags[handle] &= ~QUEUED;
-        if (this.rows.state[handle] === TUNNEL) continueTunnel(this, handle);
-        else acceptAll(this, handle);
+        const peer = this.rows.peer[handle];
+        try {
+          if (this.rows.state[handle] === TUNNEL) continueTunnel(this, handle);
+          else acceptAll(this, handle);
+        } catch (error) {
+          this.contain(error, handle, peer);
+        }
       }
     }
     this.wheel.advance(this.io.now(), this.#expired);
@@ -163,6 +153,16 @@ export class DataPath implements ReactorHandlers {
   message(message: unknown): void {
     this.#onMessage(message);
     this.#arm();
+  }
+
+  /** Our own code threw while it served that handle, whose other side was `peer` before: that connection ends, no other. */
+  contain(error: unknown, handle: number, peer: number): void {
+    const client = clientOf(this, handle);
+    try {
+      this.#onFault(error, client < 0 && peer >= 0 ? clientOf(this, peer) : client);
+    } finally {
+      endByFault(this, handle, peer);
+    }
   }
 
   /** Comes back to that tunnel or listener after the others had their turn. */
@@ -218,7 +218,45 @@ export class DataPath implements ReactorHandlers {
     cutAll(this, reason);
   }
 
+  #serve(handle: number, events: number): void {
+    if ((events & (HUNG_UP | FAILED)) !== 0) this.rows.flags[handle] |= HUNG;
+    switch (this.rows.state[handle]) {
+      case TUNNEL:
+        tunnelEvent(this, handle, events);
+        break;
+      case LISTENER:
+      case CLOSING:
+        acceptAll(this, handle);
+        break;
+      case IDENTIFYING:
+        if ((events & ARRIVED) !== 0) identify(this, handle);
+        break;
+      case CONNECTING:
+        dialEvent(this, handle, events);
+        break;
+      case GREETING:
+        greetingEvent(this, handle);
+        break;
+      case DIALING:
+        if ((events & ARRIVED) !== 0) clientWhileDialing(this, handle);
+        break;
+      case LINGERING:
+        lingerEvent(this, handle, events);
+        break;
+      default:
+    }
+  }
+
   readonly #expired = (handle: number): void => {
+    const peer = this.rows.peer[handle];
+    try {
+      this.#expire(handle);
+    } catch (error) {
+      this.contain(error, handle, peer);
+    }
+  };
+
+  #expire(handle: number): void {
     switch (this.rows.state[handle]) {
       case TUNNEL:
         tunnelTimer(this, handle);
@@ -240,7 +278,7 @@ export class DataPath implements ReactorHandlers {
         break;
       default:
     }
-  };
+  }
 
   #arm(): void {
     this.io.wakeAt(this.wheel.nextAt());

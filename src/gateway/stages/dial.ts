@@ -27,14 +27,9 @@ import {
   TIMED,
   TLS,
 } from '../shared/rows.ts';
-import {
-  BACKEND_ACTIVE,
-  FIRST_SLOT,
-  HANDED_OVER_SHARE,
-  HTTP_SLOT,
-  TOTAL_HANDED_OVER,
-} from '../shared/shared-memory.ts';
+import { FIRST_SLOT, HANDED_OVER_SHARE, HTTP_SLOT, TOTAL_HANDED_OVER } from '../shared/shared-memory.ts';
 import type { TableRoute } from '../table/table.ts';
+import { countBackend } from './account.ts';
 import { firstBackend, orderBackends } from './balance.ts';
 import type { DataPath } from './data-path.ts';
 import { end, refuse } from './end.ts';
@@ -151,11 +146,9 @@ function hearsOn({ rows }: DataPath, client: number): boolean {
 /** It counts for that backend from here on, so that a burst does not pile onto the one with the fewest. */
 function choose(path: DataPath, client: number, route: TableRoute, index: number): void {
   const { rows, shared } = path;
-  if (rows.backendSlot[client] !== 0) shared.backends.add(rows.backendSlot[client], BACKEND_ACTIVE, -1);
   rows.backend[client] = index;
   rows.addressIndex[client] = 0;
-  rows.backendSlot[client] = route.backends[index].slot;
-  shared.backends.add(rows.backendSlot[client], BACKEND_ACTIVE, 1);
+  countBackend(rows, shared, client, route.backends[index].slot);
 }
 
 function tryBackend(path: DataPath, client: number, route: TableRoute): void {

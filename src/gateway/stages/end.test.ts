@@ -43,7 +43,7 @@ function given() {
   } as unknown as DataPath['shared'];
   const settings = { log: 'none' } as Settings;
   const nothing = () => {};
-  const path = new DataPath(0, io, shared, settings, nothing, nothing, nothing);
+  const path = new DataPath(0, io, shared, settings, nothing, nothing, nothing, nothing);
   for (const handle of [CLIENT, LEASH]) {
     rows.clear(handle);
     rows.state[handle] = TUNNEL;

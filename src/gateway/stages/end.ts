@@ -55,7 +55,12 @@ export function endOfPart(path: DataPath, client: number): void {
 /** Ends all that is open, when the drain time has run out or the process must go now. */
 export function cutAll(path: DataPath, reason: 'drained' | 'shutdown'): void {
   for (let handle = 0; handle < path.rows.used; handle++) {
-    if (isClient(path.rows, handle)) end(path, handle, reason);
+    if (!isClient(path.rows, handle)) continue;
+    try {
+      end(path, handle, reason);
+    } catch (error) {
+      path.contain(error, handle, -1);
+    }
   }
 }
 
@@ -64,8 +69,12 @@ export function cutPart(path: DataPath, part: 'http' | 'tls', thread: number): v
   const { rows } = path;
   for (let handle = 0; handle < rows.used; handle++) {
     if ((rows.flags[handle] & HANDED_OVER) === 0 || rows.backend[handle] !== thread) continue;
-    if ((rows.slot[handle] === HTTP_SLOT) === (part === 'http') && isClient(rows, handle))
+    if ((rows.slot[handle] === HTTP_SLOT) !== (part === 'http') || !isClient(rows, handle)) continue;
+    try {
       endWithReset(path, handle, 'shutdown');
+    } catch (error) {
+      path.contain(error, handle, -1);
+    }
   }
 }
 
@@ -88,8 +97,12 @@ function leave(path: DataPath, client: number, reason: CloseReason, reset: boole
 function finish(path: DataPath, client: number, told: CloseReason): void {
   path.dialOrders.delete(client);
   path.tunnelLinks.delete(client);
-  const isLent = (path.rows.flags[client] & LENT) !== 0;
-  const lent = isLent ? path.shared.verdicts.takeBack(client) : undefined;
-  if (lent !== undefined) path.io.discard(lent);
+  discardLent(path, client);
   conclude(path.rows, path.shared, client, told, path.io.now(), path.settings.log);
+}
+
+/** Closes the descriptor that was lent and that nobody took. */
+export function discardLent({ rows, shared, io }: DataPath, client: number): void {
+  const lent = (rows.flags[client] & LENT) === 0 ? undefined : shared.verdicts.takeBack(client);
+  if (lent !== undefined) io.discard(lent);
 }

@@ -68,7 +68,7 @@ function drop(path: DataPath, client: number): void {
 }
 
 function leave(path: DataPath, client: number): void {
-  path.lingering--;
   path.release(client);
+  path.lingering--;
   path.io.close(client);
 }

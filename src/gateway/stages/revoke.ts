@@ -15,14 +15,15 @@ export function revoke(path: DataPath, anyRemoved: boolean, changed: ReadonlySet
   for (let handle = 0; handle < rows.used; handle++) {
     // The HTTP part looks after its requests by itself, and what comes through a tunnel is a connection of its own.
     if (rows.slot[handle] < FIRST_SLOT || !isClient(rows, handle)) continue;
-    const route = table.route(rows.slot[handle]);
-    if (route === undefined) {
-      endWithReset(path, handle, 'revoked');
-    } else if (
-      changed.has(rows.cluster[handle]) &&
-      !isAllowed(route, rows.addresses, rows.addressAt(handle, CLIENT))
-    ) {
-      endWithReset(path, handle, 'revoked');
+    try {
+      const route = table.route(rows.slot[handle]);
+      const isGone =
+        route === undefined ||
+        (changed.has(rows.cluster[handle]) &&
+          !isAllowed(route, rows.addresses, rows.addressAt(handle, CLIENT)));
+      if (isGone) endWithReset(path, handle, 'revoked');
+    } catch (error) {
+      path.contain(error, handle, -1);
     }
   }
 }
@@ -30,6 +31,10 @@ export function revoke(path: DataPath, anyRemoved: boolean, changed: ReadonlySet
 /** Ends that connection. False when the row is no longer its own. */
 export function revokeOne(path: DataPath, handle: number, generation: number): boolean {
   if (path.rows.generation[handle] !== generation || !isClient(path.rows, handle)) return false;
-  endWithReset(path, handle, 'revoked');
+  try {
+    endWithReset(path, handle, 'revoked');
+  } catch (error) {
+    path.contain(error, handle, -1);
+  }
   return true;
 }

@@ -63,6 +63,12 @@ export function endingContract(adapter: Adapter): void {
     assert.equal((await peer.takeAll()).end, 'ECONNRESET');
   });
 
+  contractTest(adapter, 'reset() and close() of a handle that was given back do nothing', async start => {
+    const { thread, handle, peer } = await pair(start());
+    await thread.ask({ op: 'close', handle }, { op: 'reset', handle }, { op: 'close', handle });
+    assert.equal((await peer.takeAll()).end, 'end');
+  });
+
   contractTest(adapter, 'reset() does not wait for a peer that does not read', async start => {
     const { thread, handle, peer } = await pair(start());
     const taken = await fill(thread, handle);
