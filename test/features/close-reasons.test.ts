@@ -9,7 +9,7 @@ import { helloMessage, inRecords } from '../../src/wire/hello.samples.ts';
 import { freePort } from '../../testbed/free-port.ts';
 import { type Causeway, startCauseway } from '../../testbed/start-causeway.ts';
 import { tempDir } from '../../testbed/temp-dir.ts';
-import { faulty } from './fault-injection.ts';
+import { faulty } from './fault-marks.ts';
 import {
   alert,
   Backend,

@@ -9,13 +9,7 @@ import { RecordWriter } from '../../src/gateway/shared/record-ring.ts';
 import type { Rows } from '../../src/gateway/shared/rows.ts';
 import { BucketPages } from '../../src/gateway/shared/shared-memory.ts';
 import { Table } from '../../src/gateway/table/table.ts';
-
-/** The environment of a gateway that has these faults. */
-export const faulty = { NODE_OPTIONS: `--import ${import.meta.filename}` };
-
-/** The peer whose accept throws, and the backend that cannot even be dialled. */
-export const FAULTY_PEER = '127.0.0.66';
-export const FAULTY_BACKEND = '127.0.0.67';
+import { FAULTY_BACKEND, FAULTY_PEER } from './fault-marks.ts';
 
 const MARK = /fault-([a-z-]+)\.test|@@([a-z-]+)@@/;
 

@@ -6,7 +6,7 @@ import { readdir } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { after, describe, test } from 'node:test';
 import { type Causeway, type LogLine, startCauseway } from '../../testbed/start-causeway.ts';
-import { FAULTY_BACKEND, FAULTY_PEER, faulty } from './fault-injection.ts';
+import { FAULTY_BACKEND, FAULTY_PEER, faulty } from './fault-marks.ts';
 import { Backend, connectClient, hello, lineOf, Peer, proxyV2, until } from './given.ts';
 import { assertAlive } from './http-given.ts';
 

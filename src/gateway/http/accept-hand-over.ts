@@ -5,6 +5,7 @@
 import { closeSync } from 'node:fs';
 import { Socket } from 'node:net';
 import { formatIp, mapIp } from '../../wire/ip-address.ts';
+import { guard } from '../guard.ts';
 import type { HandOver } from '../shared/hand-over.ts';
 import { type HandedOver, receiveHandOver } from '../shared/receive-hand-over.ts';
 import type { HttpConnection } from './exchange.ts';
@@ -17,48 +18,67 @@ export interface Accepted {
   http(connection: HttpConnection): void;
   /** One that speaks HTTP/2, and what it has said so far. */
   h2(connection: HandedOver, first: Buffer): void;
+  /** Our own code threw on behalf of that connection. */
+  fault(connection: HttpConnection, error: unknown): void;
+  /** The same before there was one. */
+  handOverFault(error: unknown, told: HandOver | undefined): void;
 }
 
 export function acceptHandOver(front: Socket, accepted: Accepted): void {
-  receiveHandOver(front, (handed, rest, headerBytes) => {
-    const { told, source, destination } = handed;
-    if (told.isH2) return accepted.h2(handed, rest);
-    const isLent = told.lentBehind !== undefined;
-    const socket = isLent ? openLent(accepted.borrow(told)) : front;
-    if (socket === undefined) {
-      front.destroy();
-      return;
-    }
-    if (isLent) tie(socket, front);
-    // node:http closes behind the last answer. With bytes unread that is a reset, which may overtake the answer: so it
-    // is FIN alone, on which the front closes.
-    socket.destroySoon = () => socket.end();
-    socket.unshift(rest);
-    // Copies: what was read first must not live as long as the connection.
-    const address = Uint8Array.from(mapIp(source.address));
-    accepted.http({
-      socket,
-      leash: isLent ? front : undefined,
-      told,
-      address,
-      addressText: formatIp(address, 0),
-      port: source.port,
-      destination: Uint8Array.from(destination.address),
-      destinationPort: destination.port,
-      current: undefined,
-      last: undefined,
-      waiting: [],
-      fault: undefined,
-      isLast: false,
-      isClosing: false,
+  receiveHandOver(front, {
+    received: (handed, rest, headerBytes) => {
+      const { told } = handed;
+      if (told.isH2) return accepted.h2(handed, rest);
+      const isLent = told.lentBehind !== undefined;
+      const socket = isLent ? openLent(accepted.borrow(told)) : front;
+      if (socket === undefined) {
+        front.destroy();
+        return;
+      }
+      // node:http closes behind the last answer. With bytes unread that is a reset, which may overtake the answer: so it
+      // is FIN alone, on which the front closes.
+      socket.destroySoon = () => socket.end();
+      socket.unshift(rest);
+      const connection = newConnection(handed, socket, accepted);
       // Of what was read from the front all but its header is the client's; of what it read for us, nothing was counted.
-      countedIn: isLent ? -rest.length : headerBytes,
-      countedOut: 0,
-      moved: -1,
-      movedAt: 0,
-    });
-    socket.resume();
+      connection.countedIn = isLent ? -rest.length : headerBytes;
+      if (isLent) tie(connection, front);
+      accepted.http(connection);
+      socket.resume();
+    },
+    fault: (error, told) => accepted.handOverFault(error, told),
   });
+}
+
+function newConnection(
+  { socket: front, told, source, destination }: HandedOver,
+  socket: Socket,
+  accepted: Accepted,
+): HttpConnection {
+  // Copies: what was read first must not live as long as the connection.
+  const address = Uint8Array.from(mapIp(source.address));
+  const connection: HttpConnection = {
+    onFault: error => accepted.fault(connection, error),
+    socket,
+    leash: socket === front ? undefined : front,
+    told,
+    address,
+    addressText: formatIp(address, 0),
+    port: source.port,
+    destination: Uint8Array.from(destination.address),
+    destinationPort: destination.port,
+    current: undefined,
+    last: undefined,
+    waiting: [],
+    unreadable: undefined,
+    isLast: false,
+    isClosing: false,
+    countedIn: 0,
+    countedOut: 0,
+    moved: -1,
+    movedAt: 0,
+  };
+  return connection;
 }
 
 /** From here on Node closes it, also when this thread dies. */
@@ -74,9 +94,19 @@ function openLent(descriptor: number | undefined): Socket | undefined {
 }
 
 /** The front lets go of the leash when the connection is over for it. */
-function tie(socket: Socket, leash: Socket): void {
-  socket.on('error', () => socket.destroy());
-  leash.once('end', () => leash.destroy());
-  leash.once('close', () => socket.destroy());
+function tie(connection: HttpConnection, leash: Socket): void {
+  const { socket } = connection;
+  socket.on(
+    'error',
+    guard(connection, () => socket.destroy()),
+  );
+  leash.once(
+    'end',
+    guard(connection, () => leash.destroy()),
+  );
+  leash.once(
+    'close',
+    guard(connection, () => socket.destroy()),
+  );
   leash.resume();
 }

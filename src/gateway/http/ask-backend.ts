@@ -3,6 +3,7 @@
 
 import type { ResponseHead } from '../../wire/http-response.ts';
 import { latin1 } from '../../wire/latin1.ts';
+import { guard } from '../guard.ts';
 import { type BackendRequest, dialAddresses } from './backend-agent.ts';
 import type { Exchange } from './exchange.ts';
 import { responseHeaders, trailers } from './forward-headers.ts';
@@ -79,7 +80,10 @@ function ask(
     waiting: () => response.flushHeaders(),
     data(bytes) {
       if (response.write(bytes)) return true;
-      response.once('drain', () => connection.resume(asker));
+      response.once(
+        'drain',
+        guard(exchange.connection, () => connection.resume(asker)),
+      );
       return false;
     },
     ended(last, raw) {
@@ -95,6 +99,7 @@ function ask(
       if (response.headersSent) part.cut(exchange, 'backend-reset');
       else asking.failed(cause, wasKept);
     },
+    onFault: error => exchange.connection.onFault(error),
   };
   exchange.kept = connection;
   asking.connected(wasKept);

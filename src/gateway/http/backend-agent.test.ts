@@ -43,6 +43,7 @@ async function ask(agent: BackendAgent, to: TableBackend, header?: Uint8Array): 
     connectMs: 5000,
     keepaliveMs: 30_000,
     header,
+    owner: { onFault: error => assert.fail(error as Error) },
   };
   const sent = request(options);
   sent.end();

@@ -5,6 +5,7 @@ import { Agent, type ClientRequestArgs } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { formatIp } from '../../wire/ip-address.ts';
+import { type FaultOwner, guard } from '../guard.ts';
 import type { TableBackend } from '../table/table.ts';
 
 /** What a request says about the connection it needs. */
@@ -14,6 +15,8 @@ export interface BackendRequest extends ClientRequestArgs {
   readonly keepaliveMs: number | undefined;
   /** A PROXY header to begin with, or nothing. */
   readonly header: Uint8Array | undefined;
+  /** On whose behalf it is dialled. */
+  readonly owner: FaultOwner;
 }
 
 type Callback = (error: Error | null, socket?: Socket) => void;
@@ -59,7 +62,7 @@ export function dialAddresses(request: BackendRequest, callback: Callback): void
 }
 
 function dialOne(
-  { backend, keepaliveMs }: BackendRequest,
+  { backend, keepaliveMs, owner }: BackendRequest,
   index: number,
   timeoutMs: number,
   done: (failure: DialError | undefined, socket?: Socket) => void,
@@ -71,19 +74,25 @@ function dialOne(
     noDelay: true,
     ...(keepaliveMs !== undefined && { keepAlive: true, keepAliveInitialDelay: keepaliveMs }),
   });
-  const timer = setTimeout(() => fail(new DialError(true)), timeoutMs);
-  const failed = (error: Error) => fail(new DialError(false, error));
+  const timer = setTimeout(
+    guard(owner, () => fail(new DialError(true))),
+    timeoutMs,
+  );
+  const failed = guard(owner, (error: Error) => fail(new DialError(false, error)));
   const fail = (failure: DialError) => {
     clearTimeout(timer);
     socket.destroy();
     done(failure);
   };
   socket.once('error', failed);
-  socket.once('connect', () => {
-    clearTimeout(timer);
-    socket.off('error', failed);
-    // Between two requests there is a moment in which nobody else listens, and an error would end the thread.
-    socket.on('error', () => {});
-    done(undefined, socket);
-  });
+  socket.once(
+    'connect',
+    guard(owner, () => {
+      clearTimeout(timer);
+      socket.off('error', failed);
+      // Between two requests there is a moment in which nobody else listens, and an error would end the thread.
+      socket.on('error', () => {});
+      done(undefined, socket);
+    }),
+  );
 }

@@ -4,6 +4,7 @@
 import type { ClientRequest, IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { CloseReason } from '../close-reason.ts';
+import type { FaultOwner } from '../guard.ts';
 import type { HandOver } from '../shared/hand-over.ts';
 import type { Verdict } from '../shared/verdicts.ts';
 import type { TableRoute } from '../table/table.ts';
@@ -11,7 +12,7 @@ import type { JudgedRequest } from './judge-request.ts';
 import type { KeptConnection } from './kept-connections.ts';
 
 /** A connection that the front has handed over. It serves one request after the other. */
-export interface HttpConnection {
+export interface HttpConnection extends FaultOwner {
   readonly socket: Socket;
   /** Where `socket` is the client's own: what the front handed it over on, open for as long as both have it. */
   readonly leash: Socket | undefined;
@@ -25,8 +26,8 @@ export interface HttpConnection {
   /** The one in progress, and those that a client sent ahead. */
   current: Exchange | undefined;
   readonly waiting: Incoming[];
-  /** What it sent behind these cannot be read: said once they are answered. */
-  fault: CloseReason | undefined;
+  /** What it sent behind these cannot be read, and why: said once they are answered. */
+  unreadable: CloseReason | undefined;
   /** What the front was told last. */
   last: Verdict | undefined;
   /** The last request is there: none behind it is served. */

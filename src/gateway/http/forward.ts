@@ -4,8 +4,10 @@
 
 import { type ClientRequest, type IncomingMessage, request as sendRequest } from 'node:http';
 import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import { framingOf } from '../../wire/http-response.ts';
 import { buildProxyV1, buildProxyV2 } from '../../wire/proxy-protocol.ts';
+import { guard } from '../guard.ts';
 import { countBackend } from '../stages/account.ts';
 import { firstBackend, orderBackends } from '../stages/balance.ts';
 import type { TableRoute } from '../table/table.ts';
@@ -14,7 +16,7 @@ import { type BackendRequest, DialError } from './backend-agent.ts';
 import type { Exchange } from './exchange.ts';
 import { requestHeaders, responseHeaders, trailers } from './forward-headers.ts';
 import { type HttpPart, now } from './http-part.ts';
-import { headText, inform } from './inform.ts';
+import { type AnswerHead, headText, inform } from './inform.ts';
 
 /** Between one round over all backends and the next. */
 const NEXT_ROUND_MS = 1000;
@@ -37,7 +39,7 @@ export function forward(part: HttpPart, exchange: Exchange): void {
 
 function attempt(part: HttpPart, exchange: Exchange, route: TableRoute, mayReuse = true): void {
   const { rows, shared, settings } = part;
-  const { row, order, request, judged } = exchange;
+  const { row, order, request, judged, connection } = exchange;
   const backend = route.backends[order[exchange.attempt % order.length]];
   if (judged === undefined) return;
   countBackend(rows, shared, row, backend.slot);
@@ -63,6 +65,7 @@ function attempt(part: HttpPart, exchange: Exchange, route: TableRoute, mayReuse
     ),
     keepaliveMs: settings.keepaliveMs,
     header: proxyHeader(exchange, route),
+    owner: connection,
   };
   if (isKept) {
     const text = requestText(method, judged.target, headers);
@@ -82,19 +85,36 @@ function attempt(part: HttpPart, exchange: Exchange, route: TableRoute, mayReuse
   exchange.upstream = upstream;
   // As for requests: all headers, within the size of a head.
   upstream.maxHeadersCount = 0;
-  upstream.once('socket', () => connected(part, exchange, upstream));
+  upstream.once(
+    'socket',
+    guard(connection, () => connected(part, exchange, upstream)),
+  );
   let answer: IncomingMessage | undefined;
-  upstream.once('response', found => {
-    answer = found;
-    respond(part, exchange, found);
-  });
-  upstream.once('upgrade', (answer, socket, head) => splice(part, exchange, answer, socket as Socket, head));
-  upstream.on('information', answer => inform(exchange, answer));
-  upstream.on('error', error => {
-    // What a backend says behind a whole answer is nobody's.
-    if (exchange.upstream === upstream && answer?.complete !== true)
-      failed(part, exchange, route, error, false);
-  });
+  upstream.once(
+    'response',
+    guard(connection, (found: IncomingMessage) => {
+      answer = found;
+      respond(part, exchange, found);
+    }),
+  );
+  upstream.once(
+    'upgrade',
+    guard(connection, (answer: IncomingMessage, socket: Duplex, head: Buffer) =>
+      splice(part, exchange, answer, socket as Socket, head),
+    ),
+  );
+  upstream.on(
+    'information',
+    guard(connection, (answer: AnswerHead) => inform(exchange, answer)),
+  );
+  upstream.on(
+    'error',
+    guard(connection, (error: Error) => {
+      // What a backend says behind a whole answer is nobody's.
+      if (exchange.upstream === upstream && answer?.complete !== true)
+        failed(part, exchange, route, error, false);
+    }),
+  );
 }
 
 function headersFor(exchange: Exchange, keepAlive: boolean): string[] {
@@ -125,7 +145,7 @@ function proxyHeader({ connection }: Exchange, route: TableRoute): Uint8Array | 
 /** The request's body goes to nobody before there is a connection, so that another backend can still be tried. */
 function connected(part: HttpPart, exchange: Exchange, upstream: ClientRequest): void {
   if (exchange.isOver) return;
-  const { request, upgradeHead } = exchange;
+  const { request, upgradeHead, connection } = exchange;
   reached(part, exchange, false);
   if (upgradeHead !== undefined || !hasBody(request)) {
     upstream.end();
@@ -133,10 +153,13 @@ function connected(part: HttpPart, exchange: Exchange, upstream: ClientRequest):
   }
   upstream.flushHeaders();
   request.pipe(upstream, { end: false });
-  request.once('end', () => {
-    upstream.addTrailers(trailers(request.rawTrailers));
-    upstream.end();
-  });
+  request.once(
+    'end',
+    guard(connection, () => {
+      upstream.addTrailers(trailers(request.rawTrailers));
+      upstream.end();
+    }),
+  );
 }
 
 function reached(part: HttpPart, exchange: Exchange, wasKept: boolean): void {
@@ -165,22 +188,25 @@ function dialAgain(part: HttpPart, exchange: Exchange, route: TableRoute, { time
   if (exchange.attempt === 1) exchange.order = orderBackends(part, exchange.row, route, exchange.order[0]);
   if (exchange.attempt % exchange.order.length !== 0) return attempt(part, exchange, route);
   setTimeout(
-    () => {
+    guard(exchange.connection, () => {
       if (exchange.isOver) return;
       if (now() < lastMoment) attempt(part, exchange, route);
       else part.refuse(exchange, timedOut ? 'connect-timeout' : 'connect-failed');
-    },
+    }),
     Math.max(0, Math.min(NEXT_ROUND_MS, lastMoment - now())),
   );
 }
 
 function respond(part: HttpPart, exchange: Exchange, answer: IncomingMessage): void {
-  const { response, request } = exchange;
+  const { response, request, connection } = exchange;
   if (exchange.isOver) {
     answer.destroy();
     return;
   }
-  answer.on('error', () => part.cut(exchange, 'backend-reset'));
+  answer.on(
+    'error',
+    guard(connection, () => part.cut(exchange, 'backend-reset')),
+  );
   if (framingOf(headOf(answer), request.method ?? '') === undefined)
     return part.refuse(exchange, 'backend-reset');
   if (!request.complete || part.isDraining) response.shouldKeepAlive = false;
@@ -200,15 +226,20 @@ function respond(part: HttpPart, exchange: Exchange, answer: IncomingMessage): v
   exchange.status = answer.statusCode ?? 502;
   answer.pipe(response, { end: false });
   // node:http keeps the head for the first byte of the body, which may come much later: a stream of events is one.
-  setImmediate(() => {
-    if (!exchange.isOver && !answer.readableDidRead && !answer.readableEnded) response.flushHeaders();
-  });
-  answer.once('end', () => {
-    // The connection is the agent's again, unless the request was answered before it was whole.
-    if (exchange.upstream?.writableFinished === true) exchange.upstream = undefined;
-    response.addTrailers(trailers(answer.rawTrailers));
-    response.end();
-  });
+  setImmediate(
+    guard(connection, () => {
+      if (!exchange.isOver && !answer.readableDidRead && !answer.readableEnded) response.flushHeaders();
+    }),
+  );
+  answer.once(
+    'end',
+    guard(connection, () => {
+      // The connection is the agent's again, unless the request was answered before it was whole.
+      if (exchange.upstream?.writableFinished === true) exchange.upstream = undefined;
+      response.addTrailers(trailers(answer.rawTrailers));
+      response.end();
+    }),
+  );
 }
 
 /** For the rules that answers over kept connections are judged by. */
@@ -241,19 +272,28 @@ function splice(
   client.write(headText(answer, headers), 'latin1');
   if (head.length > 0) client.write(head);
   if (upgradeHead.length > 0) backend.write(upgradeHead);
-  backend.on('error', () => part.cut(exchange, 'backend-reset'));
-  client.on('error', () => backend.destroy());
+  backend.on(
+    'error',
+    guard(connection, () => part.cut(exchange, 'backend-reset')),
+  );
+  client.on(
+    'error',
+    guard(connection, () => backend.destroy()),
+  );
   client.pipe(backend);
   backend.pipe(client, { end: false });
-  backend.once('end', () => {
-    part.backendEnds(exchange);
-    client.end();
-  });
+  backend.once(
+    'end',
+    guard(connection, () => {
+      part.backendEnds(exchange);
+      client.end();
+    }),
+  );
   let open = 2;
-  const closed = () => {
+  const closed = guard(connection, () => {
     open--;
     if (open === 0) part.finish(exchange);
-  };
+  });
   client.once('close', closed);
   backend.once('close', closed);
 }

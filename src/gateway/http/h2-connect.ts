@@ -9,11 +9,15 @@
 
 import {
   constants,
+  type IncomingHttpHeaders,
   performServerHandshake,
   type ServerHttp2Session,
   type ServerHttp2Stream,
 } from 'node:http2';
+import { formatIpPort, mapIp } from '../../wire/ip-address.ts';
 import type { CloseReason } from '../close-reason.ts';
+import type { FaultLog } from '../fault-log.ts';
+import { type FaultOwner, guard } from '../guard.ts';
 import type { FrontRow } from '../shared/hand-over.ts';
 import type { HandedOver } from '../shared/receive-hand-over.ts';
 import type { Verdicts } from '../shared/verdicts.ts';
@@ -46,13 +50,13 @@ const ANY_STREAM = 2 ** 31 - 1;
 const BAD_MAGIC = -903;
 const FLOODED = -904;
 
-interface Session {
+interface Session extends FaultOwner {
   readonly http2: ServerHttp2Session;
   readonly connection: HandedOver;
   readonly patience: Patience;
   readonly passages: Set<Passage>;
   /** `timeouts.hello` until the first stream, then the time without any. */
-  timer: NodeJS.Timeout;
+  timer: NodeJS.Timeout | undefined;
   hadStream: boolean;
   /** Why we close it; by default it ends as the client wants. */
   reason: CloseReason | undefined;
@@ -63,14 +67,21 @@ export class H2Connect {
   fronts: readonly string[] = [];
   settings: Settings;
   readonly #verdicts: readonly Verdicts[];
+  readonly #faults: FaultLog;
   readonly #sessions = new Set<Session>();
   #turn = 0;
   #isDraining = false;
 
   /** `verdicts` by worker. */
-  constructor(verdicts: readonly Verdicts[], settings: Settings) {
+  constructor(verdicts: readonly Verdicts[], settings: Settings, faults: FaultLog) {
     this.#verdicts = verdicts;
     this.settings = settings;
+    this.#faults = faults;
+  }
+
+  /** Our own code threw on behalf of a stream of that connection. */
+  tellFault(error: unknown, connection: HandedOver): void {
+    this.#faults.write(error, { client: clientOf(connection) });
   }
 
   /** The workers take turns. */
@@ -98,53 +109,85 @@ export class H2Connect {
       streamResetRate: RESETS_PER_SECOND,
     });
     const session: Session = {
+      onFault: error => this.#fault(session, error),
       http2,
       connection,
       patience: new Patience(performance.now()),
       passages: new Set(),
-      timer: setTimeout(() => this.#close(session, 'hello-timeout'), this.settings.helloMs),
+      timer: undefined,
       hadStream: false,
       reason: undefined,
     };
     this.#sessions.add(session);
+    session.timer = setTimeout(
+      guard(session, () => this.#close(session, 'hello-timeout')),
+      this.settings.helloMs,
+    );
     // node:http2 closes the socket before it tells why, and the front may see that first.
     const destroy = http2.destroy.bind(http2);
     http2.destroy = (error, code) => {
-      const reason = this.#conclude(session, error);
-      destroy(error, reason === 'over-limit' ? constants.NGHTTP2_ENHANCE_YOUR_CALM : code);
+      guard(session, () => this.#conclude(session, error))();
+      destroy(error, session.reason === 'over-limit' ? constants.NGHTTP2_ENHANCE_YOUR_CALM : code);
     };
     http2.on('error', () => {});
-    http2.on('connect', () => http2.setLocalWindowSize(CONNECTION_WINDOW));
-    http2.on('ping', () => this.#bear(session));
-    http2.on('remoteSettings', () => this.#bear(session));
-    http2.on('stream', (stream, headers, _, rawHeaders) =>
-      this.#stream(session, stream, headers[':method'], rawHeaders),
+    http2.on(
+      'connect',
+      guard(session, () => http2.setLocalWindowSize(CONNECTION_WINDOW)),
+    );
+    http2.on(
+      'ping',
+      guard(session, () => this.#bear(session)),
+    );
+    http2.on(
+      'remoteSettings',
+      guard(session, () => this.#bear(session)),
+    );
+    http2.on(
+      'stream',
+      guard(
+        session,
+        (stream: ServerHttp2Stream, headers: IncomingHttpHeaders, _: number, rawHeaders: readonly string[]) =>
+          this.#stream(session, stream, headers[':method'], rawHeaders),
+      ),
     );
     // A client that has said FIN can take no further part: nothing could be acknowledged.
-    socket.once('end', () => http2.destroy());
+    socket.once(
+      'end',
+      guard(session, () => http2.destroy()),
+    );
     if (this.#isDraining) this.#bid(session);
   }
 
   /** No new streams; those that are open may finish. */
   drain(): void {
     this.#isDraining = true;
-    for (const session of this.#sessions) this.#bid(session);
+    for (const session of this.#sessions) guard(session, () => this.#bid(session))();
   }
 
   stop(): void {
-    for (const session of this.#sessions) {
-      for (const passage of session.passages) passage.drop();
-      session.http2.destroy();
-    }
+    for (const session of this.#sessions)
+      guard(session, () => {
+        for (const passage of session.passages) passage.drop();
+        session.http2.destroy();
+      })();
   }
 
   /** What the front has let go of is let go of here. */
   lookAround(): void {
-    for (const session of this.#sessions) {
-      const { worker, handle, generation } = session.connection.told;
-      if (this.#verdicts[worker]?.isCurrent(handle, generation) !== true) session.http2.destroy();
-      else for (const passage of session.passages) passage.look();
-    }
+    for (const session of this.#sessions) guard(session, () => this.#look(session))();
+  }
+
+  #look({ http2, connection, passages }: Session): void {
+    const { worker, handle, generation } = connection.told;
+    if (this.#verdicts[worker]?.isCurrent(handle, generation) !== true) http2.destroy();
+    else for (const passage of passages) guard(passage, () => passage.look())();
+  }
+
+  /** With all its streams. */
+  #fault(session: Session, error: unknown): void {
+    this.tellFault(error, session.connection);
+    session.reason = 'fault';
+    session.http2.destroy();
   }
 
   #stream(
@@ -163,18 +206,24 @@ export class H2Connect {
     clearTimeout(session.timer);
     const passage = passStream(this, session.connection, stream, buildConnectHead(rawHeaders));
     session.passages.add(passage);
-    stream.once('close', () => {
-      session.passages.delete(passage);
-      if (!passage.isAnswered) this.#bear(session);
-      if (session.passages.size === 0) this.#keep(session);
-    });
+    stream.once(
+      'close',
+      guard(session, () => {
+        session.passages.delete(passage);
+        if (!passage.isAnswered) this.#bear(session);
+        if (session.passages.size === 0) this.#keep(session);
+      }),
+    );
   }
 
   /** Nothing is open: it may be used again. */
   #keep(session: Session): void {
     if (!this.#sessions.has(session)) return;
     const limit = Math.min(KEEP_MS, this.settings.idleMs ?? KEEP_MS);
-    session.timer = setTimeout(() => this.#close(session, 'done'), limit);
+    session.timer = setTimeout(
+      guard(session, () => this.#close(session, 'done')),
+      limit,
+    );
   }
 
   #bear(session: Session): void {
@@ -186,7 +235,10 @@ export class H2Connect {
   #bid(session: Session): void {
     if (session.http2.destroyed) return;
     session.http2.goaway(constants.NGHTTP2_NO_ERROR, ANY_STREAM);
-    setTimeout(() => this.#close(session, 'done'), NOTICE_MS);
+    setTimeout(
+      guard(session, () => this.#close(session, 'done')),
+      NOTICE_MS,
+    );
   }
 
   /** With GOAWAY, and once its streams have ended. */
@@ -196,21 +248,25 @@ export class H2Connect {
   }
 
   /** Its reason is said before the front can see its end. */
-  #conclude(session: Session, error: Error | undefined): CloseReason | undefined {
-    if (!this.#sessions.delete(session)) return undefined;
+  #conclude(session: Session, error: Error | undefined): void {
+    if (!this.#sessions.delete(session)) return;
     clearTimeout(session.timer);
     const { worker, handle, generation } = session.connection.told;
     const reason = session.reason ?? reasonFor(error) ?? (session.hadStream ? 'done' : 'client-gone');
+    session.reason = reason;
     this.#verdicts[worker]?.say(handle, generation, {
       slot: 0,
       backendSlot: 0,
       dialMs: -1,
       reason: reasonIndex[reason],
-      isBroken: false,
+      isBroken: reason === 'fault',
       isEnding: false,
     });
-    return reason;
   }
+}
+
+function clientOf({ source }: HandedOver): string {
+  return formatIpPort(mapIp(source.address), 0, source.port);
 }
 
 /** Why node:http2 gives a connection up; undefined where the client has ended it. */

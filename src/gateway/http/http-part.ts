@@ -4,7 +4,11 @@
 
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Server as NetServer, Socket } from 'node:net';
+import { formatIpPort } from '../../wire/ip-address.ts';
 import type { CloseReason } from '../close-reason.ts';
+import type { FaultLog } from '../fault-log.ts';
+import { guard } from '../guard.ts';
+import type { HandOver } from '../shared/hand-over.ts';
 import { listenOnPath } from '../shared/listen-on-path.ts';
 import { CLIENT, REQUEST, type Rows } from '../shared/rows.ts';
 import { BYTES_IN_AT, BYTES_OUT_AT, type RequestCounters } from '../shared/shared-memory.ts';
@@ -36,6 +40,8 @@ const KEEP_ALIVE_MS = 75_000;
 const MAX_AHEAD = 100;
 /** The client left before it was answered: nginx's number for it. */
 const CLIENT_LEFT = 499;
+/** In counters and log, of a request that met a fault of ours; its client sees a reset. */
+const FAULT_STATUS = 500;
 
 /** Of a connection that has asked for nothing yet. */
 const nowhere: Verdict = {
@@ -63,6 +69,7 @@ export interface HttpPartOptions {
   readonly settings: Settings;
   readonly log: RequestLog;
   readonly onDialFailed: (backendSlot: number) => void;
+  readonly faults: FaultLog;
 }
 
 export class HttpPart {
@@ -72,13 +79,14 @@ export class HttpPart {
   readonly listeners: TableListener[] = [];
   settings: Settings;
   /** Connections for requests that may be sent again, and for those that have one of their own. */
-  readonly kept = new KeptConnections();
+  readonly kept: KeptConnections;
   readonly single = new BackendAgent();
   readonly onDialFailed: (backendSlot: number) => void;
   /** Connections that speak HTTP/2: CONNECT alone, which goes back to the front. */
   readonly h2: H2Connect;
   readonly #verdicts: readonly Verdicts[];
   readonly #log: RequestLog;
+  readonly #faults: FaultLog;
   readonly #connections = new Map<Socket, HttpConnection>();
   readonly #freeRows: number[] = [];
   #usedRows = 0;
@@ -94,13 +102,16 @@ export class HttpPart {
     this.settings = options.settings;
     this.onDialFailed = options.onDialFailed;
     this.#verdicts = options.verdicts;
-    this.h2 = new H2Connect(options.verdicts, options.settings);
+    this.#faults = options.faults;
+    this.kept = new KeptConnections(error => this.#faults.write(error));
+    this.h2 = new H2Connect(options.verdicts, options.settings, options.faults);
     this.#log = options.log;
     this.#http = createRequestServer(LOOK_MS, {
       arrived: (request, response, upgradeHead) => this.#arrived(request, response, upgradeHead),
       mayUpgrade: socket => this.#mayUpgrade(socket),
       connect: socket => this.#connect(socket),
       error: (error, socket) => this.#clientError(error, socket),
+      fault: (error, socket) => this.#faultAt(socket, error),
     });
     this.#look = setInterval(() => this.#lookAround(), LOOK_MS);
     this.configure(options.settings);
@@ -129,26 +140,23 @@ export class HttpPart {
    * that is gone, or whose client is no longer allowed there.
    */
   revoke(): void {
-    for (const connection of this.#connections.values()) {
+    this.#forEach(connection => {
       const { current, last, address } = connection;
-      if (last === undefined || last.slot === 0 || connection.isClosing) continue;
+      if (last === undefined || last.slot === 0 || connection.isClosing) return;
       const route = this.table.route(last.slot);
-      if (route !== undefined && isAllowed(route, address, 0)) continue;
-      if (current !== undefined) {
-        this.cut(current, 'revoked');
-        continue;
-      }
-      this.#close(connection, 'revoked', true);
-    }
+      if (route !== undefined && isAllowed(route, address, 0)) return;
+      if (current !== undefined) this.cut(current, 'revoked');
+      else this.#close(connection, 'revoked', true);
+    });
   }
 
   /** What is in progress may finish, with `Connection: close`; what is idle ends now. */
   drain(): void {
     this.#draining = true;
     this.h2.drain();
-    for (const { current } of this.#connections.values()) {
+    this.#forEach(({ current }) => {
       if (current !== undefined) current.response.shouldKeepAlive = false;
-    }
+    });
     this.#http.closeIdleConnections();
   }
 
@@ -158,12 +166,12 @@ export class HttpPart {
     this.#front?.close();
     this.h2.stop();
     this.#http.close();
-    for (const { current, socket, leash } of this.#connections.values()) {
+    this.#forEach(({ current, socket, leash }) => {
       // Not when the socket has closed: by then the thread is gone, and with it the line.
       if (current !== undefined) this.finish(current);
       socket.destroy();
       leash?.destroy();
-    }
+    });
     this.kept.destroy();
     this.single.destroy();
     this.#log.end();
@@ -174,10 +182,19 @@ export class HttpPart {
       http: connection => {
         const { socket, leash } = connection;
         this.#connections.set(socket, connection);
-        socket.once('close', hadError => this.#closed(connection, hadError));
-        if (leash !== undefined) socket.once('finish', () => this.#ended(connection));
+        socket.once(
+          'close',
+          guard(connection, (hadError: boolean) => this.#closed(connection, hadError)),
+        );
+        if (leash !== undefined)
+          socket.once(
+            'finish',
+            guard(connection, () => this.#ended(connection)),
+          );
         this.#http.emit('connection', socket);
       },
+      fault: (connection, error) => this.#fault(connection, error),
+      handOverFault: (error, told) => this.#handOverFault(error, told),
       borrow: ({ worker, handle, generation }) => this.#verdicts[worker]?.borrow(handle, generation),
       h2: (connection, first) => this.h2.serve(connection, first),
     });
@@ -212,7 +229,12 @@ export class HttpPart {
 
   /** node:http has let go of the socket, and no longer tells the answer in progress that it may go on. */
   #connect(socket: Socket): void {
-    socket.on('drain', () => this.#connections.get(socket)?.current?.response.emit('drain'));
+    const connection = this.#connections.get(socket);
+    if (connection !== undefined)
+      socket.on(
+        'drain',
+        guard(connection, () => connection.current?.response.emit('drain')),
+      );
     this.#refuseSocket(socket, 'bad-request');
   }
 
@@ -240,9 +262,18 @@ export class HttpPart {
     connection.current = exchange;
     response.sendDate = false;
     if (this.#draining) response.shouldKeepAlive = false;
-    response.prependListener('finish', () => this.#answered(exchange));
-    response.once('close', () => this.#left(exchange));
-    response.on('error', () => this.cut(exchange, 'client-reset'));
+    response.prependListener(
+      'finish',
+      guard(connection, () => this.#answered(exchange)),
+    );
+    response.once(
+      'close',
+      guard(connection, () => this.#left(exchange)),
+    );
+    response.on(
+      'error',
+      guard(connection, () => this.cut(exchange, 'client-reset')),
+    );
     const refusal = this.#begin(exchange);
     if (refusal !== undefined) this.refuse(exchange, refusal);
     else if (exchange.route?.redirect === true) redirect(exchange);
@@ -315,16 +346,16 @@ export class HttpPart {
     const { connection, row, route, request } = exchange;
     const slot = route?.slot ?? 0;
     const backend = row < 0 ? undefined : this.#backendOf(exchange);
-    this.#countBytes(connection, exchange);
-    exchange.upstream?.destroy();
-    exchange.kept?.destroy();
-    exchange.spliced?.destroy();
-    if (exchange.status === 0) exchange.status = CLIENT_LEFT;
-    this.shared.requests.add(slot, exchange.status);
-    if (row >= 0) {
-      leavePlace(this.rows, this.shared, row);
-      this.rows.clear(row);
-      this.#freeRows.push(row);
+    try {
+      this.#countBytes(connection, exchange);
+      exchange.upstream?.destroy();
+      exchange.kept?.destroy();
+      exchange.spliced?.destroy();
+      if (exchange.status === 0) exchange.status = CLIENT_LEFT;
+      this.shared.requests.add(slot, exchange.status);
+    } finally {
+      this.#leave(exchange);
+      if (connection.current === exchange) connection.current = undefined;
     }
     this.#write(connection, isRefused, {
       host: exchange.judged?.host,
@@ -334,7 +365,15 @@ export class HttpPart {
       status: exchange.status,
       ms: now() - exchange.startedAt,
     });
-    if (connection.current === exchange) connection.current = undefined;
+  }
+
+  #leave(exchange: Exchange): void {
+    const { row } = exchange;
+    if (row < 0) return;
+    leavePlace(this.rows, this.shared, row);
+    exchange.row = -1;
+    this.rows.clear(row);
+    this.#freeRows.push(row);
   }
 
   /** The whole answer is on its way. Before anything else that node:http does then, such as to close. */
@@ -358,7 +397,7 @@ export class HttpPart {
     if (isOver(connection)) return;
     const next = connection.waiting.shift();
     if (next !== undefined) this.#serve(connection, next);
-    else if (connection.fault !== undefined) this.#refuseRest(connection, connection.fault);
+    else if (connection.unreadable !== undefined) this.#refuseRest(connection, connection.unreadable);
   }
 
   #closed(connection: HttpConnection, isReset: boolean): void {
@@ -395,7 +434,7 @@ export class HttpPart {
       return;
     }
     const { current, waiting, isLast } = connection;
-    if (connection.isClosing || connection.fault !== undefined) return;
+    if (connection.isClosing || connection.unreadable !== undefined) return;
     const last = waiting.at(-1) ?? current;
     const isAnswered = last?.response.writableEnded === true;
     const isWhole = last === undefined || last.request.complete;
@@ -403,7 +442,7 @@ export class HttpPart {
     if (isWhole ? isLast : isAnswered) return;
     if (!isWhole) waiting.pop();
     if (last === undefined || (!isWhole && last === current)) return this.#refuseNow(connection, reason);
-    connection.fault = reason;
+    connection.unreadable = reason;
     readNoMore(socket);
   }
 
@@ -500,19 +539,61 @@ export class HttpPart {
   /** Long answers are counted as they go; clients that the front has let go of are let go of here. */
   #lookAround(): void {
     const time = now();
-    for (const connection of this.#connections.values()) {
+    this.#forEach(connection => {
       const { worker, handle, generation } = connection.told;
       if (this.#verdicts[worker]?.isCurrent(handle, generation) !== true) {
         connection.socket.destroy();
-        continue;
+        return;
       }
       if (connection.current !== undefined) this.#countBytes(connection, connection.current);
       const reason = connection.leash === undefined ? undefined : overdue(connection, this.settings, time);
       if (reason !== undefined) this.#close(connection, reason, false);
-    }
+    });
     this.h2.lookAround();
     this.kept.lookAround();
     this.#log.flush();
+  }
+
+  /** What throws for one of them ends that one. */
+  #forEach(each: (connection: HttpConnection) => void): void {
+    for (const connection of this.#connections.values()) {
+      try {
+        each(connection);
+      } catch (error) {
+        this.#fault(connection, error);
+      }
+    }
+  }
+
+  /** Our own code threw on behalf of that connection, which ends with a reset; every step by itself, as far as it goes. */
+  #fault(connection: HttpConnection, error: unknown): void {
+    const { current, socket, address, port } = connection;
+    this.#faults.write(error, { client: formatIpPort(address, 0, port) });
+    connection.isClosing = true;
+    const verdict = { ...(connection.last ?? nowhere), reason: reasonIndex.fault, isBroken: true };
+    attempt(() => this.#tell(connection, verdict));
+    if (current !== undefined) {
+      if (!current.response.headersSent) current.status = FAULT_STATUS;
+      attempt(() => this.finish(current, true));
+      attempt(() => this.#leave(current));
+    }
+    socket.destroy();
+    connection.leash?.destroy();
+  }
+
+  /** The same of a client whose connection is not known, or not any more. */
+  #faultAt(socket: Socket, error: unknown): void {
+    const connection = this.#connections.get(socket);
+    if (connection !== undefined) return this.#fault(connection, error);
+    this.#faults.write(error);
+    socket.destroy();
+  }
+
+  #handOverFault(error: unknown, told: HandOver | undefined): void {
+    this.#faults.write(error);
+    if (told === undefined) return;
+    const verdict = { ...nowhere, reason: reasonIndex.fault, isBroken: true };
+    attempt(() => this.#verdicts[told.worker]?.say(told.handle, told.generation, verdict));
   }
 
   /** Without a word to the client. */
@@ -528,6 +609,15 @@ export class HttpPart {
     this.rows.clear(row);
     this.rows.state[row] = REQUEST;
     return row;
+  }
+}
+
+/** The fault that brought us here is told already. */
+function attempt(step: () => void): void {
+  try {
+    step();
+  } catch {
+    // What can be done is done.
   }
 }
 

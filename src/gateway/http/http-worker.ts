@@ -2,6 +2,7 @@
 
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import type { FromWorker, Pages, PartStart, TableMessage, ToWorker } from '../control/worker-messages.ts';
+import { FaultLog } from '../fault-log.ts';
 import { Rows } from '../shared/rows.ts';
 import {
   BACKEND_FIELDS,
@@ -44,6 +45,7 @@ class HttpWorker {
       settings: start.settings,
       log: this.#log,
       onDialFailed: slot => this.#tell({ kind: 'dial-failed', slot }),
+      faults: new FaultLog(`http-${start.number}`, report => this.#tell({ kind: 'fault', report })),
     });
   }
 

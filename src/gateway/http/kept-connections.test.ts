@@ -34,6 +34,10 @@ function hear(takes = () => true): Heard {
       words.push('failed');
       resolve();
     },
+    onFault(error) {
+      words.push(String(error));
+      resolve();
+    },
   };
   return { asker, words, over: promise };
 }
@@ -49,7 +53,10 @@ async function backend() {
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   let now = 0;
-  const kept = new KeptConnections(() => now);
+  const kept = new KeptConnections(
+    error => assert.fail(error as Error),
+    () => now,
+  );
   return {
     kept,
     pass(ms: number) {
@@ -237,3 +244,22 @@ test('KeptConnection that is destroyed tells its asker nothing', async () => {
   await closed;
   assert.deepEqual(heard.words, []);
 });
+
+for (const where of ['answered', 'data', 'ended'] as const) {
+  test(`KeptConnection closes when its asker throws in ${where}(), who is told, and nobody takes it again`, async () => {
+    await using given = await backend();
+    const [connection, peer] = await given.open();
+    const { asker, words, over } = hear();
+    const throws = () => {
+      throw new Error('injected');
+    };
+    connection.ask('GET', 'x', { ...asker, [where]: throws });
+    const closed = once(peer, 'end');
+    peer.write('HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nab');
+    await new Promise(resolve => setImmediate(resolve));
+    if (where === 'ended') peer.write('cd');
+    await Promise.all([over, closed]);
+    assert.equal(words.at(-1), 'Error: injected');
+    assert.equal(given.kept.take(SLOT), undefined);
+  });
+}

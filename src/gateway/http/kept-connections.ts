@@ -11,6 +11,7 @@ import {
   type ResponseFraming,
   type ResponseHead,
 } from '../../wire/http-response.ts';
+import type { FaultOwner } from '../guard.ts';
 
 /** Shorter than the 5 s after which common servers close: a request must not meet a close on its way. */
 const IDLE_MS = 4000;
@@ -20,7 +21,7 @@ const SWITCHING_PROTOCOLS = 101;
 const NO_TRAILERS: readonly string[] = [];
 
 /** Whoever asks, told what comes: `answered` once, then data, then one of `ended` and `failed`. */
-export interface Asker {
+export interface Asker extends FaultOwner {
   /** 1xx: more is to come. */
   informed(head: ResponseHead): void;
   answered(head: ResponseHead): void;
@@ -38,9 +39,12 @@ export class KeptConnections {
   /** By backend slot, the one used last at the end. */
   readonly #idle = new Map<number, KeptConnection[]>();
   readonly #all = new Set<KeptConnection>();
+  readonly #onFault: (error: unknown) => void;
   readonly #now: () => number;
 
-  constructor(now: () => number = () => performance.now()) {
+  /** `onFault` is told of exceptions of our own while nobody asks. */
+  constructor(onFault: (error: unknown) => void, now: () => number = () => performance.now()) {
+    this.#onFault = onFault;
     this.#now = now;
   }
 
@@ -58,6 +62,7 @@ export class KeptConnections {
     const connection: KeptConnection = new KeptConnection(socket, {
       free: () => this.#keep(backendSlot, connection),
       closed: () => this.#forget(backendSlot, connection),
+      onFault: this.#onFault,
     });
     this.#all.add(connection);
     return connection;
@@ -102,7 +107,7 @@ export class KeptConnections {
   }
 }
 
-interface Owner {
+interface Owner extends FaultOwner {
   free(): void;
   closed(): void;
 }
@@ -127,12 +132,37 @@ export class KeptConnection {
   constructor(socket: Socket, owner: Owner) {
     this.#socket = socket;
     this.#owner = owner;
-    socket.on('data', chunk => this.#data(chunk as Buffer));
-    socket.on('end', () => this.#fin());
-    socket.on('error', error => {
-      this.#cause = error;
-    });
-    socket.on('close', () => this.#closed());
+    socket.on(
+      'data',
+      this.#guard((chunk: Buffer) => this.#data(chunk)),
+    );
+    socket.on(
+      'end',
+      this.#guard(() => this.#fin()),
+    );
+    socket.on(
+      'error',
+      this.#guard((error: Error) => {
+        this.#cause = error;
+      }),
+    );
+    socket.on(
+      'close',
+      this.#guard(() => this.#closed()),
+    );
+  }
+
+  /** What throws is the fault of whoever has asked by then, also where the last of its answer is what threw. */
+  #guard<Args extends unknown[]>(callback: (...args: Args) => void): (...args: Args) => void {
+    return (...args) => {
+      const asker = this.#asker;
+      try {
+        callback(...args);
+      } catch (error) {
+        this.destroy();
+        (asker ?? this.#owner).onFault(error);
+      }
+    };
   }
 
   get isUsable(): boolean {

@@ -5,8 +5,10 @@
 import { constants, type ServerHttp2Stream } from 'node:http2';
 import { connect, type Socket } from 'node:net';
 import { parseResponseHead } from '../../wire/http-response.ts';
+import { type FaultOwner, guard } from '../guard.ts';
 import { buildHandOver, type FrontRow, readRowHeader } from '../shared/hand-over.ts';
 import type { HandedOver } from '../shared/receive-hand-over.ts';
+import type { Verdict } from '../shared/verdicts.ts';
 import { reasonIndex } from '../stages/account.ts';
 import type { H2Connect } from './h2-connect.ts';
 
@@ -14,18 +16,13 @@ import type { H2Connect } from './h2-connect.ts';
 const LAST_BYTES_MS = 2000;
 
 const nothing = new Uint8Array(0);
-const wasReset = {
-  slot: 0,
-  backendSlot: 0,
-  dialMs: -1,
-  reason: reasonIndex['client-reset'],
-  isBroken: false,
-  isEnding: false,
-};
+const brokenOff = { slot: 0, backendSlot: 0, dialMs: -1, isBroken: false, isEnding: false };
+const wasReset = { ...brokenOff, reason: reasonIndex['client-reset'] };
+const wasFaulty = { ...brokenOff, reason: reasonIndex.fault };
 const unavailable = { status: 503, body: Buffer.from('over-limit: the gateway is full, or about to end\n') };
 
 /** As its connection sees it. */
-export interface Passage {
+export interface Passage extends FaultOwner {
   /** Whether the front's answer has come. */
   readonly isAnswered: boolean;
   /** Asks whether the front still has it: where both directions are idle, nothing else would tell. */
@@ -43,13 +40,14 @@ export function passStream(
 ): Passage {
   const { source, destination, told } = connection;
   const handOver = buildHandOver(source, destination, { ...told, isH2: true });
-  const passage = new StreamPassage(part, stream, Buffer.concat([handOver, head]));
-  passage.ask(part.fronts.length);
+  const passage = new StreamPassage(part, connection, stream, Buffer.concat([handOver, head]));
+  guard(passage, () => passage.ask(part.fronts.length))();
   return passage;
 }
 
 class StreamPassage implements Passage {
   readonly #part: H2Connect;
+  readonly #connection: HandedOver;
   readonly #stream: ServerHttp2Stream;
   readonly #question: Uint8Array;
   #socket: Socket | undefined;
@@ -61,11 +59,33 @@ class StreamPassage implements Passage {
   #isOver = false;
   #cutTimer: NodeJS.Timeout | undefined;
 
-  constructor(part: H2Connect, stream: ServerHttp2Stream, question: Uint8Array) {
+  constructor(part: H2Connect, connection: HandedOver, stream: ServerHttp2Stream, question: Uint8Array) {
     this.#part = part;
+    this.#connection = connection;
     this.#stream = stream;
     this.#question = question;
-    stream.once('close', () => this.#clientClosed());
+    stream.once(
+      'close',
+      guard(this, () => this.#clientClosed()),
+    );
+  }
+
+  /** Of the stream: it is reset, and what the front has of it ends as `fault` too. */
+  onFault(error: unknown): void {
+    this.#part.tellFault(error, this.#connection);
+    this.#isOver = true;
+    this.#isAnswered = true;
+    clearTimeout(this.#cutTimer);
+    const row = this.#row;
+    // Its close, which follows, has nothing to add.
+    this.#row = undefined;
+    try {
+      if (row !== undefined) this.#say(row, wasFaulty);
+      closeWithError(this.#stream);
+    } catch {
+      // The front sees that it ends, and not how.
+    }
+    this.#socket?.destroy();
   }
 
   get isAnswered(): boolean {
@@ -79,12 +99,18 @@ class StreamPassage implements Passage {
     const socket = connect({ path, allowHalfOpen: true });
     this.#socket = socket;
     socket.on('error', () => {});
-    socket.once('close', () => {
-      if (this.#isOver) return;
-      if (socket.bytesRead === 0 && socket.bytesWritten === 0) this.ask(tries - 1);
-      else this.#frontEnded(socket);
-    });
-    socket.once('end', () => this.#frontEnded(socket));
+    socket.once(
+      'close',
+      guard(this, () => {
+        if (this.#isOver) return;
+        if (socket.bytesRead === 0 && socket.bytesWritten === 0) this.ask(tries - 1);
+        else this.#frontEnded(socket);
+      }),
+    );
+    socket.once(
+      'end',
+      guard(this, () => this.#frontEnded(socket)),
+    );
     socket.on('data', this.#answer);
     socket.write(this.#question);
   }
@@ -103,14 +129,14 @@ class StreamPassage implements Passage {
     this.#socket?.destroy();
   }
 
-  readonly #answer = (chunk: Buffer): void => {
+  readonly #answer = guard(this, (chunk: Buffer): void => {
     this.#held = this.#held.length === 0 ? chunk : Buffer.concat([this.#held, chunk]);
     const head = parseResponseHead(this.#held, 0, this.#held.length);
     if (head.kind !== 'found') return;
     this.#isAnswered = true;
     // The rest of a refusal ends with FIN.
     if (head.value.status === 200) this.#open(head.value.end);
-  };
+  });
 
   #open(end: number): void {
     const [stream, socket] = [this.#stream, this.#socket];
@@ -121,10 +147,13 @@ class StreamPassage implements Passage {
     if (this.#held.length > end) socket.unshift(this.#held.subarray(end));
     this.#held = Buffer.alloc(0);
     stream.respond({ ':status': 200 });
-    stream.once('end', () => {
-      // The end of one that was reset is none.
-      if (!stream.aborted) socket.end();
-    });
+    stream.once(
+      'end',
+      guard(this, () => {
+        // The end of one that was reset is none.
+        if (!stream.aborted) socket.end();
+      }),
+    );
     stream.pipe(socket, { end: false });
     socket.pipe(stream, { end: false });
   }
@@ -187,12 +216,12 @@ class StreamPassage implements Passage {
   /** RFC 9113 8.5: a reset is CONNECT_ERROR. It comes behind what came before it. */
   #breakOff(socket: Socket): void {
     const stream = this.#stream;
-    const cut = () => {
+    const cut = guard(this, () => {
       this.#isOver = true;
       clearTimeout(this.#cutTimer);
       closeWithError(stream);
       socket.destroy();
-    };
+    });
     this.#cutTimer ??= setTimeout(cut, LAST_BYTES_MS);
     if (!socket.readableEnded && !socket.destroyed) return;
     if (stream.closed || stream.writableFinished) cut();
@@ -206,12 +235,13 @@ class StreamPassage implements Passage {
     const isWhole = stream.readableEnded && !stream.aborted && stream.rstCode === constants.NGHTTP2_NO_ERROR;
     // What the front has not taken yet is still passed on.
     if (isWhole && this.#row !== undefined) return;
-    if (this.#row !== undefined) {
-      const { handle, generation } = this.#row;
-      this.#part.verdictsOf(this.#row)?.say(handle, generation, wasReset);
-    }
+    if (this.#row !== undefined) this.#say(this.#row, wasReset);
     this.#isOver = true;
     socket?.destroy();
+  }
+
+  #say(row: FrontRow, verdict: Verdict): void {
+    this.#part.verdictsOf(row)?.say(row.handle, row.generation, verdict);
   }
 }
 

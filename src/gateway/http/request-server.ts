@@ -3,6 +3,7 @@
 
 import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import { guard } from '../guard.ts';
 import { hasBody } from './forward.ts';
 
 /** The limit of the front's own parser. */
@@ -17,6 +18,8 @@ export interface RequestServerEvents {
   connect(socket: Socket): void;
   /** What the client says cannot be read on, or takes too long. */
   error(error: NodeJS.ErrnoException, socket: Socket): void;
+  /** Our own code threw on behalf of that client. */
+  fault(error: unknown, socket: Socket): void;
 }
 
 /** `lookMs` is how often it looks for heads that take too long. */
@@ -28,7 +31,14 @@ export function createRequestServer(lookMs: number, events: RequestServerEvents)
     requestTimeout: 0,
     connectionsCheckingInterval: lookMs,
     // Otherwise it is a request like any other.
-    shouldUpgradeCallback: request => events.mayUpgrade(request.socket) && wantsUpgrade(request),
+    shouldUpgradeCallback: request => {
+      try {
+        return events.mayUpgrade(request.socket) && wantsUpgrade(request);
+      } catch (error) {
+        events.fault(error, request.socket);
+        return false;
+      }
+    },
   });
   // Every header is judged: the head's size is what bounds them. By default those above 2000 vanish.
   server.maxHeadersCount = 0;
@@ -36,15 +46,27 @@ export function createRequestServer(lookMs: number, events: RequestServerEvents)
   server.emit('listening');
   // A client may say FIN behind its request and still hear the answer. Not in the documentation.
   (server as Server & { httpAllowHalfOpen: boolean }).httpAllowHalfOpen = true;
+  /** It serves many clients: the socket says whose fault it is. */
+  const safely = (socket: Socket, work: () => void) => {
+    try {
+      work();
+    } catch (error) {
+      events.fault(error, socket);
+    }
+  };
   const arrived = (request: IncomingMessage, response: ServerResponse) =>
-    events.arrived(request, response, undefined);
+    safely(request.socket, () => events.arrived(request, response, undefined));
   server.on('request', arrived);
   // The backend says whether to continue.
   server.on('checkContinue', arrived);
   server.on('checkExpectation', arrived);
-  server.on('upgrade', (request, _, head) => events.arrived(request, upgradeResponse(request), head));
-  server.on('connect', request => events.connect(request.socket));
-  server.on('clientError', (error, socket) => events.error(error, socket as Socket));
+  server.on('upgrade', (request, _, head) =>
+    safely(request.socket, () => events.arrived(request, upgradeResponse(request, events), head)),
+  );
+  server.on('connect', request => safely(request.socket, () => events.connect(request.socket)));
+  server.on('clientError', (error, socket) =>
+    safely(socket as Socket, () => events.error(error, socket as Socket)),
+  );
   return server;
 }
 
@@ -54,13 +76,20 @@ export function isWish({ headers }: IncomingMessage): boolean {
 }
 
 /** node:http makes none for a wish to switch, and does not look after it. */
-function upgradeResponse(request: IncomingMessage): ServerResponse {
+function upgradeResponse(
+  request: IncomingMessage,
+  events: Pick<RequestServerEvents, 'fault'>,
+): ServerResponse {
   const { socket } = request;
   const response = new ServerResponse(request);
   response.assignSocket(socket);
   response.shouldKeepAlive = false;
   // An answer that does not switch streams as every other.
-  socket.on('drain', () => response.emit('drain'));
+  const owner = { onFault: (error: unknown) => events.fault(error, socket) };
+  socket.on(
+    'drain',
+    guard(owner, () => response.emit('drain')),
+  );
   return response;
 }
 

@@ -20,7 +20,10 @@ const told = {
 async function receive(...chunks: readonly Uint8Array[]) {
   const socket = new PassThrough();
   const received: string[] = [];
-  receiveHandOver(socket as unknown as Socket, (_, rest) => received.push(rest.toString()));
+  receiveHandOver(socket as unknown as Socket, {
+    received: (_, rest) => received.push(rest.toString()),
+    fault: error => assert.fail(error as Error),
+  });
   for (const chunk of chunks) {
     socket.write(chunk);
     await new Promise(resolve => setImmediate(resolve));
@@ -50,4 +53,19 @@ test('receiveHandOver() waits for nothing but the header where all bytes pass th
 
 test('receiveHandOver() closes what is no hand-over', async () => {
   assert.deepEqual(await receive(Buffer.from('GET / HTTP/1.1\r\n')), { received: [], isClosed: true });
+});
+
+test('receiveHandOver() closes a connection whose receiver throws, and tells whose it was', async () => {
+  const socket = new PassThrough();
+  const faults: unknown[] = [];
+  const thrown = new Error('injected');
+  receiveHandOver(socket as unknown as Socket, {
+    received: () => {
+      throw thrown;
+    },
+    fault: (error, handOver) => faults.push(error, handOver?.handle),
+  });
+  socket.write(buildHandOver(client, client, { ...told, lentBehind: undefined }));
+  await new Promise(resolve => setImmediate(resolve));
+  assert.deepEqual([faults, socket.destroyed], [[thrown, told.handle], true]);
 });

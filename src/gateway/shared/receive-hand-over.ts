@@ -2,6 +2,7 @@
 
 import type { Socket } from 'node:net';
 import { type Endpoint, MAX_PROXY_HEADER, parseProxyHeader } from '../../wire/proxy-protocol.ts';
+import { guard } from '../guard.ts';
 import { type HandOver, readHandOver } from './hand-over.ts';
 
 /** A connection that the front has handed over. */
@@ -13,24 +14,37 @@ export interface HandedOver {
   readonly destination: Endpoint;
 }
 
-/**
- * `rest` is what the client has said so far, behind `headerBytes` of the front's; where its descriptor is lent, all that is
- * not to be read from there. The socket is paused then.
- */
-export function receiveHandOver(
-  socket: Socket,
-  received: (handed: HandedOver, rest: Buffer, headerBytes: number) => void,
-): void {
+export interface Receiver {
+  /**
+   * `rest` is what the client has said so far, behind `headerBytes` of the front's; where its descriptor is lent, all that is
+   * not to be read from there. The socket is paused then.
+   */
+  received(handed: HandedOver, rest: Buffer, headerBytes: number): void;
+  /** Our own code threw before that was done; the socket closes right after. `told` where that is known by then. */
+  fault(error: unknown, told: HandOver | undefined): void;
+}
+
+export function receiveHandOver(socket: Socket, receiver: Receiver): void {
   let held: Buffer = Buffer.alloc(0);
+  let told: HandOver | undefined;
+  const owner = {
+    onFault: (error: unknown) => {
+      receiver.fault(error, told);
+      socket.destroy();
+    },
+  };
   // What breaks a socket ends it; an error that nobody listens for would end the thread.
-  socket.on('error', () => socket.destroy());
+  socket.on(
+    'error',
+    guard(owner, () => socket.destroy()),
+  );
   // The client was gone before there was anything to hand over.
-  const onEnd = () => socket.destroy();
-  const onData = (chunk: Buffer) => {
+  const onEnd = guard(owner, () => socket.destroy());
+  const onData = guard(owner, (chunk: Buffer) => {
     held = held.length === 0 ? chunk : Buffer.concat([held, chunk]);
     const header = parseProxyHeader(held, 0, held.length);
     if (header.kind === 'incomplete' && held.length < MAX_PROXY_HEADER) return;
-    const told = header.kind === 'found' ? readHandOver(header.value) : undefined;
+    told = header.kind === 'found' ? readHandOver(header.value) : undefined;
     if (header.kind !== 'found' || told === undefined || header.value.source === undefined) {
       socket.destroy();
       return;
@@ -40,8 +54,8 @@ export function receiveHandOver(
     socket.off('data', onData);
     socket.off('end', onEnd);
     socket.pause();
-    received({ socket, told, source, destination }, held.subarray(end), end);
-  };
+    receiver.received({ socket, told, source, destination }, held.subarray(end), end);
+  });
   socket.once('end', onEnd);
   socket.on('data', onData);
 }

@@ -2,6 +2,7 @@
 // side cannot take is kept in one buffer and the other side is not read meanwhile; FIN passes on in each
 // direction by itself; a reset passes on after what came before it. An idle tunnel owns no buffer and no timer.
 
+import { type CloseReason, closeReasons } from '../close-reason.ts';
 import { AGAIN, FAILED, HUNG_UP, READABLE, WRITABLE } from '../io/reactor.ts';
 import {
   ENDED,
@@ -56,8 +57,8 @@ export function beginTunnel(
 export function tunnelEvent(path: DataPath, handle: number, events: number): void {
   const { rows } = path;
   if ((rows.flags[handle] & LENT) !== 0) return lentEvent(path, handle, events);
-  if ((events & HUNG_UP) !== 0 && isBrokenOff(path, handle))
-    return endWithReset(path, handle, 'client-reset');
+  const broken = (events & HUNG_UP) === 0 ? undefined : breakOff(path, handle);
+  if (broken !== undefined) return endWithReset(path, handle, broken);
   if ((events & FAILED) !== 0) rows.flags[handle] |= FAILING | MORE;
   if ((events & (READABLE | HUNG_UP)) !== 0) rows.flags[handle] |= MORE;
   if ((events & WRITABLE) !== 0) {
@@ -135,7 +136,7 @@ function pump(path: DataPath, source: number): boolean {
       return true;
     }
     if (count === 0) {
-      const isReset = (rows.flags[source] & UNWRITABLE) !== 0 || isBrokenOff(path, source);
+      const isReset = (rows.flags[source] & UNWRITABLE) !== 0 || breakOff(path, source) !== undefined;
       return isReset ? passReset(path, source) : ended(path, source);
     }
     if (count < 0) return passReset(path, source);
@@ -247,9 +248,11 @@ function isEndOfPart(path: DataPath, client: number): boolean {
   return true;
 }
 
-/** The client reset its HTTP/2 stream: the HTTP part has said so, and then closed. */
-function isBrokenOff(path: DataPath, handle: number): boolean {
-  return (path.rows.flags[handle] & RETURNED) !== 0 && path.shared.verdicts.reason(handle) >= 0;
+/** Why an HTTP/2 stream was broken off, by its client or by a fault: the HTTP part has said so, and then closed. */
+function breakOff(path: DataPath, handle: number): CloseReason | undefined {
+  if ((path.rows.flags[handle] & RETURNED) === 0) return undefined;
+  const reason = path.shared.verdicts.reason(handle);
+  return reason < 0 ? undefined : closeReasons[reason];
 }
 
 function isInTlsPart({ rows }: DataPath, client: number): boolean {
@@ -302,7 +305,8 @@ function passReset(path: DataPath, source: number): boolean {
   }
   // The TLS part says why before it closes: without a word its thread has died.
   if (client !== source && isInTlsPart(path, client)) end(path, client, 'shutdown');
-  else endWithReset(path, client, client === source ? 'client-reset' : 'backend-reset');
+  else if (client === source) endWithReset(path, client, breakOff(path, client) ?? 'client-reset');
+  else endWithReset(path, client, 'backend-reset');
   return false;
 }
 

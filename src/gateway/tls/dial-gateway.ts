@@ -4,6 +4,7 @@
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type ConnectionOptions, type TLSSocket, connect as tlsConnect } from 'node:tls';
+import { guard } from '../guard.ts';
 import type { GatewayPlace } from './tls-config.ts';
 
 /** Between one round over all addresses and the next. */
@@ -116,18 +117,24 @@ function handshake(
     raw.destroy();
     tls.destroy();
   };
+  const owner = { onFault: (error: unknown) => fail(error as Error) };
   const late = () => fail(new GatewayError(`${address}: no answer in time`, { timedOut: true }));
-  const timer = setTimeout(late, connectMs);
-  const onAbort = () => fail(signal.reason as Error);
-  const onClose = () => fail(new GatewayError(`${address}: closed during the handshake`));
-  const onError = (error: NodeJS.ErrnoException) => fail(explain(address, serverName, wrongProtocol, error));
+  const timer = setTimeout(guard(owner, late), connectMs);
+  const onAbort = guard(owner, () => fail(signal.reason as Error));
+  const onClose = guard(owner, () => fail(new GatewayError(`${address}: closed during the handshake`)));
+  const onError = guard(owner, (error: NodeJS.ErrnoException) =>
+    fail(explain(address, serverName, wrongProtocol, error)),
+  );
   signal.addEventListener('abort', onAbort);
   if (signal.aborted) onAbort();
   // Stays: what breaks later is told by the TLS socket, and an error that nobody listens for ends the thread.
   raw.on('error', onError);
   tls.on('error', onError);
   tls.once('close', onClose);
-  tls.once('secureConnect', () => resolve({ tls, reset: () => raw.resetAndDestroy() }));
+  tls.once(
+    'secureConnect',
+    guard(owner, () => resolve({ tls, reset: () => raw.resetAndDestroy() })),
+  );
   return promise.finally(() => {
     clearTimeout(timer);
     signal.removeEventListener('abort', onAbort);

@@ -5,6 +5,7 @@ import { X509Certificate } from 'node:crypto';
 import { connect } from 'node:net';
 import { createSecureContext, type SecureContext, TLSSocket } from 'node:tls';
 import type { CloseReason } from '../close-reason.ts';
+import { guard } from '../guard.ts';
 import { buildHandOver } from '../shared/hand-over.ts';
 import { TUNNEL_ALPN } from './enter-tunnel.ts';
 import { join } from './join.ts';
@@ -33,7 +34,7 @@ export class TunnelContexts {
 export function endTunnel(part: TlsPart, connection: TlsConnection, contexts: TunnelContexts): void {
   const outer = new TLSSocket(connection.socket, {
     isServer: true,
-    SNICallback: (name, done) => done(null, contexts.find(name)),
+    SNICallback: guard(connection, (name: string, done: SniDone) => done(null, contexts.find(name))),
     secureContext: contexts.find(''),
     ALPNCallback: ({ protocols }) => protocols.find(name => name === TUNNEL_ALPN),
   });
@@ -46,13 +47,30 @@ export function endTunnel(part: TlsPart, connection: TlsConnection, contexts: Tu
     if (reason === undefined) comeBack(part, connection, outer);
     else part.refuse(connection, reason);
   };
-  const timer = setTimeout(() => settle('hello-timeout'), part.settings.helloMs);
-  outer.on('error', (error: NodeJS.ErrnoException) => settle(reasonOf(error.code ?? '')));
+  const timer = setTimeout(
+    guard(connection, () => settle('hello-timeout')),
+    part.settings.helloMs,
+  );
+  outer.on(
+    'error',
+    guard(connection, (error: NodeJS.ErrnoException) => settle(reasonOf(error.code ?? ''))),
+  );
   // Who does not trust the certificate leaves in the middle of the handshake.
-  outer.once('end', () => settle('client-gone'));
-  outer.once('close', () => settle('client-gone'));
-  outer.once('secure', () => settle());
+  outer.once(
+    'end',
+    guard(connection, () => settle('client-gone')),
+  );
+  outer.once(
+    'close',
+    guard(connection, () => settle('client-gone')),
+  );
+  outer.once(
+    'secure',
+    guard(connection, () => settle()),
+  );
 }
+
+type SniDone = (error: Error | null, context?: SecureContext) => void;
 
 function reasonOf(code: string): CloseReason {
   if (code === 'ERR_SSL_NO_APPLICATION_PROTOCOL') return 'not-recognized';
@@ -67,9 +85,13 @@ function comeBack(part: TlsPart, connection: TlsConnection, outer: TLSSocket): v
   if (refusal === 'not-recognized' || path === undefined) return part.refuse(connection, refusal);
   const inner = connect({ path, allowHalfOpen: true });
   inner.write(buildHandOver(source, destination, { ...told, isTunnelled: true }));
-  gone.addEventListener('abort', () => inner.destroy());
+  gone.addEventListener(
+    'abort',
+    guard(connection, () => inner.destroy()),
+  );
   // The front has both, and itself tells why they end: see tunnel-links.ts.
   join({
+    owner: connection,
     near: outer,
     far: inner,
     nearLost: () => part.lose(connection),

@@ -1,6 +1,7 @@
 // An agent's uplink `tunnel`: TLS to a tunnel host, through whatever routes by SNI on the way, and inside it a PROXY v2
 // header with the cluster id in front of the client's own TLS, which stays untouched.
 
+import { guard } from '../guard.ts';
 import { buildUplinkHeader } from '../stages/uplink.ts';
 import { join } from './join.ts';
 import type { TunnelUplink } from './tls-config.ts';
@@ -26,11 +27,15 @@ export async function enterTunnel(
     part.trouble('gateway not reached', wrongProtocol);
     return part.refuse(connection, 'connect-failed');
   }
-  gone.addEventListener('abort', () => outer.reset());
+  gone.addEventListener(
+    'abort',
+    guard(connection, () => outer.reset()),
+  );
   // One write, and with it what the client has said already: see uplink.ts on HAProxy's first look.
   const header = buildUplinkHeader(config.uplink, source, destination);
   outer.tls.write(Buffer.concat([header, connection.take()]));
   join({
+    owner: connection,
     near: socket,
     far: outer.tls,
     nearLost: () => part.lose(connection),

@@ -8,7 +8,8 @@ function given(more: { farEnded?(): void } = {}) {
   const [client, near] = duplexPair();
   const [server, far] = duplexPair();
   const lost: string[] = [];
-  join({ near, far, nearLost: () => lost.push('near'), farLost: () => lost.push('far'), ...more });
+  const owner = { onFault: (error: unknown) => lost.push(String(error)) };
+  join({ owner, near, far, nearLost: () => lost.push('near'), farLost: () => lost.push('far'), ...more });
   return { client, near, server, far, lost };
 }
 
@@ -45,4 +46,16 @@ test('join() leaves it to the caller what the end of the far side means', async 
   server.end();
   await ended.promise;
   assert.equal(near.writableEnded, false);
+});
+
+test('join() gives what throws to the connection that both sides are of', async () => {
+  const { client, server, lost } = given({
+    farEnded() {
+      throw new Error('injected');
+    },
+  });
+  client.resume();
+  server.end('answer');
+  while (lost.length === 0) await new Promise(resolve => setImmediate(resolve));
+  assert.deepEqual(lost, ['Error: injected']);
 });

@@ -6,6 +6,7 @@
 import { createSecureContext, type SecureContext, TLSSocket } from 'node:tls';
 import { MAX_HELLO, parseClientHello } from '../../wire/client-hello.ts';
 import type { CloseReason } from '../close-reason.ts';
+import { guard } from '../guard.ts';
 import type { GatewayConnection } from './dial-gateway.ts';
 import { join } from './join.ts';
 import type { GatewayPlace, TerminateUplink } from './tls-config.ts';
@@ -47,18 +48,22 @@ function readOffer(
   { socket, gone }: TlsConnection,
   helloMs: number,
 ): Promise<readonly string[] | CloseReason> {
-  const { promise, resolve } = Promise.withResolvers<readonly string[] | CloseReason>();
+  const { promise, resolve, reject } = Promise.withResolvers<readonly string[] | CloseReason>();
+  const owner = { onFault: reject };
   let held: Buffer = Buffer.alloc(0);
   let need = 0;
-  const onData = (chunk: Buffer) => {
+  const onData = guard(owner, (chunk: Buffer) => {
     held = held.length === 0 ? chunk : Buffer.concat([held, chunk]);
     if (held.length < need) return;
     const hello = parseClientHello(held, 0, held.length);
     if (hello.kind === 'incomplete' && held.length < MAX_HELLO) need = hello.need ?? 0;
     else resolve(hello.kind === 'found' ? hello.value.alpn : 'bad-hello');
-  };
-  const onEnd = () => resolve(held.length === 0 ? 'no-data' : 'client-gone');
-  const timer = setTimeout(() => resolve('hello-timeout'), helloMs);
+  });
+  const onEnd = guard(owner, () => resolve(held.length === 0 ? 'no-data' : 'client-gone'));
+  const timer = setTimeout(
+    guard(owner, () => resolve('hello-timeout')),
+    helloMs,
+  );
   socket.on('data', onData);
   socket.once('end', onEnd);
   socket.resume();
@@ -91,9 +96,12 @@ function openAnew(
     rejectUnauthorized: false,
   });
   connection.through(inner);
-  gone.addEventListener('abort', () => outer.reset());
+  gone.addEventListener(
+    'abort',
+    guard(connection, () => outer.reset()),
+  );
   let isOpen = false;
-  inner.once('secure', () => {
+  const opened = () => {
     isOpen = true;
     const { subject } = inner.getPeerCertificate() as { subject?: { CN?: string } };
     if (subject === undefined) return;
@@ -101,14 +109,17 @@ function openAnew(
       CERTIFICATE_LOST,
       `a client wanted to use its certificate (${subject.CN ?? 'without a name'}), which ends here: the API server does not see it. Use a token, or another uplink: tunnel, proxy and connect leave TLS closed`,
     );
-  });
-  inner.once('error', (error: NodeJS.ErrnoException) => {
+  };
+  const failed = (error: NodeJS.ErrnoException) => {
     if (isOpen) return;
     const alert = ALERT.exec(error.message)?.[0];
     if (alert !== undefined) part.trouble('client left', distrust(alert));
     part.refuse(connection, alert === undefined ? 'bad-hello' : 'client-gone');
-  });
+  };
+  inner.once('secure', guard(connection, opened));
+  inner.once('error', guard(connection, failed));
   join({
+    owner: connection,
     near: inner,
     far: outer.tls,
     nearLost: () => part.lose(connection),

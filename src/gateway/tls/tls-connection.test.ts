@@ -8,7 +8,7 @@ import { TlsConnection } from './tls-connection.ts';
 
 /** A connection as the front hands it over, and the front's end of it. */
 async function given(
-  work: (it: { front: Socket; connection: TlsConnection; letGo(): void }) => Promise<void>,
+  work: (it: { front: Socket; connection: TlsConnection; letGo(): void; faults: unknown[] }) => Promise<void>,
 ) {
   await using dir = await tempDir();
   const server = createServer({ allowHalfOpen: true, pauseOnConnect: true }).listen(dir.file('part'));
@@ -18,12 +18,17 @@ async function given(
   let isCurrent = true;
   const endpoint = { address: new Uint8Array(4), port: 1 };
   const handed = { socket, told: {} as HandOver, source: endpoint, destination: endpoint };
-  const connection = new TlsConnection(handed, () => isCurrent);
+  const faults: unknown[] = [];
+  const connection = new TlsConnection(
+    handed,
+    () => isCurrent,
+    (_, error) => faults.push(error),
+  );
   const letGo = () => {
     isCurrent = false;
   };
   try {
-    await work({ front, connection, letGo });
+    await work({ front, connection, letGo, faults });
   } finally {
     front.destroy();
     socket.destroy();
@@ -94,4 +99,16 @@ test('TlsConnection notices at FIN that the client was cut off', () =>
     front.destroy();
     connection.socket.resume();
     await once(connection.gone, 'abort');
+  }));
+
+test('TlsConnection is cut off, and so is its other side, when a callback of its own throws', () =>
+  given(async ({ front, connection, faults }) => {
+    const thrown = new Error('injected');
+    connection.listen(() => {
+      throw thrown;
+    });
+    const closed = once(connection.socket, 'close');
+    front.end();
+    await closed;
+    assert.deepEqual([faults, connection.gone.aborted], [[thrown], true]);
   }));

@@ -4,6 +4,7 @@
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Endpoint } from '../../wire/proxy-protocol.ts';
+import { type FaultOwner, guard } from '../guard.ts';
 import type { HandOver } from '../shared/hand-over.ts';
 import type { HandedOver } from '../shared/receive-hand-over.ts';
 
@@ -13,28 +14,45 @@ const LAST_BYTES_MS = 60_000;
 /** What a client may send ahead while its gateway is dialled; beyond that it waits in the kernel. */
 const MAX_AHEAD = 64 * 1024;
 
-export class TlsConnection implements HandedOver {
+export class TlsConnection implements HandedOver, FaultOwner {
   readonly socket: Socket;
   readonly told: HandOver;
   readonly source: Endpoint;
   readonly destination: Endpoint;
   readonly #isCurrent: () => boolean;
+  readonly #tellFault: (connection: TlsConnection, error: unknown) => void;
   readonly #gone = new AbortController();
   #client: Duplex;
   #lastBytes: NodeJS.Timeout | undefined;
   #ahead: Buffer[] = [];
   #onEnd = () => {};
 
-  /** `isCurrent`: whether the front still has it. */
-  constructor({ socket, told, source, destination }: HandedOver, isCurrent: () => boolean) {
+  /** `isCurrent`: whether the front still has it. `tellFault` says so to the front before it is cut off. */
+  constructor(
+    { socket, told, source, destination }: HandedOver,
+    isCurrent: () => boolean,
+    tellFault: (connection: TlsConnection, error: unknown) => void,
+  ) {
     this.socket = socket;
     this.told = told;
     this.source = source;
     this.destination = destination;
     this.#isCurrent = isCurrent;
+    this.#tellFault = tellFault;
     this.#client = socket;
-    socket.once('close', () => clearTimeout(this.#lastBytes));
-    socket.once('end', () => this.look());
+    socket.once(
+      'close',
+      guard(this, () => clearTimeout(this.#lastBytes)),
+    );
+    socket.once(
+      'end',
+      guard(this, () => this.look()),
+    );
+  }
+
+  onFault(error: unknown): void {
+    this.#tellFault(this, error);
+    this.cut();
   }
 
   /** Aborted when it was cut off: the other side is to be cut off too. */
@@ -44,9 +62,9 @@ export class TlsConnection implements HandedOver {
 
   /** Reads what the client says ahead, until take(). `left` is called when it ends before that. */
   listen(left: () => void): void {
-    this.#onEnd = left;
+    this.#onEnd = guard(this, left);
     this.socket.on('data', this.#hear);
-    this.socket.once('end', left);
+    this.socket.once('end', this.#onEnd);
     this.socket.resume();
   }
 
@@ -63,32 +81,40 @@ export class TlsConnection implements HandedOver {
     if (this.#client !== this.socket) return undefined;
     const said = this.take();
     if (said.length > 0) return said[0];
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const timer = setTimeout(resolve, waitMs);
+    const { promise, resolve: settle } = Promise.withResolvers<void>();
+    const resolve = () => settle();
+    const timer = setTimeout(guard(this, resolve), waitMs);
     this.listen(resolve);
-    this.socket.once('data', () => resolve());
-    this.socket.once('close', resolve);
+    this.socket.once('data', guard(this, resolve));
+    this.socket.once('close', guard(this, resolve));
     await promise;
     clearTimeout(timer);
     return this.take()[0];
   }
 
-  readonly #hear = (chunk: Buffer): void => {
+  readonly #hear = guard(this, (chunk: Buffer): void => {
     this.#ahead.push(chunk);
     const length = this.#ahead.reduce((sum, one) => sum + one.length, 0);
     if (length >= MAX_AHEAD) this.socket.pause();
-  };
+  });
 
   /** The client's bytes pass through that stream, which has taken the socket. */
   through(stream: Duplex): void {
     this.#client = stream;
-    stream.once('end', () => this.look());
+    stream.once(
+      'end',
+      guard(this, () => this.look()),
+    );
   }
 
   /** Has the front let go of it? Before both sides have ended that is a cut. */
   look(): void {
     if (this.#isCurrent()) return;
-    if (this.#client.writableEnded) this.#lastBytes ??= setTimeout(() => this.cut(), LAST_BYTES_MS).unref();
+    if (this.#client.writableEnded)
+      this.#lastBytes ??= setTimeout(
+        guard(this, () => this.cut()),
+        LAST_BYTES_MS,
+      ).unref();
     else this.cut();
   }
 

@@ -4,9 +4,11 @@
 
 import type { Server, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { mapIp } from '../../wire/ip-address.ts';
+import { formatIpPort, mapIp } from '../../wire/ip-address.ts';
 import type { Endpoint } from '../../wire/proxy-protocol.ts';
 import type { CloseReason } from '../close-reason.ts';
+import type { FaultLog } from '../fault-log.ts';
+import { guard } from '../guard.ts';
 import type { HandOver } from '../shared/hand-over.ts';
 import { listenOnPath } from '../shared/listen-on-path.ts';
 import { type HandedOver, receiveHandOver } from '../shared/receive-hand-over.ts';
@@ -37,6 +39,7 @@ export interface TlsPartOptions {
   readonly onTrouble: (what: string, why: string) => void;
   /** No address of the gateway could be reached: perhaps its name leads elsewhere by now. */
   readonly onDialFailed: () => void;
+  readonly faults: FaultLog;
 }
 
 const nothing = new Uint8Array();
@@ -81,7 +84,7 @@ export class TlsPart {
   stop(): void {
     clearInterval(this.#look);
     this.#front?.close();
-    for (const connection of this.#connections.values()) connection.cut();
+    for (const connection of this.#connections.values()) guard(connection, () => connection.cut())();
   }
 
   trouble(what: string, why: string): void {
@@ -119,7 +122,7 @@ export class TlsPart {
    */
   refuse(connection: TlsConnection, reason: CloseReason): void {
     this.#say(connection.told, -1, reason, false);
-    void this.#answer(connection, reason);
+    this.#answer(connection, reason).catch((error: unknown) => connection.onFault(error));
   }
 
   /** Whether the front has said already that it ends in the middle. */
@@ -135,7 +138,10 @@ export class TlsPart {
   break(connection: TlsConnection, client: Duplex = connection.socket): void {
     const { socket, told } = connection;
     this.#say(told, -1, 'backend-reset', true);
-    client.write(nothing, () => socket.destroy());
+    client.write(
+      nothing,
+      guard(connection, () => socket.destroy()),
+    );
   }
 
   /** The client is gone in the middle, or what it says is no longer TLS. */
@@ -188,9 +194,15 @@ export class TlsPart {
   }
 
   #accept(socket: Socket): void {
-    receiveHandOver(socket, ({ told, source, destination }, rest) => {
-      if (rest.length > 0) socket.unshift(rest);
-      this.#begin({ socket, told, source: mapped(source), destination: mapped(destination) });
+    receiveHandOver(socket, {
+      received: ({ told, source, destination }, rest) => {
+        if (rest.length > 0) socket.unshift(rest);
+        this.#begin({ socket, told, source: mapped(source), destination: mapped(destination) });
+      },
+      fault: (error, told) => {
+        this.#options.faults.write(error);
+        if (told !== undefined) this.#say(told, -1, 'fault', true);
+      },
     });
   }
 
@@ -198,18 +210,27 @@ export class TlsPart {
     const { socket, told } = handed;
     const isCurrent = () =>
       this.#options.verdicts[told.worker]?.isCurrent(told.handle, told.generation) === true;
-    const connection = new TlsConnection(handed, isCurrent);
+    const connection = new TlsConnection(handed, isCurrent, (one, error) => this.#fault(one, error));
     this.#connections.set(socket, connection);
-    socket.once('close', () => this.#connections.delete(socket));
-    // A fault with one of them must not end the others, as an exception that nobody catches would.
-    Promise.try(this.#serve, connection).catch((fault: unknown) => {
-      this.trouble('fault', fault instanceof Error ? (fault.stack ?? fault.message) : String(fault));
-      this.refuse(connection, 'connect-failed');
-    });
+    socket.once(
+      'close',
+      guard(connection, () => this.#connections.delete(socket)),
+    );
+    Promise.try(this.#serve, connection).catch((error: unknown) => connection.onFault(error));
+  }
+
+  /** Our own code threw on behalf of that connection, which is about to be cut off. */
+  #fault({ told, source }: TlsConnection, error: unknown): void {
+    this.#options.faults.write(error, { client: formatIpPort(source.address, 0, source.port) });
+    try {
+      this.#say(told, -1, 'fault', true);
+    } catch {
+      // The front sees that it ends, and not how.
+    }
   }
 
   #lookAround(): void {
-    for (const connection of this.#connections.values()) connection.look();
+    for (const connection of this.#connections.values()) guard(connection, () => connection.look())();
   }
 }
 

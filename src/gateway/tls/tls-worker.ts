@@ -2,6 +2,7 @@
 
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import type { FromWorker, PartStart, ToWorker } from '../control/worker-messages.ts';
+import { FaultLog } from '../fault-log.ts';
 import { Verdicts } from '../shared/verdicts.ts';
 import { TlsPart } from './tls-part.ts';
 
@@ -20,6 +21,7 @@ class TlsWorker {
       settings: start.settings,
       onTrouble: (what, why) => this.#trouble(what, why),
       onDialFailed: () => this.#tell({ kind: 'gateway-failed' }),
+      faults: new FaultLog(`tls-${start.number}`, report => this.#tell({ kind: 'fault', report })),
     });
   }
 
