@@ -19,6 +19,14 @@ const PROCESS_FOLDERS = ['cli', 'main.ts'];
 const IMPORT =
   /\b(?:from|import)\s*\(?\s*(['"])([^'"\n]+)\1|\bnew\s+URL\(\s*(['"])(\.[^'"\n]+)\3\s*,\s*import\.meta\.url/g;
 const PROCESS = /(?<![\w$.#])process\s*(?:\.(?!\.)|\?\.|\[)|\bglobalThis\.process\b/;
+/**
+ * Where an exception in a callback would end a thread, and with it what others have there: a function that stands in the
+ * call itself must go through guard(), or do nothing.
+ */
+const GUARDED =
+  /^src\/gateway\/(?:(?:http|tls)\/(?!.*-worker\.ts|request-log\.ts)|health\/check-backend|shared\/receive-)/;
+const CALLBACK =
+  /(?:\.(?:on|once|prependListener|addEventListener)\(\s*'[^']*',|\bset(?:Timeout|Immediate)\()\s*(?:async\s+)?(?:\([^()]*\)|\w+)\s*=>(?!\s*(?:\{\}|safely\())/;
 const DEFAULT_EXPORT = /\bexport\s+default\b|\bas\s+default\b/;
 
 const KEBAB_CASE = /^[a-z0-9]+(?:-[a-z0-9]+)*(?:\.[a-z0-9-]+)*\.(?:ts|mjs)$/;
@@ -78,6 +86,8 @@ function importOffences(path: string, imports: readonly string[]): string[] {
 function codeOffences(path: string, code: string, withStrings: string): string[] {
   const offences: string[] = [];
   if (DEFAULT_EXPORT.test(code) && !DEFAULT_EXPORT_ALLOWED.has(path)) offences.push('has a default export');
+  if (GUARDED.test(path) && !isTest(path) && CALLBACK.test(withStrings))
+    offences.push('has a callback that is not guarded: what throws there would end the thread');
   if (!path.startsWith('src/') || isTest(path) || PROCESS_FOLDERS.includes(folderOf(path))) return offences;
   const specifiers = [...withStrings.matchAll(IMPORT)].map(match => match[2]);
   if (PROCESS.test(code) || specifiers.includes('node:process') || specifiers.includes('process')) {

@@ -1,7 +1,12 @@
 // The admin side's HTTP server, in cleartext or over TLS. Runs on the control thread, by default on loopback. What it
 // answers is in admin-api.ts; here is what bounds its clients, whatever they do.
 
-import { createServer as createHttpServer, type Server, type ServerOptions } from 'node:http';
+import {
+  createServer as createHttpServer,
+  type Server,
+  type ServerOptions,
+  type ServerResponse,
+} from 'node:http';
 import { createServer as createHttpsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { getRequestListener } from '@hono/node-server';
@@ -83,9 +88,20 @@ function createServer(options: AdminOptions, view: AdminView, pair: KeyPair | un
   // Its URLs need a host also where a request in HTTP/1.0 has none; nothing is decided by it.
   const answer = getRequestListener(adminApi(options, view, guard.waiting).fetch, { hostname: 'localhost' });
   server.on('request', (request, response) => {
-    if (guard.admit(request, response)) void answer(request, response);
+    Promise.try(async () => {
+      if (guard.admit(request, response)) await answer(request, response);
+    }).catch((error: unknown) => {
+      options.log.error({ err: error, path: request.url }, 'admin request failed');
+      fail(response);
+    });
   });
   return server;
+}
+
+/** Our own code threw in front of the API, or behind it: the API answers for itself. */
+function fail(response: ServerResponse): void {
+  if (response.headersSent) response.destroy();
+  else response.writeHead(500, { Connection: 'close' }).end();
 }
 
 function listen(server: Server, { host, port }: AdminOptions): Promise<void> {

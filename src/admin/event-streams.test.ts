@@ -112,3 +112,40 @@ test('EventStreams send a comment every 15 s, as long as there is a client', t =
   t.mock.timers.tick(60_000);
   assert.equal(client.text, 'retry: 2000\n\n:\n\n');
 });
+
+test('EventStreams drops a client whose stream throws, and tells the others', () => {
+  const faults: unknown[] = [];
+  const streams = new EventStreams(undefined, error => faults.push(error));
+  const [broken, other] = [new Client(), new Client()];
+  for (const { response } of [broken, other]) streams.open(response);
+  const thrown = new Error('injected');
+  broken.write = () => {
+    throw thrown;
+  };
+  streams.send('health', { up: true });
+  assert.deepEqual([faults, broken.destroyed, streams.size], [[thrown], true, 1]);
+  assert.match(other.text, /"up":true/);
+});
+
+test('EventStreams.send() leaves out an event that cannot be written', () => {
+  const faults: unknown[] = [];
+  const streams = new EventStreams(undefined, error => faults.push(error));
+  const client = new Client();
+  streams.open(client.response);
+  const circular: Record<string, unknown> = {};
+  circular.self = circular;
+  streams.send('health', circular);
+  streams.send('table', { ok: true });
+  assert.equal(faults.length, 1);
+  assert.match(client.text, /event: table/);
+});
+
+test('EventStreams.open() keeps no client whose stream cannot begin', () => {
+  const streams = new EventStreams();
+  const client = new Client();
+  client.writeHead = () => {
+    throw new Error('injected');
+  };
+  assert.throws(() => streams.open(client.response), /injected/);
+  assert.equal(streams.size, 0);
+});

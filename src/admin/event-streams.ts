@@ -27,11 +27,19 @@ const headers = {
 export class EventStreams implements Disposable {
   readonly #clients = new Set<ServerResponse>();
   readonly #onWatched: (watched: boolean) => void;
+  readonly #onFault: (error: unknown) => void;
   #keepalive: NodeJS.Timeout | undefined;
 
-  /** `onWatched` is told when the first client comes and the last one goes. */
-  constructor(onWatched: (watched: boolean) => void = () => {}) {
+  /**
+   * `onWatched` is told when the first client comes and the last one goes, `onFault` of exceptions of our own: they end the
+   * stream that they are about, or leave out an event.
+   */
+  constructor(
+    onWatched: (watched: boolean) => void = () => {},
+    onFault: (error: unknown) => void = () => {},
+  ) {
     this.#onWatched = onWatched;
+    this.#onFault = onFault;
   }
 
   get size(): number {
@@ -41,18 +49,24 @@ export class EventStreams implements Disposable {
   /** Answers the request with the stream. False, and nothing done, when there are too many. */
   open(response: ServerResponse, more: Readonly<Record<string, string>> = {}): boolean {
     if (this.#clients.size >= MAX_STREAMS) return false;
-    this.#clients.add(response);
     response.once('close', () => this.#gone(response));
     // A client that is gone while it is written to is `close` as well.
     response.on('error', () => {});
     response.writeHead(200, { ...more, ...headers });
     response.write(`retry: ${RETRY_MS}\n\n`);
+    this.#clients.add(response);
     if (this.#clients.size === 1) this.#begin();
     return true;
   }
 
+  /** Never throws: what happened has happened, whether it can be told or not. */
   send(name: EventName, data: object): void {
-    if (this.#clients.size > 0) this.#write(`event: ${name}\ndata: ${JSON.stringify(data)}\n\n`);
+    if (this.#clients.size === 0) return;
+    try {
+      this.#write(`event: ${name}\ndata: ${JSON.stringify(data)}\n\n`);
+    } catch (error) {
+      this.#onFault(error);
+    }
   }
 
   /** Ends every stream. */
@@ -67,8 +81,13 @@ export class EventStreams implements Disposable {
 
   #write(text: string): void {
     for (const client of this.#clients) {
-      client.write(text);
-      if (client.writableLength > MAX_WAITING) client.destroy();
+      try {
+        client.write(text);
+        if (client.writableLength > MAX_WAITING) client.destroy();
+      } catch (error) {
+        this.#onFault(error);
+        client.destroy();
+      }
     }
   }
 

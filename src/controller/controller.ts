@@ -18,6 +18,8 @@ import { Gateway, type GatewayConfig, type NamedRecord } from '../gateway/contro
 import { ListenError } from '../gateway/control/listen-error.ts';
 import { NameResolver } from '../gateway/control/name-resolver.ts';
 import { StartError } from '../gateway/control/start-error.ts';
+import { FaultLog } from '../gateway/fault-log.ts';
+import { type FaultOwner, guard } from '../gateway/guard.ts';
 import type { HealthChange } from '../gateway/health/health-thread.ts';
 import { canShareListeners, errnoWord } from '../gateway/io/net-reactor.ts';
 import { type EngineName, whyNoEpoll } from '../gateway/io/open-reactor.ts';
@@ -66,10 +68,13 @@ interface Loaded {
   readonly tunnel: LoadedTunnel | undefined;
 }
 
-export class Controller implements AdminView, AsyncDisposable {
+export class Controller implements AdminView, FaultOwner, AsyncDisposable {
   readonly #options: ControllerOptions;
   readonly #startedAt = performance.now();
-  readonly events = new EventStreams(watched => this.#gateway?.watchRefusals(watched));
+  readonly events = new EventStreams(
+    watched => this.#gateway?.watchRefusals(watched),
+    error => this.#faults.write(error),
+  );
   readonly #gatewayEvents = new GatewayEvents(this.events);
   readonly #drained = Promise.withResolvers<void>();
   #config: Config;
@@ -82,6 +87,7 @@ export class Controller implements AdminView, AsyncDisposable {
   readonly #secrets: SecretWatch;
   readonly #tunnel: TunnelWatch;
   readonly #badSignatures: BadSignatureLog;
+  readonly #faults: FaultLog;
   #error: string | null = null;
   #restartNeeded: readonly string[] = [];
   #engine: EngineName = 'net';
@@ -97,6 +103,7 @@ export class Controller implements AdminView, AsyncDisposable {
     this.#secrets = new SecretWatch(options.file, options.log, secrets => this.gateway.useSecrets(secrets));
     this.#tunnel = new TunnelWatch(options.file, options.log, tunnel => this.gateway.useTls(tunnel));
     this.#badSignatures = new BadSignatureLog(options.log);
+    this.#faults = new FaultLog('control', report => logFault(options.log, report));
   }
 
   /** Serves the file when it returns. Throws a ListenError or a ConfigError when it cannot. */
@@ -245,13 +252,13 @@ export class Controller implements AdminView, AsyncDisposable {
           share: canShareListeners(this.#options.host.platform),
           capacity: Math.min(this.#options.host.openFiles, MAX_CAPACITY),
           resolver,
-          onRecord: record => this.#ended(record),
-          onRequest: record => logRequest(log, record),
+          onRecord: guard(this, record => this.#ended(record)),
+          onRequest: guard(this, record => logRequest(log, record)),
           onDropped: count => log.warn({ count }, 'dropped'),
           onSocketsMoved: () => log.warn('the sockets between threads were gone and are made anew'),
           onThreadDeath: (thread, cause, death) => logDeath(log, thread, cause, death),
           onFault: report => logFault(log, report),
-          onHealth: change => this.#healthChanged(change),
+          onHealth: guard(this, change => this.#healthChanged(change)),
           onTlsTrouble: (what, why) => log.warn({ why }, what),
         },
         this.#gatewayConfig(config, loaded),
@@ -328,6 +335,11 @@ export class Controller implements AdminView, AsyncDisposable {
       log.error({ error: this.#error, ...(!expected && { err: error }) }, refused);
       this.#tellTable();
     }
+  }
+
+  /** What happened in the gateway could not be told: a line is missing, and nothing else. */
+  onFault(error: unknown): void {
+    this.#faults.write(error);
   }
 
   /** Where every change of a backend's state arrives. */

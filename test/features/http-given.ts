@@ -203,10 +203,16 @@ export function sharedStack(): AsyncDisposableStack {
   return stack;
 }
 
-/** The gateway that they share, which has lost no thread after any of them, and clients of it. */
+/** The gateway that they share, which has lost no thread and met no fault of its own after any of them, and clients of it. */
 export async function sharedGateway(stack: AsyncDisposableStack, config: string) {
   const gateway = stack.use(await startCauseway({ config }));
-  afterEach(() => assertAlive(gateway));
+  afterEach(() => {
+    assertAlive(gateway);
+    assert.deepEqual(
+      gateway.lines().filter(({ msg }) => msg === 'fault'),
+      [],
+    );
+  });
   return { gateway, client: (options?: ClientOptions) => HttpClient.connect(gateway.port, options) };
 }
 

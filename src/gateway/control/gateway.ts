@@ -226,6 +226,7 @@ export class Gateway implements AsyncDisposable {
       onChange: options.onHealth,
       onDeath: cause =>
         this.#revival.died({ name: 'health', kind: 'health' }, cause, () => this.#health.revive()),
+      onFault: options.onFault,
     });
   }
 

@@ -4,10 +4,11 @@
 // Certificates are not verified: the gateway passes TLS through and has no authority of the tenant to verify by.
 // A check tells whether a backend answers; whether it is the right one is for the client, who has that authority.
 
-import { request } from 'node:http';
+import { type IncomingMessage, request } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { connect as connectTls, createSecureContext, type TLSSocket } from 'node:tls';
 import { buildProxyV1, buildProxyV2 } from '../../wire/proxy-protocol.ts';
+import { type FaultOwner, guard } from '../guard.ts';
 import type { HealthTarget } from './health-target.ts';
 
 export interface CheckResult {
@@ -42,7 +43,7 @@ const words: Readonly<Record<string, string>> = {
   ERR_SSL_PACKET_LENGTH_TOO_LONG: 'the answer is not TLS',
 };
 
-/** Tries the addresses in turn, the last good one first; they share the check's time. Never throws. */
+/** Tries the addresses in turn, the last good one first; they share the check's time. Rejects where our own code throws. */
 export async function checkBackend(
   target: HealthTarget,
   preferred: number,
@@ -60,25 +61,41 @@ export async function checkBackend(
   return { ...result, preferred: 0 };
 }
 
-class Attempt {
+class Attempt implements FaultOwner {
   readonly result: Promise<CheckResult>;
   readonly #target: HealthTarget;
   readonly #socket: Socket;
   readonly #resolve: (result: CheckResult) => void;
+  readonly #reject: (error: unknown) => void;
   #timer: NodeJS.Timeout;
   #decided = false;
   #stage: Stage = 'connection';
 
   constructor(target: HealthTarget, address: string, limitMs: number) {
     this.#target = target;
-    const { promise, resolve } = Promise.withResolvers<CheckResult>();
+    const { promise, resolve, reject } = Promise.withResolvers<CheckResult>();
     this.result = promise;
     this.#resolve = resolve;
-    this.#timer = setTimeout(() => this.#end(false, `no ${this.#stage} within ${seconds(limitMs)}`), limitMs);
+    this.#reject = reject;
+    this.#timer = setTimeout(
+      guard(this, () => this.#end(false, `no ${this.#stage} within ${seconds(limitMs)}`)),
+      limitMs,
+    );
     this.#socket = connect({ host: address, port: target.port, noDelay: true });
-    this.#socket.on('error', error => this.#failed(error));
-    this.#socket.once('connect', () => this.#connected());
+    this.#socket.on('error', this.#onError);
+    this.#socket.once(
+      'connect',
+      guard(this, () => this.#connected()),
+    );
   }
+
+  onFault(error: unknown): void {
+    clearTimeout(this.#timer);
+    this.#socket.destroy();
+    this.#reject(error);
+  }
+
+  readonly #onError = guard(this, (error: NodeJS.ErrnoException) => this.#failed(error));
 
   #connected(): void {
     const { health, proxyProtocol } = this.#target;
@@ -86,7 +103,11 @@ class Attempt {
     if (health.check === 'tcp') {
       // What was not handed over yet would be lost with the socket.
       if (header === undefined) this.#end(true, 'connected');
-      else this.#socket.write(header, error => error ?? this.#end(true, 'connected'));
+      else
+        this.#socket.write(
+          header,
+          guard(this, (error?: Error | null) => error ?? this.#end(true, 'connected')),
+        );
       return;
     }
     if (header !== undefined) this.#socket.write(header);
@@ -104,11 +125,14 @@ class Attempt {
       ...(https && { ALPNProtocols: ['http/1.1'] }),
       ...(serverName !== undefined && { servername: serverName }),
     });
-    secure.on('error', error => this.#failed(error));
-    secure.once('secureConnect', () => {
-      if (https) this.#ask(secure);
-      else this.#leave(secure, 'TLS handshake done');
-    });
+    secure.on('error', this.#onError);
+    secure.once(
+      'secureConnect',
+      guard(this, () => {
+        if (https) this.#ask(secure);
+        else this.#leave(secure, 'TLS handshake done');
+      }),
+    );
   }
 
   #ask(stream: Socket | TLSSocket): void {
@@ -120,13 +144,16 @@ class Attempt {
       setHost: false,
       headers: { Host: host, 'User-Agent': 'causeway-health', Connection: 'close' },
     });
-    asked.on('error', error => this.#failed(error));
-    asked.once('response', ({ statusCode = 0 }) => {
-      // Whoever gives a path for `http` means the answer to it; without one, any answer says that someone is there.
-      const any = health.check === 'http' && health.path === undefined;
-      const good = (statusCode >= 200 && statusCode < 400) || WANTS_LOGIN.includes(statusCode);
-      this.#end(any || good, `HTTP ${statusCode}`);
-    });
+    asked.on('error', this.#onError);
+    asked.once(
+      'response',
+      guard(this, ({ statusCode = 0 }: IncomingMessage) => {
+        // Whoever gives a path for `http` means the answer to it; without one, any answer says that someone is there.
+        const any = health.check === 'http' && health.path === undefined;
+        const good = (statusCode >= 200 && statusCode < 400) || WANTS_LOGIN.includes(statusCode);
+        this.#end(any || good, `HTTP ${statusCode}`);
+      }),
+    );
     asked.end();
   }
 
@@ -137,7 +164,7 @@ class Attempt {
   #leave(secure: TLSSocket, why: string): void {
     clearTimeout(this.#timer);
     this.#decided = true;
-    const done = () => this.#end(true, why);
+    const done = guard(this, () => this.#end(true, why));
     this.#timer = setTimeout(done, GOODBYE_MS);
     secure.once('close', done);
     secure.resume();

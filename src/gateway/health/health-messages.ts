@@ -1,5 +1,6 @@
 // What the control thread and the thread of the health checks say to each other.
 
+import type { FaultReport } from '../fault-log.ts';
 import type { HealthTarget } from './health-target.ts';
 
 /** Given to the thread when it starts. */
@@ -23,4 +24,6 @@ export type ToHealth =
 
 export type FromHealth =
   | { readonly kind: 'changed'; readonly slot: number; readonly up: boolean; readonly why: string }
-  | { readonly kind: 'stretch'; readonly stretch: number };
+  | { readonly kind: 'stretch'; readonly stretch: number }
+  /** Our own code threw in a check, which counts neither way. It is about the `slot` of a backend. */
+  | { readonly kind: 'fault'; readonly report: FaultReport };

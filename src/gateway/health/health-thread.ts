@@ -3,6 +3,7 @@
 // found out stands in shared memory.
 
 import { Worker } from 'node:worker_threads';
+import type { FaultReport } from '../fault-log.ts';
 import {
   BACKEND_CHECKS_FAILED,
   BACKEND_CHECKS_OK,
@@ -49,6 +50,8 @@ export interface HealthThreadOptions {
   readonly onChange: (change: HealthChange) => void;
   /** Somebody calls revive() after a while. */
   readonly onDeath: (cause: Error) => void;
+  /** Our own code threw in a check. */
+  readonly onFault: (report: FaultReport) => void;
 }
 
 interface Known extends ServedBackend {
@@ -211,6 +214,12 @@ export class HealthThread implements AsyncDisposable {
   #message(message: FromHealth): void {
     if (message.kind === 'stretch') {
       this.#stretch = message.stretch;
+      return;
+    }
+    if (message.kind === 'fault') {
+      const about = this.#known.get(Number(message.report.about.slot));
+      const named = about === undefined ? {} : { ...about.route, backend: about.backend };
+      this.#options.onFault({ ...message.report, about: named });
       return;
     }
     const known = this.#known.get(message.slot);

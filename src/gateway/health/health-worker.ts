@@ -3,6 +3,7 @@
 // Entry point of the thread.
 
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
+import { FaultLog } from '../fault-log.ts';
 import {
   BACKEND_CHECKS_FAILED,
   BACKEND_CHECKS_OK,
@@ -32,6 +33,7 @@ class HealthWorker {
   readonly #checked = new Map<number, Checked>();
   #timer: NodeJS.Timeout | undefined;
   #stretch = 1;
+  readonly #faults = new FaultLog('health', report => this.#tell({ kind: 'fault', report }));
 
   constructor(start: HealthStart) {
     this.#totals = new Int32Array(start.totals);
@@ -86,11 +88,16 @@ class HealthWorker {
 
   async #check(planned: Planned): Promise<void> {
     const checked = this.#checked.get(planned.slot);
-    if (checked !== undefined) {
-      const result = await checkBackend(checked.target, checked.preferred);
-      // Removed meanwhile, or checked otherwise: the answer is to a question that nobody asks any more.
-      if (!planned.gone) this.#record(checked, result);
-      checked.preferred = result.preferred;
+    try {
+      if (checked !== undefined) {
+        const result = await checkBackend(checked.target, checked.preferred);
+        // Removed meanwhile, or checked otherwise: the answer is to a question that nobody asks any more.
+        if (!planned.gone) this.#record(checked, result);
+        checked.preferred = result.preferred;
+      }
+    } catch (error) {
+      // It counts neither way, and the next check comes in its time.
+      this.#faults.write(error, { slot: String(planned.slot) });
     }
     this.#schedule.finish(planned, performance.now());
     this.#work();
