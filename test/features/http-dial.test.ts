@@ -164,12 +164,13 @@ describe('a connection to a backend', () => {
   });
 
   test('that the backend closes in the middle of a POST: it is a 502, and was sent once', async () => {
-    for (const seen of ['before', 'after']) {
+    // Before it has heard anything it may look like a dial that failed, which is tried again.
+    for (const seen of ['POST', 'body']) {
       using visitor = await client();
       const index = raw.connections.length;
       visitor.send(request('POST / HTTP/1.1', 'Host: raw.test', 'Content-Length: 4'), 'body');
       const served = await raw.accepted(index);
-      if (seen === 'after') await served.hears('body');
+      await served.hears(seen);
       served.reset();
       assert.equal((await visitor.lastAnswer()).status, 502);
       assert.equal((await lineOf(gateway, visitor)).reason, 'backend-reset');

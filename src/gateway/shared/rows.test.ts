@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import * as constants from './rows.ts';
 import { CLIENT, DESTINATION, ORIGIN, PEER, Rows } from './rows.ts';
 
 test('Rows have room for every field of every row, and none overlaps another', () => {
@@ -48,4 +49,12 @@ test('Rows.used is one more than the highest handle that was ever in use, for ev
   assert.equal(elsewhere.used, 0);
   for (const handle of [3, 700, 12]) rows.clear(handle);
   assert.equal(elsewhere.used, 701);
+});
+
+test('the flags of a row are a bit each, and none is another', () => {
+  // Up to 16 there are states, protocols and places as well.
+  const flags = Object.values(constants).filter(value => typeof value === 'number' && value > 16) as number[];
+  assert.ok(flags.length > 20);
+  for (const flag of flags) assert.ok(Number.isInteger(Math.log2(flag)) && flag < 2 ** 31, `${flag}`);
+  assert.equal(new Set(flags).size, flags.length);
 });

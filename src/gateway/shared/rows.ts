@@ -78,11 +78,11 @@ export const ANSWERED = 4194304;
 export const LENT = 8388608;
 
 /** Counted among the open connections, and without a reason yet. */
-export const ALIVE = 33554432;
+export const ALIVE = 268435456;
 /** Counted among the active ones of its backend. */
-export const BACKEND_COUNTED = 67108864;
+export const BACKEND_COUNTED = 536870912;
 /** Counted among the active ones of its route. */
-export const ROUTE_COUNTED = 134217728;
+export const ROUTE_COUNTED = 1073741824;
 
 export const protocols = ['', 'tls', 'connect', 'http', 'h2'] as const;
 export const NO_PROTOCOL = 0;
