@@ -10,6 +10,7 @@ import type { Logger } from 'pino';
 import type { AdminRole, AdminUser } from '../config/config.ts';
 import { connectionFields } from '../gateway/control/connection-fields.ts';
 import { type Explanation, type Question, QuestionError } from '../gateway/table/explain.ts';
+import { printableJson } from '../text/printable.ts';
 import { hostOf, isOwnHost } from './admin-host.ts';
 import { refusedChange, roleOf } from './auth.ts';
 import { type ClustersView, clusterAnswers, clusterNamed } from './clusters.ts';
@@ -134,9 +135,9 @@ function endpoints(view: AdminView): Endpoint[] {
     {
       method: 'GET',
       path: '/api/v1/status',
-      answer: context => context.json({ ...view.status(), traffic: trafficOf(view.gateway.traffic()) }),
+      answer: context => json(context, { ...view.status(), traffic: trafficOf(view.gateway.traffic()) }),
     },
-    { method: 'GET', path: '/api/v1/clusters', answer: context => context.json(clusterAnswers(view)) },
+    { method: 'GET', path: '/api/v1/clusters', answer: context => json(context, clusterAnswers(view)) },
     { method: 'GET', path: '/api/v1/clusters/:name', answer: context => cluster(context, view) },
     { method: 'GET', path: '/api/v1/connections', answer: context => connections(context, view) },
     {
@@ -178,8 +179,14 @@ function mount(api: AdminApi, mounted: readonly Endpoint[]): void {
   }
 }
 
+/** Names from elsewhere are in it, and people read it in terminals. */
+function json(context: AdminContext, value: object, status: ContentfulStatusCode = 200): Response {
+  const text = printableJson(JSON.stringify(value));
+  return context.body(text, status, { 'Content-Type': 'application/json' });
+}
+
 function problem(context: AdminContext, status: ContentfulStatusCode, text: string): Response {
-  return context.json({ error: text }, status);
+  return json(context, { error: text }, status);
 }
 
 function notOurs(host: string): string {
@@ -224,7 +231,7 @@ function cluster(context: AdminContext, view: AdminView): Response {
   const found = clusterNamed(view, name);
   return found === undefined
     ? problem(context, 404, `There is no cluster '${name}'; /api/v1/clusters lists them`)
-    : context.json(found);
+    : json(context, found);
 }
 
 async function connections(context: AdminContext, view: AdminView): Promise<Response> {
@@ -255,7 +262,7 @@ function explain(context: AdminContext, view: AdminView): Promise<Response> {
 /** JSON, or 400 with what is wrong with the question. */
 async function asked(context: AdminContext, answer: () => Promise<object>): Promise<Response> {
   try {
-    return context.json(await answer());
+    return json(context, await answer());
   } catch (error) {
     if (error instanceof QueryError || error instanceof QuestionError)
       return problem(context, 400, error.message);
@@ -266,5 +273,5 @@ async function asked(context: AdminContext, answer: () => Promise<object>): Prom
 function drain(context: AdminContext, view: AdminView): Response {
   // Whoever runs the process waits for its end, and hears of a failure.
   view.drain().catch(() => {});
-  return context.json({ draining: true, connections: view.gateway.connections }, 202);
+  return json(context, { draining: true, connections: view.gateway.connections }, 202);
 }

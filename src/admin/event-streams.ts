@@ -3,6 +3,7 @@
 // https://html.spec.whatwg.org/multipage/server-sent-events.html
 
 import type { ServerResponse } from 'node:http';
+import { printableJson } from '../text/printable.ts';
 
 export type EventName = 'refusal' | 'health' | 'table';
 
@@ -52,7 +53,8 @@ export class EventStreams implements Disposable {
   }
 
   send(name: EventName, data: object): void {
-    if (this.#clients.size > 0) this.#write(`event: ${name}\ndata: ${JSON.stringify(data)}\n\n`);
+    if (this.#clients.size > 0)
+      this.#write(`event: ${name}\ndata: ${printableJson(JSON.stringify(data))}\n\n`);
   }
 
   /** Ends every stream. */

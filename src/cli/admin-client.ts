@@ -111,7 +111,7 @@ export class AdminClient {
       typeof answer === 'object' && answer !== null && 'error' in answer
         ? String(answer.error)
         : 'is it the admin side of a causeway?';
-    return `${this.#where} answers ${status}: ${printable(told)}`;
+    return `${this.#where} answers ${status}: ${told}`;
   }
 }
 
@@ -122,9 +122,4 @@ function parseJson(text: string): unknown {
   } catch {
     return undefined;
   }
-}
-
-/** Text from elsewhere must not steer the terminal. */
-export function printable(text: string): string {
-  return text.replace(/\p{Cc}+/gu, ' ');
 }

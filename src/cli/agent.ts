@@ -14,7 +14,7 @@ import { type Command, parse, UsageError } from './command.ts';
 import { Lifetime } from './lifetime.ts';
 import { type Log, openLog } from './log.ts';
 import { machine } from './machine.ts';
-import { coloured } from './terminal.ts';
+import { coloured, tell } from './terminal.ts';
 import { version } from './version.ts';
 
 const BAD_FILE = 1;
@@ -100,7 +100,11 @@ const flags = {
 async function run(args: readonly string[]): Promise<number> {
   const { values } = parse('agent', args, flags);
   const read = readAgentOptions({ ...fromEnvironment(process.env), ...(values as AgentFlags) });
-  if (!read.ok) throw new UsageError(`${read.mistakes.join('\n          ')}. See 'causeway help agent'`);
+  if (!read.ok)
+    throw new UsageError([
+      ...read.mistakes.slice(0, -1),
+      `${read.mistakes.at(-1)}. See 'causeway help agent'`,
+    ]);
   const log = openLog(
     { level: 'info', format: 'auto', connections: 'all' },
     process.stdout.isTTY === true,
@@ -124,7 +128,7 @@ async function run(args: readonly string[]): Promise<number> {
 const mistakes = [AgentFileError, LocalAddressError, AdvertiseError, KubeAccessError] as const;
 
 function refuse({ message }: Error, code: number): number {
-  process.stderr.write(`${message}\n`);
+  tell(message);
   return code;
 }
 

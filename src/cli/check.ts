@@ -6,8 +6,9 @@ import { notThereYet } from '../config/not-there-yet.ts';
 import { readConfigFile } from '../config/read-config-file.ts';
 import { judgeFiles } from '../controller/named-files.ts';
 import { plan } from '../plan/plan.ts';
+import { printable } from '../text/printable.ts';
 import { type Command, parse, requireFile, UsageError } from './command.ts';
-import { painter } from './terminal.ts';
+import { painter, writeJson } from './terminal.ts';
 
 const MISTAKES = 1;
 
@@ -55,7 +56,7 @@ async function run(args: readonly string[]): Promise<number> {
     counts: config === undefined ? undefined : plan(config.clusters).counts,
   };
   const ok = report.mistakes.length === 0 && report.missing.refused.length === 0;
-  if (values.json === true) writeJson(report, ok);
+  if (values.json === true) writeReport(report, ok);
   else writeText(file, report, ok);
   return ok ? 0 : MISTAKES;
 }
@@ -67,7 +68,7 @@ interface Report {
   readonly counts: ReturnType<typeof plan>['counts'] | undefined;
 }
 
-function writeJson({ mistakes, warnings, missing, counts }: Report, ok: boolean): void {
+function writeReport({ mistakes, warnings, missing, counts }: Report, ok: boolean): void {
   const place = ({ line, column, path, text }: Mistake) => ({ line, column, path, text });
   const body = {
     ok,
@@ -76,19 +77,20 @@ function writeJson({ mistakes, warnings, missing, counts }: Report, ok: boolean)
     notThereYet: missing,
     counts: counts ?? null,
   };
-  process.stdout.write(`${JSON.stringify(body, null, 2)}\n`);
+  writeJson(body);
 }
 
 function writeText(file: string, { mistakes, warnings, missing, counts }: Report, ok: boolean): void {
   const paint = painter(process.stderr);
-  const say = (text: string) => process.stderr.write(`${text}\n`);
+  const say = (line: string, mark = '') => process.stderr.write(`${mark}${printable(line)}\n`);
+  const warn = (line: string) => say(line, `${paint('33', 'warning:')} `);
   for (const mistake of mistakes) say(formatMistake(file, mistake));
-  for (const warning of warnings) say(`${paint('33', 'warning:')} ${formatMistake(file, warning)}`);
+  for (const warning of warnings) warn(formatMistake(file, warning));
   if (missing.refused.length > 0) {
     say(`${file}: this version does not have ${missing.refused.join(', ')} yet, and run refuses the file`);
   }
   if (missing.ignored.length > 0) {
-    say(`${paint('33', 'warning:')} ${file}: this version does not have yet: ${missing.ignored.join('; ')}`);
+    warn(`${file}: this version does not have yet: ${missing.ignored.join('; ')}`);
   }
   if (ok && counts !== undefined) {
     const { clusters, routes, hosts } = counts;

@@ -10,6 +10,7 @@ import { helpFor, laterCommands, overview } from './help.ts';
 import { identityCommand } from './identity.ts';
 import { runCommand } from './run.ts';
 import { statusCommand } from './status.ts';
+import { tell } from './terminal.ts';
 import { version } from './version.ts';
 
 /** sysexits.h EX_USAGE. */
@@ -55,7 +56,8 @@ export async function runCli(args: readonly string[]): Promise<number> {
     }
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
-    process.stderr.write(`causeway: ${error.message}\n`);
+    const [first, ...others] = error.sentences;
+    tell(`causeway: ${first}`, ...others.map(sentence => `          ${sentence}`));
     return WRONG_USAGE;
   }
 }

@@ -12,13 +12,16 @@ export interface Command {
   run(args: readonly string[]): Promise<number>;
 }
 
-/** Answered with one sentence and exit code 64. */
+/** Answered with exit code 64 and one sentence, or one for each mistake. */
 export class UsageError extends Error {
   readonly code = 'ERR_USAGE';
+  readonly sentences: readonly string[];
 
-  constructor(message: string, options?: ErrorOptions) {
-    super(message, options);
+  constructor(message: string | readonly string[], options?: ErrorOptions) {
+    const sentences = typeof message === 'string' ? [message] : message;
+    super(sentences.join('\n'), options);
     this.name = 'UsageError';
+    this.sentences = sentences;
   }
 }
 

@@ -11,8 +11,9 @@ import {
   QuestionError,
 } from '../gateway/table/explain.ts';
 import { plan } from '../plan/plan.ts';
+import { printable } from '../text/printable.ts';
 import { type Command, parse, requireFile, UsageError } from './command.ts';
-import { painter } from './terminal.ts';
+import { painter, tell, writeJson } from './terminal.ts';
 
 const REFUSED = 1;
 const BAD_CONFIG = 2;
@@ -66,7 +67,7 @@ async function run(args: readonly string[]): Promise<number> {
   }
   const read = await readConfigFile(file);
   if (!read.ok) {
-    for (const mistake of read.mistakes) process.stderr.write(`${formatMistake(file, mistake)}\n`);
+    tell(...read.mistakes.map(mistake => formatMistake(file, mistake)));
     return BAD_CONFIG;
   }
   const { from, id, on } = values;
@@ -81,7 +82,7 @@ async function run(args: readonly string[]): Promise<number> {
     tunnelHosts: read.config.tunnel?.hosts ?? [],
   });
   const explanation = answer(explainer, question);
-  if (values.json === true) process.stdout.write(`${JSON.stringify(explanation, null, 2)}\n`);
+  if (values.json === true) writeJson(explanation);
   else process.stdout.write(explanationText(explanation, painter(process.stdout)));
   return explanation.served ? 0 : REFUSED;
 }
@@ -101,11 +102,11 @@ function explanationText(
 ): string {
   const lines = stages.map(({ stage, ok, text }) => {
     const mark = ok ? paint('32', '✓') : paint('31', '✗');
-    return `${mark} ${stage.padEnd(8)} ${text}`;
+    return `${mark} ${stage.padEnd(8)} ${printable(text)}`;
   });
   const whom = cluster === null ? "the end of the agents' tunnels" : `${cluster}/${route}`;
   const end = served
-    ? paint('32', `served by ${whom}${backend === null ? '' : ` at ${backend}`}`)
+    ? paint('32', printable(`served by ${whom}${backend === null ? '' : ` at ${backend}`}`))
     : paint('31', `refused: ${reason}`);
   return `${lines.join('\n')}\n${end}\n`;
 }

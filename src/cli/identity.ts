@@ -5,6 +5,7 @@ import { mustBe } from '../config/reading.ts';
 import { clusterKey } from '../identity/cluster-key.ts';
 import { readSecretFile } from '../identity/secret-file.ts';
 import { type Command, parse, UsageError } from './command.ts';
+import { tell } from './terminal.ts';
 
 const UNREADABLE = 1;
 
@@ -45,7 +46,7 @@ async function run(args: readonly string[]): Promise<number> {
   if (!CLUSTER_ID.test(id)) throw new UsageError(`--cluster-id ${mustBe(CLUSTER_ID_WORDS, id)}`);
   const read = await readSecretFile(file);
   if (!read.ok) {
-    process.stderr.write(`${file}: ${read.fault}\n`);
+    tell(`${file}: ${read.fault}`);
     return UNREADABLE;
   }
   process.stdout.write(`${Buffer.from(clusterKey(read.secrets[0], id)).toString('base64url')}\n`);

@@ -3,6 +3,7 @@
 
 import { type Logger, pino } from 'pino';
 import type { LogSettings } from '../config/config.ts';
+import { printableJson } from '../text/printable.ts';
 import { textLine } from './log-text.ts';
 
 /** What may wait for a slow reader. */
@@ -47,7 +48,7 @@ export function openLog(settings: LogSettings, isTerminal: boolean, colour: bool
     },
     {
       write(line) {
-        if (!isClosed) sink.write(asText ? textLine(line, colour) : line);
+        if (!isClosed) sink.write(asText ? textLine(line, colour) : printableJson(line));
       },
     },
   );

@@ -11,7 +11,7 @@ import { type Command, parse, requireFile, UsageError } from './command.ts';
 import { Lifetime } from './lifetime.ts';
 import { type Log, openLog } from './log.ts';
 import { machine } from './machine.ts';
-import { coloured } from './terminal.ts';
+import { coloured, tell } from './terminal.ts';
 import { version } from './version.ts';
 
 const BAD_CONFIG = 1;
@@ -68,7 +68,7 @@ async function serve(lifetime: Lifetime, file: string, overrides: Overrides): Pr
     return 0;
   } catch (error) {
     if (!mistakes.some(kind => error instanceof kind)) throw error;
-    process.stderr.write(`${(error as Error).message}\n`);
+    tell(...(error instanceof ConfigError ? error.lines : [(error as Error).message]));
     return error instanceof ConfigError ? BAD_CONFIG : CANNOT_LISTEN;
   }
 }

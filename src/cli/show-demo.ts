@@ -14,7 +14,7 @@ import { ListenError } from '../gateway/control/listen-error.ts';
 import { exitForSure } from './exit-for-sure.ts';
 import { type Log, openLog } from './log.ts';
 import { machine } from './machine.ts';
-import { painter } from './terminal.ts';
+import { painter, tell } from './terminal.ts';
 import { version } from './version.ts';
 
 const FAILED = 1;
@@ -62,7 +62,7 @@ export async function showDemo(once: boolean, port: number): Promise<number> {
   } catch (error) {
     if (!(error instanceof FolderError || error instanceof ListenError)) throw error;
     const hint = error instanceof ListenError ? `: causeway demo --port ${anotherPort(port)}` : '';
-    process.stderr.write(`${error.message}${hint}\n`);
+    tell(`${error.message}${hint}`);
     return CANNOT_START;
   }
 }

@@ -99,7 +99,7 @@ test('statusText() tells of a drain, a refused file, a restart that is needed, a
     },
     plain,
   );
-  assert.match(text, /up 0 s$/m);
+  assert.match(text, /up 400 ms$/m);
   assert.match(
     text,
     /^file {6}✗ refused, what was before goes on: a\.yaml:1:2: no; a\.yaml:3:4: nor this, restart needed for engine, admin, table 4$/m,

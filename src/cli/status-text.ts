@@ -3,8 +3,9 @@
 import type { BackendAnswer, ClusterAnswer, RouteAnswer } from '../admin/clusters.ts';
 import type { StatusAnswer } from '../admin/status.ts';
 import { type CloseReason, served } from '../gateway/close-reason.ts';
-import { printable } from './admin-client.ts';
+import { printable } from '../text/printable.ts';
 import { bytesText } from './bytes-text.ts';
+import { durationText } from './duration-text.ts';
 
 type Paint = (code: string, text: string) => string;
 
@@ -43,7 +44,7 @@ function head(
   const line = (name: string, text: string) => `${paint(DIM, name.padEnd(9))} ${text}`;
   const reasons = refusals(traffic.reasons);
   return [
-    `${paint(BOLD, `causeway ${printable(version)}`)}  ${printable(engine)}, ${several(workers, 'worker')}, up ${durationText(uptimeSeconds)}`,
+    `${paint(BOLD, `causeway ${printable(version)}`)}  ${printable(engine)}, ${several(workers, 'worker')}, up ${durationText(uptimeSeconds * 1000)}`,
     ...(notReady === undefined ? [] : [line('ready', paint(RED, `✗ ${printable(notReady)}`))]),
     line('listen', listeners.map(listenerText).join(', ') || 'nowhere'),
     line('file', `${fileText(status, paint)}, table ${generation}`),
@@ -54,7 +55,9 @@ function head(
     ),
     line(
       'refused',
-      reasons.length === 0 ? 'none' : reasons.map(([reason, count]) => `${reason} ${count}`).join(', '),
+      reasons.length === 0
+        ? 'none'
+        : reasons.map(([reason, count]) => `${printable(reason)} ${count}`).join(', '),
     ),
   ];
 }
@@ -143,22 +146,6 @@ function refusals(reasons: Readonly<Partial<Record<CloseReason, number>>>): [Clo
   return (Object.entries(reasons) as [CloseReason, number][])
     .filter(([reason]) => !served.has(reason))
     .toSorted(([, a], [, b]) => b - a);
-}
-
-function durationText(seconds: number): string {
-  const units = [
-    [86_400, 'd'],
-    [3600, 'h'],
-    [60, 'min'],
-    [1, 's'],
-  ] as const;
-  const at = units.findIndex(([size]) => seconds >= size);
-  if (at < 0) return '0 s';
-  const [size, unit] = units[at];
-  const first = `${Math.floor(seconds / size)} ${unit}`;
-  const next = units[at + 1];
-  const rest = next === undefined ? 0 : Math.floor((seconds % size) / next[0]);
-  return rest === 0 ? first : `${first} ${rest} ${next?.[1]}`;
 }
 
 function several(count: number, noun: string): string {

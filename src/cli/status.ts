@@ -7,7 +7,7 @@ import type { StatusAnswer } from '../admin/status.ts';
 import { AdminClient, AdminClientError } from './admin-client.ts';
 import { type Command, parse, UsageError } from './command.ts';
 import { statusText } from './status-text.ts';
-import { painter } from './terminal.ts';
+import { painter, tell, writeJson } from './terminal.ts';
 
 const NOT_REACHABLE = 1;
 const DEFAULT_URL = 'http://127.0.0.1:9440';
@@ -45,7 +45,7 @@ async function run(args: readonly string[]): Promise<number> {
   try {
     const status = (await client.get('/api/v1/status')) as StatusAnswer;
     if (values.json === true) {
-      process.stdout.write(`${JSON.stringify(status, null, 2)}\n`);
+      writeJson(status);
     } else {
       const clusters = (await client.get('/api/v1/clusters')) as ClusterAnswer[];
       const notReady = await client.notReady();
@@ -54,7 +54,7 @@ async function run(args: readonly string[]): Promise<number> {
     return 0;
   } catch (error) {
     if (!(error instanceof AdminClientError)) throw error;
-    process.stderr.write(`causeway: ${error.message}\n`);
+    tell(`causeway: ${error.message}`);
     return NOT_REACHABLE;
   }
 }

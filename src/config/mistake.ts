@@ -1,5 +1,7 @@
 // A mistake in the file, as `run` and `check` print it: where, in which key, what is allowed, what was found.
 
+import { printable } from '../text/printable.ts';
+
 /** Keys and list indexes from the top of the file. */
 export type Path = readonly (string | number)[];
 
@@ -28,7 +30,7 @@ export function mistakeAt(places: Places, path: string, text: string): Mistake {
 /** `causeway.yaml:12:5: clusters[0].api.hosts[0]: must be …` */
 export function formatMistake(file: string, mistake: Mistake): string {
   const inside = mistake.path === '' ? '' : `${mistake.path}: `;
-  return `${formatPlace(file, mistake)}: ${inside}${mistake.text}`;
+  return printable(`${formatPlace(file, mistake)}: ${inside}${mistake.text}`);
 }
 
 /** In the order of the file. */

@@ -103,7 +103,7 @@ describe('not reachable: exit 1 and a sentence that says what to do', () => {
       'it refuses, and its sentence is passed on',
       421,
       '{"error":"add it to\\u001b admin.hosts"}',
-      /answers 421: add it to {2}admin\.hosts\n$/,
+      /answers 421: add it to\\u001b admin\.hosts\n$/,
     ],
     ['it refuses without a sentence', 500, 'oops', /answers 500: is it the admin side of a causeway\?\n$/],
   ] as const) {
