@@ -85,11 +85,19 @@ export class Agent implements MetricsView, AsyncDisposable {
     this.#tenant = new TenantSide(options, log);
   }
 
-  /** Serves when it returns. Throws a ListenError or an AgentFileError when it cannot. */
-  static async start(options: AgentOptions, host: AgentHost, log: Logger): Promise<Agent> {
+  /**
+   * Serves when it returns. Throws a ListenError or an AgentFileError when it cannot. `countDropped` is told of lines that
+   * were lost on their way to the log.
+   */
+  static async start(
+    options: AgentOptions,
+    host: AgentHost,
+    log: Logger,
+    countDropped?: (count: number) => void,
+  ): Promise<Agent> {
     const agent = new Agent(options, host, log, await readAgentFiles(options));
     try {
-      await agent.#start();
+      await agent.#start(countDropped);
       return agent;
     } catch (error) {
       await agent[Symbol.asyncDispose]();
@@ -178,7 +186,7 @@ export class Agent implements MetricsView, AsyncDisposable {
     return canShareListeners(this.#host.platform) ? workers : 1;
   }
 
-  async #start(): Promise<void> {
+  async #start(countDropped: ((count: number) => void) | undefined): Promise<void> {
     const { metricsOn } = this.#options;
     if (this.#options.engine !== 'net') {
       const why = await whyNoEpoll(this.#host.platform, this.#host.arch);
@@ -201,7 +209,7 @@ export class Agent implements MetricsView, AsyncDisposable {
         onRecord: record => this.#record(record),
         onRequest: () => {},
         onHealth: change => this.#log[change.up ? 'info' : 'warn'](change, 'health'),
-        onDropped: count => this.#log.warn({ count }, 'dropped'),
+        onDropped: countDropped ?? (count => this.#log.warn({ count }, 'dropped')),
         onUplinkRefused: (status, told) =>
           this.#hint('gateway refused', explainRefusal(status, told), `${status}`),
         onTlsTrouble: (what, trouble) => this.#hint(what, trouble),

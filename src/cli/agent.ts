@@ -151,7 +151,11 @@ function readBoolean(variable: string, value: string): boolean {
   throw new UsageError(`${variable} must be true or false: ${value}. See 'causeway help agent'`);
 }
 
-async function serve(lifetime: Lifetime, options: AgentOptions, { logger }: Log): Promise<void> {
+async function serve(
+  lifetime: Lifetime,
+  options: AgentOptions,
+  { logger, countDropped }: Log,
+): Promise<void> {
   const host = {
     ...machine(),
     version: version(),
@@ -160,7 +164,7 @@ async function serve(lifetime: Lifetime, options: AgentOptions, { logger }: Log)
   };
   const { clusterId, uplink, gateway } = options;
   await lifetime.serve(
-    () => Agent.start(options, host, logger),
+    () => Agent.start(options, host, logger, countDropped),
     agent => {
       const { engine, workers, listeners } = agent.status();
       logger.info(

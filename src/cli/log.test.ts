@@ -57,3 +57,18 @@ for (const format of ['json', 'text'] as const) {
     if (format === 'json') assert.equal((JSON.parse(text.split('\n')[0]) as { why: string }).why, EVIL);
   });
 }
+
+test('openLog().close() resolves when every line is written, and how many were dropped', async () => {
+  await using dir = await tempDir();
+  const file = dir.file('log');
+  const { logger, countDropped, close } = openLog(settings('json'), false, false, file);
+  for (let i = 0; i < 1000; i++) logger.info({ i }, 'line');
+  countDropped(7);
+  await close();
+  // Nobody would write it any more.
+  logger.info('late');
+  const lines = (await readFile(file, 'utf8')).trimEnd().split('\n');
+  const told = lines.map(line => JSON.parse(line) as { msg: string; count?: number });
+  assert.equal(told.length, 1001);
+  assert.deepEqual([told[999].msg, told[1000].msg, told[1000].count], ['line', 'dropped', 7]);
+});

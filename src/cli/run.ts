@@ -60,7 +60,8 @@ async function serve(lifetime: Lifetime, file: string, overrides: Overrides): Pr
     const { config } = await loadConfig(file, overrides);
     const log = openLog(config.log, process.stdout.isTTY === true, coloured(process.stdout));
     lifetime.use(log);
-    const options = { file, config, readAt, overrides, log: log.logger, useLog: log.use };
+    const { logger, use: useLog, countDropped } = log;
+    const options = { file, config, readAt, overrides, log: logger, useLog, countDropped };
     await lifetime.serve(
       () => Controller.start({ ...options, version: version(), host: machine() }),
       controller => sayReady(controller, log),

@@ -43,6 +43,8 @@ export interface ControllerOptions {
   readonly log: Logger;
   /** The file's `log` has changed. */
   readonly useLog?: (settings: LogSettings) => void;
+  /** Lines that were lost on their way to the log. */
+  readonly countDropped?: (count: number) => void;
   readonly version: string;
   /** Of the machine the process runs on. */
   readonly host: {
@@ -247,7 +249,7 @@ export class Controller implements AdminView, AsyncDisposable {
           resolver,
           onRecord: record => this.#ended(record),
           onRequest: record => logRequest(log, record),
-          onDropped: count => log.warn({ count }, 'dropped'),
+          onDropped: this.#options.countDropped ?? (count => log.warn({ count }, 'dropped')),
           onSocketsMoved: () => log.warn('the sockets between threads were gone and are made anew'),
           onThreadDeath: (thread, cause, death) => logDeath(log, thread, cause, death),
           onHealth: change => this.#healthChanged(change),

@@ -2,10 +2,13 @@
 // anything that a terminal obeys.
 
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
 import { after, before, describe, test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
 import { run } from '../../testbed/run.ts';
-import { type Causeway, causewayBin, startCauseway } from '../../testbed/start-causeway.ts';
+import { type Causeway, causewayBin, type LogLine, startCauseway } from '../../testbed/start-causeway.ts';
 import { tempDir } from '../../testbed/temp-dir.ts';
 import { ask, Events } from './ask-admin.ts';
 import { connectClient, hello, lineOf, proxyV2, until, visit } from './given.ts';
@@ -81,6 +84,99 @@ test('the text format shows control characters, in what a client and a file sent
   await gateway.program.logged(/causeway\.yaml:\d+:\d+: .*evil\\u001b\[2J\\u202e\\nkey/);
   assert.doesNotMatch(gateway.program.log(), CONTROL);
 });
+
+test('every line that was not written is counted, also when the count itself cannot be written', {
+  timeout: 120_000,
+}, async () => {
+  await using dir = await tempDir();
+  const file = dir.file('causeway.yaml');
+  // Long lines, of requests that need no backend.
+  const host = `${'x'.repeat(63)}.`.repeat(3).concat('x'.repeat(50), '.test');
+  await writeFile(
+    file,
+    `listen: ["127.0.0.1:0"]\nadmin: { on: "127.0.0.1:0" }\nclusters: [{ name: lab, apps: { hosts: [${host}], http: redirect } }]\n`,
+  );
+  await using gateway = await startUnread(file);
+  const asked = 32_000;
+  await askOften(gateway.port, `GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`, asked);
+  const counted = async () => {
+    const text = await (await fetch(`${gateway.admin}/metrics`)).text();
+    return Number(/^causeway_requests_total\{.*code="308"\} (\d+)$/m.exec(text)?.[1]) === asked;
+  };
+  await until('the last request', counted, 60_000);
+  // Now nothing fits any more, a line that tells how many were dropped least of all: it is tried every second.
+  await delay(2500);
+  gateway.read();
+  const seen = () => {
+    const lines = gateway.lines();
+    const written = lines.filter(({ msg }) => msg === 'request' || msg === 'connection').length;
+    const dropped = lines.filter(({ msg }) => msg === 'dropped').map(({ count }) => Number(count));
+    return { written, dropped: dropped.reduce((sum, count) => sum + count, 0) };
+  };
+  const lines = asked + CLIENTS;
+  await until('all to be accounted for', () => seen().written + seen().dropped >= lines, 30_000);
+  assert.ok(seen().dropped > 0, 'the log was full');
+  assert.equal(seen().written + seen().dropped, lines);
+});
+
+const CLIENTS = 8;
+
+/** So many requests without a body, over a few connections, each a few at a time. */
+async function askOften(port: number, request: string, count: number): Promise<void> {
+  const atOnce = 8;
+  const ask = async () => {
+    using client = await connectClient(port);
+    let answered = 0;
+    let last = '';
+    client.socket.removeAllListeners('data').on('data', (chunk: Buffer) => {
+      // The end of an answer's head may be cut in two.
+      const text = last + chunk.toString('latin1');
+      answered += text.split('\r\n\r\n').length - 1;
+      last = text.slice(-3);
+    });
+    for (let sent = 0; sent < count / CLIENTS; sent += atOnce) {
+      client.send(request.repeat(atOnce));
+      const isAnswered = () => answered >= sent + atOnce;
+      while (!isAnswered()) await once(client.socket, 'data');
+    }
+  };
+  await Promise.all(Array.from({ length: CLIENTS }, ask));
+}
+
+/** `causeway run`, whose log is not read from `ready` on until read() is called. */
+async function startUnread(file: string) {
+  const args = ['run', '-c', file, '--engine', process.env.CAUSEWAY_TEST_ENGINE ?? 'auto'];
+  const child = spawn(causewayBin, args, { stdio: ['ignore', 'pipe', 'inherit'] });
+  const ended = once(child, 'exit');
+  let text = '';
+  child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
+    text += chunk;
+  });
+  const lines = () =>
+    text
+      .slice(0, text.lastIndexOf('\n') + 1)
+      .split('\n')
+      .filter(line => line !== '')
+      .map(line => JSON.parse(line) as LogLine);
+  const ready = await until('ready', () => lines().find(({ msg }) => msg === 'ready'), 20_000);
+  child.stdout.pause();
+  return {
+    port: Number(
+      String((ready.listen as string[])[0])
+        .split(':')
+        .at(-1),
+    ),
+    admin: String(ready.admin),
+    lines,
+    read: () => void child.stdout.resume(),
+    async [Symbol.asyncDispose]() {
+      child.stdout.resume();
+      child.kill('SIGTERM');
+      child.kill('SIGINT');
+      await ended;
+    },
+  };
+}
 
 describe('the command line', { concurrency: true }, () => {
   const evil = 'evil\x1b[2J\x9b1m\u202e\r\nsecond';

@@ -25,6 +25,8 @@ export interface SampleGateway extends AsyncDisposable {
   readonly deaths: string[];
   readonly causes: Error[];
   readonly changes: HealthChange[];
+  /** Log lines that were lost, as told. */
+  readonly dropped: number[];
 }
 
 export interface SampleGatewayOptions {
@@ -47,6 +49,7 @@ export async function startSampleGateway(
   const deaths: string[] = [];
   const causes: Error[] = [];
   const changes: HealthChange[] = [];
+  const dropped: number[] = [];
   const place = { on: '127.0.0.1:0', host: '127.0.0.1', port: 0 };
   const config: GatewayConfig = {
     listeners: [{ ...place, balancers: [], agents: [], idTlv: [], ...options.listener }],
@@ -78,7 +81,7 @@ export async function startSampleGateway(
       ),
       onRecord: record => records.push(record),
       onRequest: request => requests.push(request),
-      onDropped: () => {},
+      onDropped: count => dropped.push(count),
       onThreadDeath: (thread, cause) => {
         deaths.push(thread);
         causes.push(cause);
@@ -88,6 +91,6 @@ export async function startSampleGateway(
     },
     config,
   );
-  const stop = () => gateway.stop();
-  return { gateway, config, records, requests, deaths, causes, changes, [Symbol.asyncDispose]: stop };
+  const told = { records, requests, deaths, causes, changes, dropped };
+  return { gateway, config, ...told, [Symbol.asyncDispose]: () => gateway.stop() };
 }

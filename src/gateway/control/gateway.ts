@@ -90,6 +90,7 @@ export interface GatewayOptions {
   readonly capacity: number;
   readonly resolver: NameResolver;
   readonly onRecord: (record: NamedRecord) => void;
+  /** Log lines that were lost, as often as some are. */
   readonly onDropped: (count: number) => void;
   /** Something about TLS that a person should know. */
   readonly onTlsTrouble?: (what: string, why: string) => void;
@@ -553,6 +554,8 @@ export class Gateway implements AsyncDisposable {
 
   #died(thread: WorkerThread, cause: Error): void {
     this.takeRecords();
+    // What an HTTP thread held for the log went with it.
+    if (thread.kind === 'http') this.#records.countDropped(thread.records.take(() => {}));
     this.#revival.died(thread, cause, () => this.#inTurn(() => this.#revive(thread)));
   }
 

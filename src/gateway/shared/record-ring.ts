@@ -97,6 +97,11 @@ export class RecordWriter {
     if (Atomics.exchange(this.#head, TOLD, 1) === 0) this.#tell();
   }
 
+  /** Lines that others than this ring hold for the log: should the thread die, they are lost. Negative once they are sent. */
+  countHeld(count: number): void {
+    Atomics.add(this.#head, DROPPED, count);
+  }
+
   #encode(rows: Rows, client: number, reason: number, now: number, logged: boolean): number {
     const b = this.#scratch;
     const origin = (rows.flags[client] & HAS_ORIGIN) === 0 ? 0 : ORIGIN_KNOWN;
