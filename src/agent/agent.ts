@@ -18,7 +18,7 @@ import { secondsBuckets } from '../gateway/shared/shared-memory.ts';
 import type { Settings } from '../gateway/stages/data-path.ts';
 import { CERTIFICATE_LOST } from '../gateway/tls/terminate.ts';
 import type { TlsConfig } from '../gateway/tls/tls-config.ts';
-import { type AgentFiles, readAgentFiles, watchAgentFiles } from './agent-files.ts';
+import { type AgentFiles, exposedAgentFiles, readAgentFiles, watchAgentFiles } from './agent-files.ts';
 import { AgentMetrics } from './agent-metrics.ts';
 import type { AgentOptions, Place } from './agent-options.ts';
 import { explainRefusal, hintOf } from './explain-refusal.ts';
@@ -27,6 +27,8 @@ import { TenantSide } from './tenant-side.ts';
 export interface AgentHost {
   readonly cores: number;
   readonly openFiles: number;
+  /** Of the user; undefined where there is no such thing. */
+  readonly uid?: number | undefined;
   readonly platform: NodeJS.Platform;
   readonly arch: string;
   readonly node: string;
@@ -193,6 +195,8 @@ export class Agent implements MetricsView, AsyncDisposable {
       if (why === undefined) this.#engine = 'epoll';
       else this.#log.warn({ why }, 'engine epoll cannot be used; net serves instead');
     }
+    for (const exposed of await exposedAgentFiles(this.#options, this.#host.uid))
+      this.#log.warn(exposed, 'secret file can be read by others');
     await this.#tenant.addAddress();
     if (metricsOn !== undefined) this.#metrics = await AgentMetrics.start(metricsOn, this);
     this.#gateway = await Gateway.start(

@@ -1,10 +1,10 @@
 // `causeway check`: reads the file as `run` would and says what is wrong with it.
 
 import { type Config, engines } from '../config/config.ts';
-import { byPlace, formatMistake, type Mistake } from '../config/mistake.ts';
+import { byPlace, formatMistake, type Mistake, mistakeAt, type Places } from '../config/mistake.ts';
 import { notThereYet } from '../config/not-there-yet.ts';
 import { readConfigFile } from '../config/read-config-file.ts';
-import { judgeFiles } from '../controller/named-files.ts';
+import { exposedFiles, judgeFiles } from '../controller/named-files.ts';
 import { plan } from '../plan/plan.ts';
 import { printable } from '../text/printable.ts';
 import { type Command, parse, requireFile, UsageError } from './command.ts';
@@ -51,7 +51,9 @@ async function run(args: readonly string[]): Promise<number> {
     .map(mistake => ({ ...mistake, text: `run will refuse to start: ${mistake.text}` }));
   const report: Report = {
     mistakes: read.ok ? files.filter(({ isUnread }) => !isUnread) : read.mistakes,
-    warnings: read.ok ? [...read.warnings, ...unread].toSorted(byPlace) : [],
+    warnings: read.ok
+      ? [...read.warnings, ...unread, ...(await exposed(file, read.config, read.places))].toSorted(byPlace)
+      : [],
     missing: config === undefined ? { refused: [], ignored: [] } : notThereYet(config),
     counts: config === undefined ? undefined : plan(config.clusters).counts,
   };
@@ -59,6 +61,14 @@ async function run(args: readonly string[]): Promise<number> {
   if (values.json === true) writeReport(report, ok);
   else writeText(file, report, ok);
   return ok ? 0 : MISTAKES;
+}
+
+async function exposed(file: string, config: Config, places: Places): Promise<readonly Mistake[]> {
+  return (await exposedFiles(file, config, process.getuid?.())).map(({ key, file, mode, fix }) => {
+    // A single user may stand without a list around it.
+    const path = places.has(key) ? key : key.replace(/^admin\.auth\[0\]/, 'admin.auth');
+    return mistakeAt(places, path, `${file}: others can read it, as its mode is ${mode}: ${fix}`);
+  });
 }
 
 interface Report {

@@ -31,6 +31,7 @@ import { logConnection, logRequest } from './connection-log.ts';
 import { logDeath } from './death-log-line.ts';
 import { cannotListen, listenersOf } from './listeners.ts';
 import { loadConfigAside, type Overrides } from './load-config.ts';
+import { exposedFiles } from './named-files.ts';
 import { type LoadedSecrets, SecretWatch } from './secret-watch.ts';
 import { type LoadedTunnel, TunnelWatch, tunnelEnd } from './tunnel-watch.ts';
 
@@ -50,6 +51,8 @@ export interface ControllerOptions {
   readonly host: {
     readonly cores: number;
     readonly openFiles: number;
+    /** Of the user; undefined where there is no such thing. */
+    readonly uid?: number | undefined;
     readonly platform: NodeJS.Platform;
     readonly arch: string;
     readonly node: string;
@@ -86,6 +89,8 @@ export class Controller implements AdminView, AsyncDisposable {
   readonly #badSignatures: BadSignatureLog;
   #error: string | null = null;
   #restartNeeded: readonly string[] = [];
+  /** Files that others can read, and their modes, as the log has them. */
+  #exposed: ReadonlyMap<string, string> = new Map();
   #engine: EngineName = 'net';
   #draining = false;
   #reloading: Promise<void> = Promise.resolve();
@@ -262,6 +267,7 @@ export class Controller implements AdminView, AsyncDisposable {
     this.gateway.watchRefusals(this.events.size > 0);
     this.#logFindings();
     this.#logIgnored(config);
+    await this.#logExposed(config);
     this.#watch = await FileWatch.start(file, () => void this.reload());
     // An edit between the first read and now would go unnoticed.
     if (await changedSince(file, this.#options.readAt)) void this.reload();
@@ -321,6 +327,7 @@ export class Controller implements AdminView, AsyncDisposable {
       this.#tellTable();
       this.#logFindings();
       this.#logIgnored(config);
+      await this.#logExposed(config);
     } catch (error) {
       // Whatever it is, the next edit must find us alive.
       const expected = [ConfigError, ListenError, StartError].some(kind => error instanceof kind);
@@ -369,6 +376,16 @@ export class Controller implements AdminView, AsyncDisposable {
     const { ignored } = notThereYet(config);
     if (ignored.length > 0)
       this.#options.log.warn({ ignored }, 'this version does not have all that the file asks for');
+  }
+
+  /** Each once, until its mode is another. */
+  async #logExposed(config: Config): Promise<void> {
+    const exposed = await exposedFiles(this.#options.file, config, this.#options.host.uid);
+    for (const one of exposed) {
+      if (this.#exposed.get(one.file) !== one.mode)
+        this.#options.log.warn(one, 'secret file can be read by others');
+    }
+    this.#exposed = new Map(exposed.map(({ file, mode }) => [file, mode]));
   }
 
   /** What the file names besides itself. */
