@@ -12,10 +12,11 @@ import { connectionFields } from '../gateway/control/connection-fields.ts';
 import { type Explanation, type Question, QuestionError } from '../gateway/table/explain.ts';
 import { printableJson } from '../text/printable.ts';
 import { hostOf, isOwnHost } from './admin-host.ts';
-import { refusedChange, roleOf } from './auth.ts';
+import { basicCredentials, refusedChange, roleOf } from './auth.ts';
 import { type ClustersView, clusterAnswers, clusterNamed } from './clusters.ts';
 import { dashboardFiles } from './dashboard.ts';
 import { type EventStreams, MAX_STREAMS } from './event-streams.ts';
+import { GuessLimit } from './guess-limit.ts';
 import { type MetricsView, metricsRegistry, metricsText } from './metrics.ts';
 import { QueryError, readConnectionsQuery, readExplainQuery } from './queries.ts';
 import { trafficOf } from './status.ts';
@@ -26,6 +27,8 @@ export interface AdminApiOptions {
   readonly hosts: readonly string[];
   readonly auth: readonly AdminUser[];
   readonly log: Logger;
+  /** Default: one with the system's clock. */
+  readonly guesses?: GuessLimit;
 }
 
 export interface AdminView extends MetricsView, ClustersView {
@@ -84,10 +87,13 @@ export function adminApi(options: AdminApiOptions, view: AdminView, waiting: () 
       : problem(context, 421, notOurs(host));
   });
   mount(api, probes(view));
+  const guesses =
+    options.guesses ?? new GuessLimit(address => options.log.warn({ address }, 'wrong passwords are slowed'));
   api.use(async (context, next) => {
-    const role = await roleOf(options.auth, context.req.header('Authorization'));
-    context.set('role', role ?? 'viewer');
-    return role === undefined ? unauthorized(context) : next();
+    const role = await logIn(context, options.auth, guesses);
+    if (typeof role !== 'string') return role;
+    context.set('role', role);
+    return next();
   });
   api.use(async (context, next) => {
     if (bodyLength(context) > MAX_BODY) return tooLarge(context);
@@ -191,6 +197,30 @@ function problem(context: AdminContext, status: ContentfulStatusCode, text: stri
 
 function notOurs(host: string): string {
   return `Host '${hostOf(host)}' is not one of this server's names; add it to admin.hosts`;
+}
+
+/** Without users everyone who gets as far as here is an admin, since the admin side is then on loopback. */
+async function logIn(
+  context: AdminContext,
+  users: readonly AdminUser[],
+  guesses: GuessLimit,
+): Promise<AdminRole | Response> {
+  if (users.length === 0) return 'admin';
+  const header = context.req.header('Authorization') ?? '';
+  const given = basicCredentials(header);
+  if (given === undefined) return unauthorized(context);
+  const address = context.env.incoming.socket.remoteAddress ?? '';
+  const waitMs = guesses.take(address, header);
+  if (waitMs > 0) return tooManyGuesses(context, Math.ceil(waitMs / 1000));
+  const role = await roleOf(users, given);
+  if (role === undefined) return unauthorized(context);
+  guesses.right(address, header);
+  return role;
+}
+
+function tooManyGuesses(context: AdminContext, seconds: number): Response {
+  context.header('Retry-After', String(seconds));
+  return problem(context, 429, `Too many wrong passwords from this address; try again in ${seconds} s`);
 }
 
 function unauthorized(context: AdminContext): Response {
