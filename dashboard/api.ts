@@ -44,7 +44,8 @@ export interface Status {
 
 export interface Backend {
   readonly address: string;
-  readonly up: boolean;
+  /** null: not known. */
+  readonly up: boolean | null;
   readonly connections?: number;
   /** The kind of check. */
   readonly health?: string;
@@ -108,7 +109,7 @@ export interface HealthEvent {
   readonly cluster: string;
   readonly route: string;
   readonly backend: string;
-  readonly up: boolean;
+  readonly up: boolean | null;
   readonly why: string | null;
 }
 

@@ -212,7 +212,7 @@ export class Agent implements MetricsView, AsyncDisposable {
         }),
         onRecord: record => this.#record(record),
         onRequest: () => {},
-        onHealth: change => this.#log[change.up ? 'info' : 'warn'](change, 'health'),
+        onHealth: change => this.#log[change.up === false ? 'warn' : 'info'](change, 'health'),
         onDropped: countDropped ?? (count => this.#log.warn({ count }, 'dropped')),
         onUplinkRefused: (status, told) =>
           this.#hint('gateway refused', explainRefusal(status, told), `${status}`),

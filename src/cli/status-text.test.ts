@@ -138,6 +138,17 @@ test('statusText() tells why a backend is down, which route needs none, and that
   assert.match(text, /^ +apps-http .* redirect to https$/m);
 });
 
+test('statusText() shows backends of which nothing is known as ?', () => {
+  const backends = [
+    { ...api.backends[0], address: '192.0.2.1:1' },
+    { ...api.backends[0], address: '192.0.2.2:1', up: null, connections: 0 },
+    { ...api.backends[0], address: '192.0.2.3:1', up: null, health: 'none' as const, connections: 0 },
+  ];
+  const text = statusText({ status, clusters: [{ ...clusters[0], routes: [{ ...api, backends }] }] }, plain);
+  assert.match(text, /^serves .*, 3 backends, 1 not checked yet$/m);
+  assert.match(text, /\? 192\.0\.2\.2:1 {2}\? 192\.0\.2\.3:1 {2}✓ 192\.0\.2\.1:1 \(3\)$/m);
+});
+
 test('statusText() does not let the other side steer the terminal', () => {
   const evil = 'evil\x1b]0;title\x07\x1b[2J\nnext';
   const text = statusText(

@@ -82,8 +82,12 @@ function servesText(
   paint: Paint,
 ): string {
   const backends = clusters.flatMap(({ routes }) => routes.flatMap(route => route.backends));
-  const down = backends.filter(({ up }) => !up).length;
-  const health = down === 0 ? '' : `, ${paint(RED, `${down} of them down`)}`;
+  const down = backends.filter(({ up }) => up === false).length;
+  const unknown = backends.filter(({ up, health }) => up === null && health !== 'none').length;
+  const health = [
+    ...(down === 0 ? [] : [`, ${paint(RED, `${down} of them down`)}`]),
+    ...(unknown === 0 ? [] : [`, ${paint(YELLOW, `${unknown} not checked yet`)}`]),
+  ].join('');
   const slow = stretch > 1 ? `, ${paint(YELLOW, `checked ${stretch} times less often than asked for`)}` : '';
   const { clusters: names, routes, hosts } = counts;
   return `${several(names, 'cluster')}, ${several(routes, 'route')}, ${several(hosts, 'host')}, ${several(backends.length, 'backend')}${health}${slow}`;
@@ -129,16 +133,21 @@ function table(clusters: readonly ClusterAnswer[], paint: Paint): string[] {
 function backendsText({ backends, redirect }: RouteAnswer, paint: Paint): string {
   if (redirect) return 'redirect to https';
   if (backends.length === 0) return paint(YELLOW, 'none');
-  // Those that are down are what one looks for.
-  const shown = backends.toSorted((a, b) => Number(a.up) - Number(b.up)).slice(0, MOST_BACKENDS);
+  // Those that are down are what one looks for, then those of which nothing is known.
+  const shown = backends.toSorted((a, b) => rank(a) - rank(b)).slice(0, MOST_BACKENDS);
   const more = backends.length - shown.length;
   return `${shown.map(backend => backendText(backend, paint)).join('  ')}${more === 0 ? '' : `  and ${more} more`}`;
 }
 
 function backendText({ address, up, why, connections }: BackendAnswer, paint: Paint): string {
   const busy = connections === 0 ? '' : paint(DIM, ` (${connections})`);
+  if (up === null) return `${paint(YELLOW, '?')} ${printable(address)}${busy}`;
   if (up) return `${paint(GREEN, '✓')} ${printable(address)}${busy}`;
   return `${paint(RED, '✗')} ${printable(address)}${busy}${why === undefined ? '' : paint(RED, ` ${printable(why)}`)}`;
+}
+
+function rank({ up }: BackendAnswer): number {
+  return up === false ? 0 : up === null ? 1 : 2;
 }
 
 /** Most often first. */

@@ -185,7 +185,7 @@ export class Controller implements AdminView, AsyncDisposable {
     if (this.#explainer?.plan !== this.#plan) {
       const explainer = new Explainer(this.#plan.clusters, listenersOf(this.#config), {
         tunnelHosts: this.#config.tunnel?.hosts ?? [],
-        isUp: (...backend) => this.gateway.backendHealth(...backend).up,
+        healthOf: (...backend) => this.gateway.backendHealth(...backend),
       });
       this.#explainer = { plan: this.#plan, explainer };
     }
@@ -340,7 +340,7 @@ export class Controller implements AdminView, AsyncDisposable {
 
   /** Where every change of a backend's state arrives. */
   #healthChanged(change: HealthChange): void {
-    this.#options.log[change.up ? 'info' : 'warn'](change, 'health');
+    this.#options.log[change.up === false ? 'warn' : 'info'](change, 'health');
     this.#gatewayEvents.health(change);
   }
 

@@ -14,7 +14,7 @@ import {
   type NamedRecord,
   type NamedRequest,
 } from './gateway.ts';
-import { NameResolver } from './name-resolver.ts';
+import { type Lookup, NameResolver } from './name-resolver.ts';
 
 export interface SampleGateway extends AsyncDisposable {
   readonly gateway: Gateway;
@@ -37,6 +37,8 @@ export interface SampleGatewayOptions {
   readonly backOff?: BackOff;
   /** What every name resolves to. */
   readonly addresses?: readonly string[];
+  /** In its place. */
+  readonly lookUp?: Lookup;
 }
 
 export async function startSampleGateway(
@@ -75,10 +77,7 @@ export async function startSampleGateway(
       workers,
       share: true,
       capacity: 4096,
-      resolver: new NameResolver(
-        () => {},
-        async () => [...addresses],
-      ),
+      resolver: new NameResolver(() => {}, options.lookUp ?? (async () => [...addresses])),
       onRecord: record => records.push(record),
       onRequest: request => requests.push(request),
       onDropped: count => dropped.push(count),

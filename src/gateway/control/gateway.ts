@@ -221,6 +221,7 @@ export class Gateway implements AsyncDisposable {
       backends: this.#pages.backends,
       pages: this.#pages.backendPages,
       totals,
+      isPending: slot => this.#isPending(slot),
       onChange: options.onHealth,
       onDeath: cause =>
         this.#revival.died({ name: 'health', kind: 'health' }, cause, () => this.#health.revive()),
@@ -332,11 +333,11 @@ export class Gateway implements AsyncDisposable {
     };
   }
 
-  /** As health checks have it; up is also a backend that is not checked, or not served. */
+  /** As health checks have it. */
   backendHealth(cluster: string, kind: string, backend: string): BackendHealth {
     const route = this.#author.entryOf(cluster)?.routes.find(entry => entry.kind === kind);
     const slot = route?.backends.find(({ text }) => text === backend)?.slot;
-    return slot === undefined ? { up: true, checked: false } : this.#health.of(slot);
+    return slot === undefined ? { up: null } : this.#health.of(slot);
   }
 
   /** Over all routes since the start, those that are gone and what never had a route included. */
@@ -625,6 +626,11 @@ export class Gateway implements AsyncDisposable {
   #addressesOf(backend: Backend, uplink: Uplink | undefined): readonly string[] {
     if (needsTls(uplink)) return this.#parts.tls.sockets;
     return isIP(backend.host) === 0 ? this.#options.resolver.addresses(backend.host) : [backend.host];
+  }
+
+  #isPending(backendSlot: number): boolean {
+    const host = this.#author.backendAt(backendSlot)?.host ?? '';
+    return isIP(host) === 0 && this.#options.resolver.isPending(host);
   }
 
   #renamed(names: readonly string[]): void {

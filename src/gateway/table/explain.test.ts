@@ -186,7 +186,10 @@ test('Explainer.explain() passes over backends that are down, unless all are', (
   const healthy = new Explainer(
     [sampleCluster('a', { routes })],
     [{ on: ':443', balancers: [], agents: [], idTlv: [] }],
-    { isUp: (cluster, _, backend) => cluster === 'a' && !down.has(backend) },
+    {
+      healthOf: (cluster, _, backend) =>
+        cluster === 'a' && down.has(backend) ? { up: false, why: 'connection refused' } : { up: null },
+    },
   );
   const dialled = (host: string) => {
     const explanation = healthy.explain({ host, protocol: 'tls', from: '192.0.2.9' });
@@ -198,19 +201,21 @@ test('Explainer.explain() passes over backends that are down, unless all are', (
   down.add(String(first));
   const [second, text] = dialled('hashed.lab');
   assert.notEqual(second, first);
-  assert.equal(text, `${second} first, by source; down and tried last: ${first}`);
+  assert.equal(text, `${second} first, by source; down and tried last: ${first} (connection refused)`);
   down.add(String(second));
   const third = backends.find(backend => !down.has(backend));
-  const others = backends.filter(backend => backend !== third).join(', ');
+  const refused = (names: readonly string[]) => names.map(name => `${name} (connection refused)`).join(', ');
+  const others = refused(backends.filter(backend => backend !== third));
   assert.deepEqual(dialled('turns.lab'), [third, `${third}; down and tried last: ${others}`]);
 
   for (const backend of backends) down.add(backend);
-  assert.deepEqual(dialled('hashed.lab'), [
-    first,
-    `${first} first, by source; all are down, and tried all the same`,
-  ]);
-  assert.deepEqual(dialled('single.lab'), [
-    backends[0],
-    `${backends[0]}; it is down, and tried all the same`,
-  ]);
+  for (const [host, text] of [
+    ['hashed.lab', `every backend is down, and tried all the same: ${refused(backends)}`],
+    ['single.lab', `the only backend is down, and tried all the same: ${refused(backends.slice(0, 1))}`],
+  ]) {
+    const explanation = healthy.explain({ host, protocol: 'tls', from: '192.0.2.9' });
+    assert.deepEqual([explanation.served, explanation.reason], [false, 'connect-failed']);
+    const last = { stage: 'dial', ok: false, text: `would fail: connect-failed; ${text}` };
+    assert.deepEqual(stageOf(explanation), last);
+  }
 });

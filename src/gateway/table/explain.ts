@@ -51,25 +51,31 @@ export class QuestionError extends Error {
 export interface Surroundings {
   /** Names that lead to the end of the agents' tunnels. */
   readonly tunnelHosts?: readonly string[];
-  /** As health checks have it. Without a gateway that runs nobody knows, and all count as up. */
-  readonly isUp?: (cluster: string, kind: string, backend: string) => boolean;
+  /** What health checks say. Without a gateway that runs nobody knows. */
+  readonly healthOf?: (cluster: string, kind: string, backend: string) => KnownHealth;
+}
+
+/** `up` is null where it is not known: such a backend is tried like those that are up. */
+interface KnownHealth {
+  readonly up: boolean | null;
+  readonly why?: string;
 }
 
 export class Explainer {
   readonly #table = new Table();
   readonly #listeners: readonly ListenerEntry[];
-  readonly #isUp: NonNullable<Surroundings['isUp']>;
+  readonly #healthOf: NonNullable<Surroundings['healthOf']>;
 
   constructor(
     clusters: readonly Cluster[],
     listeners: readonly ListenerEntry[],
-    { tunnelHosts = [], isUp = () => true }: Surroundings = {},
+    { tunnelHosts = [], healthOf = () => ({ up: null }) }: Surroundings = {},
   ) {
     const { put } = new TableAuthor().change(clusters, backend => [backend.host]);
     this.#table.apply([], put);
     this.#table.putTunnels(tunnelHosts, []);
     this.#listeners = listeners;
-    this.#isUp = isUp;
+    this.#healthOf = healthOf;
   }
 
   explain(question: Question): Explanation {
@@ -104,8 +110,8 @@ export class Explainer {
       return told.refuse('not-allowed');
     }
     told.say('admit', true, describeAdmission(route, client));
-    const down = route.backends.map(({ text }) => !this.#isUp(route.cluster.name, route.kind, text));
-    return dial(told, route, hashKeyOf(route, normalizeHost(question.host), client), down);
+    const health = route.backends.map(({ text }) => this.#healthOf(route.cluster.name, route.kind, text));
+    return dial(told, route, hashKeyOf(route, normalizeHost(question.host), client), health);
   }
 
   /** The one asked for; else the first that shows what is asked for; else the first. */
@@ -211,8 +217,13 @@ function endTunnel(told: Told, { host }: Question): Explanation {
   return told.serve(null);
 }
 
-/** `key` is what the balance hashes, and `down` what health checks say of each backend. */
-function dial(told: Told, route: TableRoute, key: number | undefined, down: readonly boolean[]): Explanation {
+/** `key` is what the balance hashes. */
+function dial(
+  told: Told,
+  route: TableRoute,
+  key: number | undefined,
+  health: readonly KnownHealth[],
+): Explanation {
   if (route.redirect) {
     told.say('dial', true, 'no backend: answered with 308 to https');
     return told.serve(null);
@@ -222,27 +233,28 @@ function dial(told: Told, route: TableRoute, key: number | undefined, down: read
     return told.refuse('no-backend');
   }
   const texts = route.backends.map(backend => backend.text);
-  const allDown = !down.includes(false);
-  const choice = texts.filter((_, index) => allDown || !down[index]);
+  const isDown = (index: number) => health[index].up === false;
+  const down = texts.flatMap((text, index) => (isDown(index) ? [describeDown(text, health[index].why)] : []));
+  if (down.length === texts.length) {
+    const which = down.length === 1 ? 'the only backend is down' : 'every backend is down';
+    told.say(
+      'dial',
+      false,
+      `would fail: connect-failed; ${which}, and tried all the same: ${down.join(', ')}`,
+    );
+    return told.refuse('connect-failed');
+  }
+  const choice = texts.filter((_, index) => !isDown(index));
   const first =
-    choice.length === 1
-      ? choice[0]
-      : key === undefined
-        ? null
-        : texts[pickBest(key, route.hashes, index => !allDown && down[index])];
+    choice.length === 1 ? choice[0] : key === undefined ? null : texts[pickBest(key, route.hashes, isDown)];
   const chosen =
     first === null
       ? `one of ${choice.join(', ')}, by ${route.balance}`
       : `${first}${choice.length === 1 ? '' : ` first, by ${route.balance}`}`;
-  told.say('dial', true, `${chosen}${describeDown(texts, down, allDown)}`);
+  told.say('dial', true, `${chosen}${down.length === 0 ? '' : `; down and tried last: ${down.join(', ')}`}`);
   return told.serve(first);
 }
 
-function describeDown(texts: readonly string[], down: readonly boolean[], allDown: boolean): string {
-  if (allDown)
-    return texts.length === 1
-      ? '; it is down, and tried all the same'
-      : '; all are down, and tried all the same';
-  const names = texts.filter((_, index) => down[index]);
-  return names.length === 0 ? '' : `; down and tried last: ${names.join(', ')}`;
+function describeDown(backend: string, why: string | undefined): string {
+  return why === undefined ? backend : `${backend} (${why})`;
 }
