@@ -63,7 +63,7 @@ interface Endpoint {
 
 /** No endpoint reads a body; clients may send an empty object. */
 const MAX_BODY = 64 * 1024;
-/** What may wait for clients that read slowly, in all. A large table is some 10 MB as JSON. */
+/** What may wait for clients that read slowly, in all. A large table is some 10 MiB as JSON. */
 const MAX_WAITING = 64 * 1024 * 1024;
 
 /** Of every answer. A page may set a Content-Security-Policy of its own. */

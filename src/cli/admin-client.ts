@@ -5,7 +5,7 @@ import { request as requestHttps } from 'node:https';
 
 /** The whole of an answer must be there by then. */
 const ANSWER_MS = 10_000;
-/** A table of 100,000 clusters is some 60 MB. */
+/** A table of 100,000 clusters is some 60 MiB. */
 const MAX_ANSWER = 256 * 1024 * 1024;
 
 export interface AdminClientOptions {

@@ -7,35 +7,39 @@ import { readConfigFile } from '../config/read-config-file.ts';
 import { exposedFiles, judgeFiles } from '../controller/named-files.ts';
 import { plan } from '../plan/plan.ts';
 import { printable } from '../text/printable.ts';
-import { type Command, parse, requireFile, UsageError } from './command.ts';
+import { type Command, configFile, parse, UsageError } from './command.ts';
 import { painter, writeJson } from './terminal.ts';
 
 const MISTAKES = 1;
 
-const help = `causeway check -c FILE: reads the file as run would, and says what is wrong with it
+const help = `causeway check [FILE]: Validate a config file
 
-  -c, --config FILE   causeway.yaml
-  --engine ENGINE     also says what that engine cannot do: ${engines.join(', ')}
-  --json              { ok, mistakes, warnings, notThereYet, counts } on stdout
+  FILE                 The same as -c FILE
+  -c, --config FILE    The file to read (default: causeway.yaml)
+  --engine ENGINE      Also say what that engine cannot do: ${engines.join(', ')}
+  --json               { ok, mistakes, warnings, notThereYet, counts } on stdout
 
-Every mistake is reported, not only the first, as FILE:LINE:COLUMN: KEY: SENTENCE on stderr.
+Reads the file as run would, with the certificates and secrets that it names, and reports
+every mistake, not only the first, as FILE:LINE:COLUMN: KEY: SENTENCE on stderr. Warnings are
+for what run would serve but is probably not meant, and for secrets that others can read.
 
 Exit codes: 0 fine; 1 mistakes; 64 wrong usage.`;
 
 export const checkCommand: Command = {
   name: 'check',
-  summary: 'says what is wrong with the file',
+  summary: 'Validate a config file',
   help,
   run,
 };
 
 async function run(args: readonly string[]): Promise<number> {
-  const { values } = parse('check', args, {
-    config: { type: 'string', short: 'c' },
-    engine: { type: 'string' },
-    json: { type: 'boolean' },
-  });
-  const file = requireFile('check', values.config);
+  const { values, positionals } = parse(
+    'check',
+    args,
+    { config: { type: 'string', short: 'c' }, engine: { type: 'string' }, json: { type: 'boolean' } },
+    true,
+  );
+  const file = configFile('check', values.config, positionals);
   const engine = engines.find(candidate => candidate === values.engine);
   if (values.engine !== undefined && engine === undefined) {
     throw new UsageError(`--engine must be one of ${engines.join(', ')}: ${values.engine}`);
@@ -79,7 +83,13 @@ interface Report {
 }
 
 function writeReport({ mistakes, warnings, missing, counts }: Report, ok: boolean): void {
-  const place = ({ line, column, path, text }: Mistake) => ({ line, column, path, text });
+  // null where it is about the file as a whole.
+  const place = ({ line, column, path, text }: Mistake) => ({
+    line: line || null,
+    column: column || null,
+    path,
+    text,
+  });
   const body = {
     ok,
     mistakes: mistakes.map(place),

@@ -1,6 +1,6 @@
 // Finds the command and answers wrong usage. Each command is a file of its own beside this one.
 
-import { nearest } from '../config/nearest.ts';
+import { nearest } from '../text/nearest.ts';
 import { agentCommand } from './agent.ts';
 import { checkCommand } from './check.ts';
 import { type Command, UsageError } from './command.ts';
@@ -31,7 +31,9 @@ export async function runCli(args: readonly string[]): Promise<number> {
   const [first, ...rest] = args;
   try {
     switch (first) {
+      case 'version':
       case '--version':
+      case '-v':
       case '-V':
         nothingMore(first, rest);
         process.stdout.write(`causeway ${version()}\n`);
@@ -43,7 +45,7 @@ export async function runCli(args: readonly string[]): Promise<number> {
       case '--help':
       case '-h':
         nothingMore(`${first} ${rest[0]}`, rest.slice(1));
-        process.stdout.write(rest.length === 0 ? overview(commands) : helpFor(find(rest[0])));
+        process.stdout.write(isCommand(rest[0]) ? helpFor(find(rest[0])) : overview(commands));
         return 0;
       default: {
         const command = find(first);
@@ -62,8 +64,13 @@ export async function runCli(args: readonly string[]): Promise<number> {
   }
 }
 
+/** `help` and `version` have no page of their own. */
+function isCommand(name: string | undefined): name is string {
+  return name !== undefined && name !== 'help' && name !== 'version';
+}
+
 function nothingMore(after: string, rest: readonly string[]): void {
-  if (rest.length > 0) throw new UsageError(`Nothing may stand behind 'causeway ${after}': ${rest[0]}`);
+  if (rest.length > 0) throw new UsageError(`'causeway ${after}' takes no further arguments: ${rest[0]}`);
 }
 
 function find(name: string): Command {
@@ -71,7 +78,7 @@ function find(name: string): Command {
   if (command !== undefined) return command;
   if (laterCommands.includes(name))
     throw new UsageError(`'${name}' is not in this version yet. 'causeway help' lists what is`);
-  const near = nearest(name, [...commands.map(candidate => candidate.name), 'help']);
+  const near = nearest(name, [...commands.map(candidate => candidate.name), 'help', 'version']);
   const hint = near === undefined ? '' : ` Did you mean '${near}'?`;
   throw new UsageError(`There is no command '${name}'.${hint} 'causeway help' lists them`);
 }

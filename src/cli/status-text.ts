@@ -2,9 +2,9 @@
 
 import type { BackendAnswer, ClusterAnswer, RouteAnswer } from '../admin/clusters.ts';
 import type { StatusAnswer } from '../admin/status.ts';
-import { type CloseReason, served } from '../gateway/close-reason.ts';
 import { printable } from '../text/printable.ts';
 import { bytesText } from './bytes-text.ts';
+import { refusedOf } from './choose-clusters.ts';
 import { durationText } from './duration-text.ts';
 
 type Paint = (code: string, text: string) => string;
@@ -20,16 +20,25 @@ const MOST_BACKENDS = 4;
 
 export interface Answers {
   readonly status: StatusAnswer;
-  readonly clusters: readonly ClusterAnswer[];
+  /** Every cluster, and those to be shown. */
+  readonly all: readonly ClusterAnswer[];
+  readonly shown?: readonly ClusterAnswer[];
   /** Why the gateway is not ready. */
   readonly notReady?: string | undefined;
+  /** Hosts and all backends are shown. */
+  readonly isWhole?: boolean;
+  /** Only problems are shown. */
+  readonly problems?: boolean;
 }
 
-export function statusText({ status, clusters, notReady }: Answers, paint: Paint): string {
+export function statusText(answers: Answers, paint: Paint): string {
+  const { status, all, shown = all, notReady, isWhole = false, problems = false } = answers;
   const lines = [
-    ...head(status, clusters, notReady, paint),
-    ...findings(clusters, paint),
-    ...table(clusters, paint),
+    ...head(status, all, notReady, paint),
+    ...(problems && shown.length === 0 ? [`${paint(DIM, 'problems ')} ${paint(GREEN, 'none')}`] : []),
+    ...findings(shown, paint),
+    ...table(shown, isWhole, paint),
+    ...(isWhole ? hosts(shown, paint) : []),
   ];
   return `${lines.join('\n')}\n`;
 }
@@ -42,12 +51,12 @@ function head(
 ): string[] {
   const { version, engine, workers, uptimeSeconds, generation, listeners, counts, traffic } = status;
   const line = (name: string, text: string) => `${paint(DIM, name.padEnd(9))} ${text}`;
-  const reasons = refusals(traffic.reasons);
+  const reasons = refusedOf(traffic.reasons);
   return [
     `${paint(BOLD, `causeway ${printable(version)}`)}  ${printable(engine)}, ${several(workers, 'worker')}, up ${durationText(uptimeSeconds * 1000)}`,
     ...(notReady === undefined ? [] : [line('ready', paint(RED, `✗ ${printable(notReady)}`))]),
     line('listen', listeners.map(listenerText).join(', ') || 'nowhere'),
-    line('file', `${fileText(status, paint)}, table ${generation}`),
+    line('file', `${fileText(status, paint)}, generation ${generation}`),
     line('serves', servesText(status, clusters, paint)),
     line(
       'traffic',
@@ -102,11 +111,22 @@ function findings(clusters: readonly ClusterAnswer[], paint: Paint): string[] {
   );
 }
 
+function hosts(clusters: readonly ClusterAnswer[], paint: Paint): string[] {
+  const rows = clusters.flatMap(({ routes }) =>
+    routes.flatMap(({ kind, hosts }) => hosts.map(host => [printable(kind), printable(host)] as const)),
+  );
+  const width = Math.max('route'.length, ...rows.map(([kind]) => kind.length));
+  const line = (kind: string, host: string) => `${kind.padEnd(width)}  ${host}`;
+  return rows.length === 0
+    ? []
+    : ['', paint(DIM, line('route', 'host')), ...rows.map(([kind, host]) => line(kind, host))];
+}
+
 const columns = ['cluster', 'route', 'open', 'in', 'out', 'refused', 'backends'] as const;
 /** Figures stand on the right of their column. */
 const FIGURES = new Set([2, 3, 4, 5]);
 
-function table(clusters: readonly ClusterAnswer[], paint: Paint): string[] {
+function table(clusters: readonly ClusterAnswer[], isWhole: boolean, paint: Paint): string[] {
   const rows = clusters.flatMap(({ name, routes }) =>
     routes.map((route, index) => [
       index === 0 ? printable(name) : '',
@@ -114,8 +134,8 @@ function table(clusters: readonly ClusterAnswer[], paint: Paint): string[] {
       String(route.connections),
       bytesText(route.bytesIn),
       bytesText(route.bytesOut),
-      String(refusals(route.reasons).reduce((sum, [, count]) => sum + count, 0)),
-      backendsText(route, paint),
+      String(refusedOf(route.reasons).reduce((sum, [, count]) => sum + count, 0)),
+      backendsText(route, isWhole ? Number.POSITIVE_INFINITY : MOST_BACKENDS, paint),
     ]),
   );
   if (rows.length === 0) return [];
@@ -130,11 +150,11 @@ function table(clusters: readonly ClusterAnswer[], paint: Paint): string[] {
   return ['', paint(DIM, aligned(columns)), ...rows.map(aligned)];
 }
 
-function backendsText({ backends, redirect }: RouteAnswer, paint: Paint): string {
+function backendsText({ backends, redirect }: RouteAnswer, most: number, paint: Paint): string {
   if (redirect) return 'redirect to https';
   if (backends.length === 0) return paint(YELLOW, 'none');
   // Those that are down are what one looks for, then those of which nothing is known.
-  const shown = backends.toSorted((a, b) => rank(a) - rank(b)).slice(0, MOST_BACKENDS);
+  const shown = backends.toSorted((a, b) => rank(a) - rank(b)).slice(0, most);
   const more = backends.length - shown.length;
   return `${shown.map(backend => backendText(backend, paint)).join('  ')}${more === 0 ? '' : `  and ${more} more`}`;
 }
@@ -148,13 +168,6 @@ function backendText({ address, up, why, connections }: BackendAnswer, paint: Pa
 
 function rank({ up }: BackendAnswer): number {
   return up === false ? 0 : up === null ? 1 : 2;
-}
-
-/** Most often first. */
-function refusals(reasons: Readonly<Partial<Record<CloseReason, number>>>): [CloseReason, number][] {
-  return (Object.entries(reasons) as [CloseReason, number][])
-    .filter(([reason]) => !served.has(reason))
-    .toSorted(([, a], [, b]) => b - a);
 }
 
 function several(count: number, noun: string): string {

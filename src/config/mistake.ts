@@ -6,7 +6,7 @@ import { printable } from '../text/printable.ts';
 export type Path = readonly (string | number)[];
 
 export interface Mistake {
-  /** Counted from 1, as editors do. */
+  /** Counted from 1, as editors do; 0 where it is about the file as a whole. */
   readonly line: number;
   readonly column: number;
   /** `clusters[0].api.hosts[0]`; empty for the file as a whole. */
@@ -22,9 +22,12 @@ export interface Place {
 /** Where keys stand, by their path as messages have it. */
 export type Places = ReadonlyMap<string, Place>;
 
+/** Of the file as a whole: there is no place to point at. */
+export const NOWHERE: Place = { line: 0, column: 0 };
+
 /** Of a mistake that shows only once the file is put to use. */
 export function mistakeAt(places: Places, path: string, text: string): Mistake {
-  return { ...(places.get(path) ?? { line: 1, column: 1 }), path, text };
+  return { ...(places.get(path) ?? NOWHERE), path, text };
 }
 
 /** `causeway.yaml:12:5: clusters[0].api.hosts[0]: must be …` */
@@ -39,7 +42,7 @@ export function byPlace(a: Place, b: Place): number {
 }
 
 export function formatPlace(file: string, place: Place): string {
-  return `${file}:${place.line}:${place.column}`;
+  return place.line === 0 ? file : `${file}:${place.line}:${place.column}`;
 }
 
 export function formatPath(path: Path): string {

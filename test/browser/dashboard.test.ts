@@ -205,7 +205,7 @@ describe('the dashboard', { skip: missingPrograms('chromium') }, () => {
     try {
       const figure = page.locator('.tile', { hasText: 'New connections' }).locator('.figure');
       await until(async () => Number.parseInt(await figure.innerText(), 10) > 50);
-      await shown(page.locator('.tile', { hasText: 'Bytes' }).getByText(/\d MB\/s/));
+      await shown(page.locator('.tile', { hasText: 'Bytes' }).getByText(/\d MiB\/s/));
     } finally {
       clearInterval(grow);
     }
