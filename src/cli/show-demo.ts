@@ -11,6 +11,7 @@ import { tryProofs } from '../demo/proof.ts';
 import { tlsProofs } from '../demo/tls-proofs.ts';
 import { uplinkProofs } from '../demo/uplink-proofs.ts';
 import { ListenError } from '../gateway/control/listen-error.ts';
+import { printable } from '../text/printable.ts';
 import { exitForSure } from './exit-for-sure.ts';
 import { type Log, openLog } from './log.ts';
 import { machine } from './machine.ts';
@@ -100,7 +101,8 @@ async function prove(demo: Demo, interrupt: AbortSignal): Promise<number> {
     if (interrupt.aborted) return FAILED;
     if (!ok) failed++;
     const mark = ok ? paint('32', '✓') : paint('31', '✗');
-    process.stdout.write(`${mark} ${title.padEnd(width)}  ${ok ? paint('2', text) : text}\n`);
+    const told = printable(text);
+    process.stdout.write(`${mark} ${title.padEnd(width)}  ${ok ? paint('2', told) : told}\n`);
   }
   const seconds = ((performance.now() - start) / 1000).toFixed(1);
   const summary =
