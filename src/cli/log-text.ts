@@ -30,12 +30,12 @@ const FIRST_COLUMN = 16;
 const INDENTATION = ' '.repeat('00:00:00.000 '.length);
 
 /** Lines with a form of their own. What happened stands first, and says more than the level would. */
-const forms: Readonly<Record<string, (fields: Fields, paint: Paint) => string>> = {
-  connection: connectionText,
-  request: requestText,
-  health: healthText,
-  [FILE_REFUSED]: fileRefusedText,
-};
+const forms: ReadonlyMap<string, (fields: Fields, paint: Paint) => string> = new Map([
+  ['connection', connectionText],
+  ['request', requestText],
+  ['health', healthText],
+  [FILE_REFUSED, fileRefusedText],
+]);
 
 export function textLine(json: string, colour: boolean): string {
   const { level, time, msg, ...fields } = JSON.parse(json) as Fields & {
@@ -45,7 +45,7 @@ export function textLine(json: string, colour: boolean): string {
   };
   const paint: Paint = (code, text) => (colour ? `\x1b[${code}m${text}\x1b[0m` : text);
   const clock = paint(DIM, time.slice(11, 23));
-  const form = forms[msg];
+  const form = forms.get(msg);
   if (form !== undefined) return `${clock} ${form(fields, paint)}\n`;
   const word = level === 'info' ? '' : `${paint(levelColours[level] ?? '0', level)} `;
   return `${clock} ${word}${printable(msg)}${fieldsText(fields, paint)}\n`;

@@ -62,7 +62,7 @@ export function openLog(settings: LogSettings, isTerminal: boolean, colour: bool
   sink.on('error', () => {});
   const finish = async (signal: AbortSignal) => {
     // The count finds room once the reader has taken what waits.
-    if (!dropped.tell()) {
+    if (!dropped.tell() && logger.isLevelEnabled('warn')) {
       await once(sink, 'drain', { signal });
       dropped.tell();
     }

@@ -272,6 +272,18 @@ describe('Explainer.explain() helps with a name that nobody has', () => {
     });
   }
 
+  test('and compares nothing with what cannot be a name', () => {
+    const long = 'x'.repeat(100_000);
+    for (const question of [
+      { host: long, protocol: 'tls' },
+      { host: long, protocol: 'http' },
+      { host: long, protocol: 'connect' },
+      { host: '', id: long, protocol: 'tls' },
+    ] as const) {
+      assert.doesNotMatch(String(stageOf(helping.explain(question))?.text), /did you mean/);
+    }
+  });
+
   test('in a large table without searching all of it', () => {
     const routes = (name: string) => [sampleRoute({ hosts: [`api.${name}.lab.example.com`] })];
     const many = Array.from({ length: 50_000 }, (_, i) =>

@@ -1,5 +1,7 @@
 // For explain.ts: what a person may have meant by a name that nobody has, or why a wildcard that looks right is not.
 
+import { CLUSTER_ID } from '../../cluster/cluster-id.ts';
+import { isHostname } from '../../cluster/hostname.ts';
 import { nearest, slipDistance } from '../../text/nearest.ts';
 import type { Question } from './explain.ts';
 import type { Table, TableRoute } from './table.ts';
@@ -9,6 +11,8 @@ const MOST_NAMES = 10_000;
 
 /** Begins with `; `, or is empty where there is nothing to say. Expects a normalized name. */
 export function suggestHost(table: Table, { protocol }: Question, host: string): string {
+  // Comparing takes time by the square of the length, and whoever asks may send anything.
+  if (!isHostname(host)) return '';
   const hosts = protocol === 'connect' ? [] : hostsOf(table, protocol);
   const wildcard = hosts.find(({ name }) => name.startsWith('*.') && coversMore(name.slice(2), host));
   if (wildcard !== undefined) {
@@ -31,6 +35,7 @@ export function suggestHost(table: Table, { protocol }: Question, host: string):
 
 /** The same for ids. */
 export function suggestId(table: Table, id: string): string {
+  if (!CLUSTER_ID.test(id)) return '';
   const near = nearest(id, [...table.ids.keys()].slice(0, MOST_NAMES));
   return near === undefined ? '' : `; did you mean '${near}' of cluster '${table.ids.get(near)?.name}'?`;
 }
