@@ -64,5 +64,6 @@ async function speak({ host, port }: Place): Promise<void> {
   const client = connect({ host, port });
   client.on('error', () => {});
   client.write('hello');
-  await once(client, 'close');
+  // Not once(): a reset, which is how the gateway may take its leave, would reject it.
+  await new Promise(resolve => client.once('close', resolve));
 }
