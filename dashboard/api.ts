@@ -1,6 +1,8 @@
 // What the admin side answers, as far as the page reads it (docs/operations.md), and how it is asked. Fields that an
 // older gateway may lack are optional: the page then shows less.
 
+import { parsePrintable } from './parse-printable.ts';
+
 /** Reason → how many connections ended so. */
 export type Reasons = Readonly<Record<string, number>>;
 
@@ -42,7 +44,8 @@ export interface Status {
 
 export interface Backend {
   readonly address: string;
-  readonly up: boolean;
+  /** null: not known. */
+  readonly up: boolean | null;
   readonly connections?: number;
   /** The kind of check. */
   readonly health?: string;
@@ -106,7 +109,7 @@ export interface HealthEvent {
   readonly cluster: string;
   readonly route: string;
   readonly backend: string;
-  readonly up: boolean;
+  readonly up: boolean | null;
   readonly why: string | null;
 }
 
@@ -135,16 +138,16 @@ const ANSWER_MS = 10_000;
 
 /** Paths are relative, so that the page also works behind a proxy that adds a prefix. */
 export async function askStatus(): Promise<Status> {
-  return (await ask('api/v1/status')).json() as Promise<Status>;
+  return parsePrintable<Status>(await ask('api/v1/status'));
 }
 
 export async function askClusters(): Promise<readonly Cluster[]> {
-  return (await ask('api/v1/clusters')).json() as Promise<readonly Cluster[]>;
+  return parsePrintable<readonly Cluster[]>(await ask('api/v1/clusters'));
 }
 
 export async function askConnections(cluster: string, limit: number): Promise<readonly Connection[]> {
   const query = new URLSearchParams({ limit: String(limit), ...(cluster !== '' && { cluster }) });
-  return (await ask(`api/v1/connections?${query}`)).json() as Promise<readonly Connection[]>;
+  return parsePrintable<readonly Connection[]>(await ask(`api/v1/connections?${query}`));
 }
 
 export async function endConnection(id: string): Promise<void> {
@@ -160,8 +163,8 @@ export async function askNotReady(): Promise<string | undefined> {
   return answer.status === 503 ? (await answer.text()).trim() : undefined;
 }
 
-async function ask(path: string, init: RequestInit = {}): Promise<Response> {
+async function ask(path: string, init: RequestInit = {}): Promise<string> {
   const answer = await fetch(path, { ...init, cache: 'no-store', signal: AbortSignal.timeout(ANSWER_MS) });
   if (!answer.ok) throw new AnswerError(path, answer.status);
-  return answer;
+  return answer.text();
 }

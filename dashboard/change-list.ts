@@ -1,6 +1,7 @@
 // What changed lately: backends that went up or down, tables that were served or refused.
 
 import { type ComponentChild, h } from 'preact';
+import { stateWords } from './cluster-rows.ts';
 import { formatClock, plural } from './format.ts';
 import type { Change } from './gateway-watch.ts';
 
@@ -36,18 +37,14 @@ function healthText(
   onCluster: (cluster: string) => void,
 ): ComponentChild {
   const { cluster, route, backend, up, why } = change;
+  const [tone, mark, word] = stateWords(up);
   return h(
     'div',
     null,
     h(
       'p',
       { class: 'what' },
-      h(
-        'span',
-        { class: `state ${up ? 'up' : 'down'}` },
-        h('i', { 'aria-hidden': 'true' }, up ? '●' : '▲'),
-        up ? 'up' : 'down',
-      ),
+      h('span', { class: `state ${tone}` }, h('i', { 'aria-hidden': 'true' }, mark), word),
       ' ',
       h('code', null, backend),
     ),

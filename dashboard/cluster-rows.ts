@@ -161,19 +161,19 @@ function troubles(reasons: Reasons): ComponentChild {
 }
 
 function backendRow(route: Route, { address, up, connections, health, since, why }: Backend): ComponentChild {
+  const [tone, mark, word] = stateWords(up);
   return h(
     'tr',
-    { role: 'row', key: `${route.kind} ${address}`, class: up ? 'backend-row' : 'backend-row is-down' },
+    {
+      role: 'row',
+      key: `${route.kind} ${address}`,
+      class: up === false ? 'backend-row is-down' : 'backend-row',
+    },
     h('th', { scope: 'row', role: 'rowheader' }, h('code', null, address)),
     cell(
       'State',
       [
-        h(
-          'span',
-          { class: `state ${up ? 'up' : 'down'}` },
-          h('i', { 'aria-hidden': 'true' }, up ? '●' : '▲'),
-          up ? 'up' : 'down',
-        ),
+        h('span', { class: `state ${tone}` }, h('i', { 'aria-hidden': 'true' }, mark), word),
         health !== undefined && h('small', null, health === 'none' ? 'not checked' : `${health} check`),
       ],
       'state-cell',
@@ -183,13 +183,19 @@ function backendRow(route: Route, { address, up, connections, health, since, why
   );
 }
 
+/** How a backend's state looks: its class, its mark, its word. */
+export function stateWords(up: boolean | null): readonly [tone: string, mark: string, word: string] {
+  if (up === null) return ['none', '?', 'unknown'];
+  return up ? ['up', '●', 'up'] : ['down', '▲', 'down'];
+}
+
 /** Since when it is up or down, and why. */
 function sinceText(at: string, why: string | undefined): string {
   const since = `since ${formatMoment(Date.parse(at), Date.now())}`;
   return why ? `${since}: ${why}` : since;
 }
 
-function stateOf({ backends, down }: Figures, lacking: boolean): ComponentChild {
+function stateOf({ backends, down, unknown }: Figures, lacking: boolean): ComponentChild {
   if (backends === 0) {
     return h(
       'span',
@@ -197,6 +203,10 @@ function stateOf({ backends, down }: Figures, lacking: boolean): ComponentChild 
       lacking && h('i', { 'aria-hidden': 'true' }, '▲'),
       'none',
     );
+  }
+  if (down === 0 && unknown > 0) {
+    const which = unknown === backends ? '' : ` of ${formatCount(backends)}`;
+    return h('span', { class: 'state none' }, `${formatCount(unknown)}${which} unknown`);
   }
   const tone = down === 0 ? 'up' : down < backends ? 'some' : 'down';
   return h(

@@ -15,6 +15,8 @@ export interface Figures {
   readonly failed: number;
   readonly backends: number;
   readonly down: number;
+  /** Of which it is not known whether they are up. */
+  readonly unknown: number;
   readonly rates: Rates | undefined;
 }
 
@@ -63,7 +65,8 @@ export function figuresOf(route: Route): Omit<Figures, 'rates'> {
     refused: countOf(reasons, 'refused'),
     failed: countOf(reasons, 'failed'),
     backends: route.backends.length,
-    down: route.backends.filter(({ up }) => !up).length,
+    down: route.backends.filter(({ up }) => up === false).length,
+    unknown: route.backends.filter(({ up }) => up === null).length,
   };
 }
 
@@ -80,6 +83,7 @@ function sumOf(parts: readonly Figures[]): Figures {
     failed: sum(({ failed }) => failed),
     backends: sum(({ backends }) => backends),
     down: sum(({ down }) => down),
+    unknown: sum(({ unknown }) => unknown),
     rates:
       known.length === 0
         ? undefined

@@ -1,6 +1,7 @@
 // The gateway's events, for as long as somebody looks. A stream that ends is opened again.
 
 import type { HealthEvent, RefusalEvent, TableEvent } from './api.ts';
+import { parsePrintable } from './parse-printable.ts';
 
 interface Takers {
   readonly live: (live: boolean) => void;
@@ -51,7 +52,7 @@ function listen<T>(source: EventSource, name: string, take: (event: T) => void):
   source.addEventListener(name, message => {
     let event: T;
     try {
-      event = JSON.parse((message as MessageEvent<string>).data) as T;
+      event = parsePrintable<T>((message as MessageEvent<string>).data);
     } catch {
       return; // not ours: the next poll shows the state anyway
     }

@@ -31,19 +31,20 @@ test('formatBytes() has three digits and the unit', () => {
   const cases: [number, string][] = [
     [0, '0 B'],
     [999, '999 B'],
-    [1000, '1.00 kB'],
-    [9_994, '9.99 kB'],
-    [9_996, '10.0 kB'],
-    [99_960, '100 kB'],
-    [999_600, '1.00 MB'],
-    [914_400_000_000, '914 GB'],
-    [5e18, '5000 PB'],
+    [1000, '0.98 KiB'],
+    [1024, '1.00 KiB'],
+    [10_229, '9.99 KiB'],
+    [10_240, '10.0 KiB'],
+    [102_390, '100 KiB'],
+    [1_023_600, '0.98 MiB'],
+    [914 * 2 ** 30, '914 GiB'],
+    [5000 * 2 ** 50, '5000 PiB'],
   ];
   for (const [bytes, text] of cases) assert.equal(formatBytes(bytes), text);
 });
 
 test('formatBytes() stays short, whatever comes', () => {
-  fc.assert(fc.property(fc.nat(2 ** 50), bytes => formatBytes(bytes).length <= 7));
+  fc.assert(fc.property(fc.nat(2 ** 50), bytes => formatBytes(bytes).length <= 8));
 });
 
 test('formatRate() and formatByteRate() say – until a rate is known', () => {
@@ -59,7 +60,7 @@ test('formatRate() and formatByteRate() say – until a rate is known', () => {
     [12_000, '12,000/s'],
   ];
   for (const [rate, text] of cases) assert.equal(formatRate(rate), text);
-  assert.equal(formatByteRate(1_500_000), '1.50 MB/s');
+  assert.equal(formatByteRate(1.5 * 2 ** 20), '1.50 MiB/s');
 });
 
 test('formatDuration() gives the two largest units', () => {

@@ -1,19 +1,20 @@
 // Figures for people: short, of steady width, never more exact than it is worth.
 
 const COUNT_UNITS = ['', 'k', 'M', 'G', 'T'];
-const BYTE_UNITS = ['B', 'kB', 'MB', 'GB', 'TB', 'PB'];
+/** As in the log and on the command line. */
+const BYTE_UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
 /** Counts are written out up to here: people compare them with those in logs. */
 const WRITTEN_OUT = 100_000;
 const grouped = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });
 
 export function formatCount(count: number): string {
   if (count < WRITTEN_OUT) return grouped.format(count);
-  const { value, unit } = scaled(count, COUNT_UNITS);
+  const { value, unit } = scaled(count, COUNT_UNITS, 1000);
   return `${value} ${unit}`;
 }
 
 export function formatBytes(bytes: number): string {
-  const { value, unit } = scaled(bytes, BYTE_UNITS);
+  const { value, unit } = scaled(bytes, BYTE_UNITS, 1024);
   return `${value} ${unit}`;
 }
 
@@ -69,13 +70,13 @@ export function plural(count: number, one: string, many = `${one}s`): string {
   return `${formatCount(count)} ${count === 1 ? one : many}`;
 }
 
-/** Three digits and the unit: 999, 1.02 k, 10.2 k, 102 k. */
-function scaled(amount: number, units: readonly string[]): { value: string; unit: string } {
+/** Three digits and the unit, each of which is `step` of the one before: 999, 1.02 k, 10.2 k, 102 k. */
+function scaled(amount: number, units: readonly string[], step: number): { value: string; unit: string } {
   let value = amount;
   let unit = 0;
-  // What would be rounded up to 1000 belongs to the next unit.
+  // What would have four digits belongs to the next unit.
   while (value >= 999.5 && unit < units.length - 1) {
-    value /= 1000;
+    value /= step;
     unit++;
   }
   if (unit === 0) return { value: grouped.format(value), unit: units[0] };

@@ -10,7 +10,7 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
 try {
   // stdout is for the results.
-  const node = npmCi(root, line => process.stderr.write(`${line}\n`));
+  const node = await npmCi(root, line => process.stderr.write(`${line}\n`));
   const [program, ...rest] = process.argv.slice(2);
   const args = [join(root, 'bench', program), ...rest];
   const bench = spawn(node, args, { cwd: root, stdio: 'inherit' });

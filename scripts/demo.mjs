@@ -12,7 +12,7 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const cwd = process.env.INIT_CWD ?? process.cwd();
 
 try {
-  npmCi(root, line => process.stderr.write(`${line}\n`));
+  await npmCi(root, line => process.stderr.write(`${line}\n`));
   const args = ['demo', ...process.argv.slice(2)];
   const demo = spawn(join(root, 'bin/causeway'), args, { cwd, stdio: 'inherit' });
   // A terminal sends its signals to both, anyone else only to this one; the demo takes two at once for one.
@@ -21,7 +21,11 @@ try {
     process.stderr.write(`Cannot start the demo: ${error.message}\n`);
     process.exitCode = 1;
   });
-  demo.on('close', code => (process.exitCode = code ?? 1));
+  demo.on('close', (code, signal) => {
+    // Too early for the demo to notice: it has started nothing and written nothing.
+    if (signal !== null) process.stderr.write('\nThe demo was interrupted before it began\n');
+    process.exitCode = code ?? 1;
+  });
 } catch (error) {
   process.stderr.write(`${error.message}\n`);
   process.exitCode = 1;

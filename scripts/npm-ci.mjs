@@ -1,43 +1,86 @@
 // The packages that package-lock.json names, installed when they are not. Plain JavaScript without imports of others,
 // as this runs on the machine's own Node before anything is installed.
 
-import { spawnSync } from 'node:child_process';
-import { createHash } from 'node:crypto';
-import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { spawn, spawnSync } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** Holds the hash of what is installed. Gone before an install and written after it, which may be interrupted. */
-const STAMP = 'node_modules/.causeway-installed';
-
 /**
- * Installs unless package-lock.json is what was installed last, and gives the path of the Node that came with it.
+ * Installs unless what package-lock.json names is there, whoever installed it, and gives the path of the Node that came
+ * with it.
  * @param {string} root of the repository
  * @param {(line: string) => void} say
- * @returns {string}
+ * @returns {Promise<string>}
  */
-export function npmCi(root, say) {
+export async function npmCi(root, say) {
   const node = join(root, 'node_modules/node/bin/node');
-  const stamp = join(root, STAMP);
-  const wanted = createHash('sha256')
-    .update(readFileSync(join(root, 'package-lock.json')))
-    .digest('hex');
-  if (existsSync(node) && existsSync(stamp) && readFileSync(stamp, 'utf8') === wanted) return node;
+  if (existsSync(node) && isInstalled(root)) return node;
 
   say('npm ci: installing what package-lock.json names');
   const started = Date.now();
-  rmSync(stamp, { force: true });
-  // Errors only: tools whose engines ask for a newer Node run on the one that is installed here.
-  const args = ['ci', '--no-audit', '--no-fund', '--loglevel=error'];
-  const { status, error } = spawnSync('npm', args, { cwd: root, stdio: ['ignore', 'ignore', 'inherit'] });
-  if (error) throw new Error(`Cannot run npm: ${error.message}`);
-  if (status !== 0) throw new Error(`Cannot install packages: npm ci ended with code ${status}`);
+  await install(root);
   const version = spawnSync(node, ['--version'], { encoding: 'utf8' });
   if (version.status !== 0) {
     throw new Error(
       "Cannot run the Node of the package 'node': npm must be allowed to run its install script",
     );
   }
-  writeFileSync(stamp, wanted);
   say(`npm ci: ${((Date.now() - started) / 1000).toFixed(1)} s, Node ${version.stdout.trim()}`);
   return node;
+}
+
+/**
+ * In a process group of its own: npm takes its time when it is interrupted, and has much to say about it.
+ * @param {string} root
+ */
+async function install(root) {
+  // Errors only: tools whose engines ask for a newer Node run on the one that is installed here.
+  const args = ['ci', '--no-audit', '--no-fund', '--loglevel=error'];
+  const npm = spawn('npm', args, { cwd: root, stdio: ['ignore', 'ignore', 'inherit'], detached: true });
+  const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'];
+  let isInterrupted = false;
+  const interrupt = () => {
+    isInterrupted = true;
+    if (npm.pid !== undefined) process.kill(-npm.pid, 'SIGKILL');
+  };
+  for (const signal of signals) process.on(signal, interrupt);
+  const code = await new Promise((resolve, reject) => {
+    npm.on('error', error => reject(new Error(`Cannot run npm: ${error.message}`)));
+    npm.on('close', resolve);
+  });
+  for (const signal of signals) process.off(signal, interrupt);
+  if (isInterrupted)
+    throw new Error('Interrupted while packages were installed; the next start installs them');
+  if (code !== 0) throw new Error(`Cannot install packages: npm ci ended with code ${code}`);
+}
+
+/**
+ * npm writes node_modules/.package-lock.json when everything is in place, scripts included: what was interrupted has
+ * none. Optional packages are for other machines where they are missing.
+ * @param {string} root
+ * @returns {boolean}
+ */
+export function isInstalled(root) {
+  const [wanted, found] = ['package-lock.json', 'node_modules/.package-lock.json'].map(name =>
+    packagesIn(join(root, name)),
+  );
+  if (wanted === undefined || found === undefined) return false;
+  return Object.entries(wanted).every(([path, { version, integrity, optional, devOptional }]) => {
+    if (path === '') return true;
+    const there = found[path];
+    if (there === undefined) return optional === true || devOptional === true;
+    return there.version === version && there.integrity === integrity;
+  });
+}
+
+/**
+ * @param {string} file
+ * @returns {Record<string, { version?: string, integrity?: string, optional?: boolean, devOptional?: boolean }> | undefined}
+ */
+function packagesIn(file) {
+  try {
+    return JSON.parse(readFileSync(file, 'utf8')).packages;
+  } catch {
+    return undefined;
+  }
 }

@@ -9,7 +9,7 @@ import { npmCi } from './npm-ci.mjs';
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
 try {
-  const node = npmCi(root, line => process.stdout.write(`${line}\n`));
+  const node = await npmCi(root, line => process.stdout.write(`${line}\n`));
   const args = [join(root, 'scripts/run-checks.ts'), ...process.argv.slice(2)];
   const checks = spawn(node, args, { cwd: root, stdio: 'inherit' });
   // A terminal sends SIGINT to both; whoever else stops this process means the checks.

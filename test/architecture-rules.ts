@@ -8,6 +8,7 @@ import { blankLiterals } from './blank-literals.ts';
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   wire: [],
   cluster: [],
+  text: [],
   plan: ['cluster'],
   identity: ['wire'],
 };

@@ -10,11 +10,13 @@ import type { Logger } from 'pino';
 import type { AdminRole, AdminUser } from '../config/config.ts';
 import { connectionFields } from '../gateway/control/connection-fields.ts';
 import { type Explanation, type Question, QuestionError } from '../gateway/table/explain.ts';
+import { printableJson } from '../text/printable.ts';
 import { hostOf, isOwnHost } from './admin-host.ts';
-import { refusedChange, roleOf } from './auth.ts';
+import { basicCredentials, refusedChange, roleOf } from './auth.ts';
 import { type ClustersView, clusterAnswers, clusterNamed } from './clusters.ts';
 import { dashboardFiles } from './dashboard.ts';
 import { type EventStreams, MAX_STREAMS } from './event-streams.ts';
+import { GuessLimit } from './guess-limit.ts';
 import { type MetricsView, metricsRegistry, metricsText } from './metrics.ts';
 import { QueryError, readConnectionsQuery, readExplainQuery } from './queries.ts';
 import { trafficOf } from './status.ts';
@@ -25,6 +27,8 @@ export interface AdminApiOptions {
   readonly hosts: readonly string[];
   readonly auth: readonly AdminUser[];
   readonly log: Logger;
+  /** Default: one with the system's clock. */
+  readonly guesses?: GuessLimit;
 }
 
 export interface AdminView extends MetricsView, ClustersView {
@@ -59,7 +63,7 @@ interface Endpoint {
 
 /** No endpoint reads a body; clients may send an empty object. */
 const MAX_BODY = 64 * 1024;
-/** What may wait for clients that read slowly, in all. A large table is some 10 MB as JSON. */
+/** What may wait for clients that read slowly, in all. A large table is some 10 MiB as JSON. */
 const MAX_WAITING = 64 * 1024 * 1024;
 
 /** Of every answer. A page may set a Content-Security-Policy of its own. */
@@ -83,10 +87,13 @@ export function adminApi(options: AdminApiOptions, view: AdminView, waiting: () 
       : problem(context, 421, notOurs(host));
   });
   mount(api, probes(view));
+  const guesses =
+    options.guesses ?? new GuessLimit(address => options.log.warn({ address }, 'wrong passwords are slowed'));
   api.use(async (context, next) => {
-    const role = await roleOf(options.auth, context.req.header('Authorization'));
-    context.set('role', role ?? 'viewer');
-    return role === undefined ? unauthorized(context) : next();
+    const role = await logIn(context, options.auth, guesses);
+    if (typeof role !== 'string') return role;
+    context.set('role', role);
+    return next();
   });
   api.use(async (context, next) => {
     if (bodyLength(context) > MAX_BODY) return tooLarge(context);
@@ -134,9 +141,9 @@ function endpoints(view: AdminView): Endpoint[] {
     {
       method: 'GET',
       path: '/api/v1/status',
-      answer: context => context.json({ ...view.status(), traffic: trafficOf(view.gateway.traffic()) }),
+      answer: context => json(context, { ...view.status(), traffic: trafficOf(view.gateway.traffic()) }),
     },
-    { method: 'GET', path: '/api/v1/clusters', answer: context => context.json(clusterAnswers(view)) },
+    { method: 'GET', path: '/api/v1/clusters', answer: context => json(context, clusterAnswers(view)) },
     { method: 'GET', path: '/api/v1/clusters/:name', answer: context => cluster(context, view) },
     { method: 'GET', path: '/api/v1/connections', answer: context => connections(context, view) },
     {
@@ -178,12 +185,42 @@ function mount(api: AdminApi, mounted: readonly Endpoint[]): void {
   }
 }
 
+/** Names from elsewhere are in it, and people read it in terminals. */
+function json(context: AdminContext, value: object, status: ContentfulStatusCode = 200): Response {
+  const text = printableJson(JSON.stringify(value));
+  return context.body(text, status, { 'Content-Type': 'application/json' });
+}
+
 function problem(context: AdminContext, status: ContentfulStatusCode, text: string): Response {
-  return context.json({ error: text }, status);
+  return json(context, { error: text }, status);
 }
 
 function notOurs(host: string): string {
   return `Host '${hostOf(host)}' is not one of this server's names; add it to admin.hosts`;
+}
+
+/** Without users everyone who gets as far as here is an admin, since the admin side is then on loopback. */
+async function logIn(
+  context: AdminContext,
+  users: readonly AdminUser[],
+  guesses: GuessLimit,
+): Promise<AdminRole | Response> {
+  if (users.length === 0) return 'admin';
+  const header = context.req.header('Authorization') ?? '';
+  const given = basicCredentials(header);
+  if (given === undefined) return unauthorized(context);
+  const address = context.env.incoming.socket.remoteAddress ?? '';
+  const waitMs = guesses.take(address, header);
+  if (waitMs > 0) return tooManyGuesses(context, Math.ceil(waitMs / 1000));
+  const role = await roleOf(users, given);
+  if (role === undefined) return unauthorized(context);
+  guesses.right(address, header);
+  return role;
+}
+
+function tooManyGuesses(context: AdminContext, seconds: number): Response {
+  context.header('Retry-After', String(seconds));
+  return problem(context, 429, `Too many wrong passwords from this address; try again in ${seconds} s`);
 }
 
 function unauthorized(context: AdminContext): Response {
@@ -224,7 +261,7 @@ function cluster(context: AdminContext, view: AdminView): Response {
   const found = clusterNamed(view, name);
   return found === undefined
     ? problem(context, 404, `There is no cluster '${name}'; /api/v1/clusters lists them`)
-    : context.json(found);
+    : json(context, found);
 }
 
 async function connections(context: AdminContext, view: AdminView): Promise<Response> {
@@ -255,7 +292,7 @@ function explain(context: AdminContext, view: AdminView): Promise<Response> {
 /** JSON, or 400 with what is wrong with the question. */
 async function asked(context: AdminContext, answer: () => Promise<object>): Promise<Response> {
   try {
-    return context.json(await answer());
+    return json(context, await answer());
   } catch (error) {
     if (error instanceof QueryError || error instanceof QuestionError)
       return problem(context, 400, error.message);
@@ -266,5 +303,5 @@ async function asked(context: AdminContext, answer: () => Promise<object>): Prom
 function drain(context: AdminContext, view: AdminView): Response {
   // Whoever runs the process waits for its end, and hears of a failure.
   view.drain().catch(() => {});
-  return context.json({ draining: true, connections: view.gateway.connections }, 202);
+  return json(context, { draining: true, connections: view.gateway.connections }, 202);
 }

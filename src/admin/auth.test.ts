@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import { test } from 'node:test';
 import { tempDir } from '../../testbed/temp-dir.ts';
-import { lockedOut, refusedChange, roleOf } from './auth.ts';
+import { basicCredentials, lockedOut, refusedChange, roleOf } from './auth.ts';
 
 const basic = (text: string) => `Basic ${Buffer.from(text).toString('base64')}`;
 
@@ -14,21 +14,34 @@ test('roleOf() answers the role of the user whose password it is', async () => {
     { username: 'ann', passwordFile: dir.file('a'), role: 'admin' },
     { username: 'vic', passwordFile: dir.file('v'), role: 'viewer' },
   ] as const;
-  assert.equal(await roleOf(users, basic('ann:open sesame')), 'admin');
-  assert.equal(await roleOf(users, basic('vic:pä:ss')), 'viewer');
-  for (const header of [
-    undefined,
-    '',
-    basic('ann:open sesame\n'),
-    basic('ann:pä:ss'),
-    basic('ann'),
-    basic(':open sesame'),
-    basic('nobody:open sesame'),
-    'Basic',
-    'Basic !',
-    `Bearer ${Buffer.from('ann:open sesame').toString('base64')}`,
+  const role = (username: string, password: string) => roleOf(users, { username, password });
+  assert.equal(await role('ann', 'open sesame'), 'admin');
+  assert.equal(await role('vic', 'pä:ss'), 'viewer');
+  for (const [username, password] of [
+    ['ann', 'open sesame\n'],
+    ['ann', 'pä:ss'],
+    ['ann', ''],
+    ['', 'open sesame'],
+    ['nobody', 'open sesame'],
+    ['Ann', 'open sesame'],
   ])
-    assert.equal(await roleOf(users, header), undefined, header ?? 'none');
+    assert.equal(await role(username, password), undefined, `${username}:${password}`);
+});
+
+test('roleOf() does the same work for users that there are and others', async () => {
+  const users = ['ann', 'bob', 'vic'].map(username => ({
+    username,
+    passwordFile: username,
+    role: 'admin' as const,
+  }));
+  for (const username of ['ann', 'vic', 'nobody', '']) {
+    const files: string[] = [];
+    await roleOf(users, { username, password: 'wrong' }, async file => {
+      files.push(file);
+      return file === 'bob' ? { error: 'it is empty' } : { text: 'right' };
+    });
+    assert.deepEqual(files, ['ann', 'bob', 'vic'], username);
+  }
 });
 
 test('roleOf() admits nobody by a file that is missing, empty, too long or endless', async () => {
@@ -38,8 +51,21 @@ test('roleOf() admits nobody by a file that is missing, empty, too long or endle
   for (const passwordFile of [dir.file('none'), dir.file('empty'), dir.file('long'), dir.path, '/dev/zero']) {
     const users = [{ username: 'ann', passwordFile, role: 'admin' }] as const;
     for (const password of ['', 'x'.repeat(4097), 'x'.repeat(5000), '\0'.repeat(4097)])
-      assert.equal(await roleOf(users, basic(`ann:${password}`)), undefined, passwordFile);
+      assert.equal(await roleOf(users, { username: 'ann', password }), undefined, passwordFile);
   }
+});
+
+test('basicCredentials() reads what RFC 7617 says, and nothing else', () => {
+  assert.deepEqual(basicCredentials(basic('ann:pä:ss')), { username: 'ann', password: 'pä:ss' });
+  assert.deepEqual(basicCredentials(basic(':')), { username: '', password: '' });
+  for (const header of [
+    '',
+    'Basic',
+    'Basic !',
+    basic('ann'),
+    `Bearer ${Buffer.from('a:b').toString('base64')}`,
+  ])
+    assert.equal(basicCredentials(header), undefined, header);
 });
 
 test('lockedOut() names those whose file admits nobody, and why', async () => {
@@ -57,10 +83,6 @@ test('lockedOut() names those whose file admits nobody, and why', async () => {
     { username: 'cyd', file: files.cyd, error: 'it is empty' },
     { username: 'dan', file: files.dan, error: 'it has more than 4096 bytes' },
   ]);
-});
-
-test('roleOf() makes everyone an admin where there are no users', async () => {
-  assert.equal(await roleOf([], undefined), 'admin');
 });
 
 const json = { contentType: 'application/json', origin: undefined, host: 'gw.test:9440' };

@@ -1,5 +1,4 @@
-// Who may ask, and who may change something. Basic auth against password files; without users everyone who gets as
-// far as here is an admin, since the admin side is then on loopback.
+// Who may ask, and who may change something. Basic auth against password files.
 // A change needs more than a password, which a browser sends along by itself: a content type that no form of another
 // site can send, and no foreign Origin.
 
@@ -16,17 +15,31 @@ export interface Refusal {
   readonly text: string;
 }
 
-/** Undefined when the header names nobody with their password. */
+/** Who asks and how they prove it, as a header has it. */
+export interface Credentials {
+  readonly username: string;
+  readonly password: string;
+}
+
+/**
+ * Undefined when nobody has that name and password. The work is the same whoever is named: the time that it takes says
+ * nothing about which users there are.
+ */
 export async function roleOf(
   users: readonly AdminUser[],
-  authorization: string | undefined,
+  given: Credentials,
+  read: typeof readPassword = readPassword,
 ): Promise<AdminRole | undefined> {
-  if (users.length === 0) return 'admin';
-  const given = basicCredentials(authorization ?? '');
-  const user = users.find(({ username }) => username === given?.username);
-  if (given === undefined || user === undefined) return undefined;
-  const password = await readPassword(user.passwordFile);
-  return 'text' in password && sameText(given.password, password.text) ? user.role : undefined;
+  const [name, password] = [digest(given.username), digest(given.password)];
+  const expected = await Promise.all(users.map(({ passwordFile }) => read(passwordFile)));
+  let role: AdminRole | undefined;
+  for (const [index, user] of users.entries()) {
+    const file = expected[index];
+    const isName = timingSafeEqual(name, digest(user.username));
+    const isPassword = timingSafeEqual(password, digest('text' in file ? file.text : ''));
+    if (isName && isPassword && 'text' in file) role = user.role;
+  }
+  return role;
 }
 
 /** Users whose password file admits nobody, and why. */
@@ -69,7 +82,7 @@ function isSameOrigin(origin: string, host: string): boolean {
 }
 
 /** RFC 7617. */
-function basicCredentials(header: string): { username: string; password: string } | undefined {
+export function basicCredentials(header: string): Credentials | undefined {
   const match = /^Basic +([A-Za-z0-9+/]+=*)$/i.exec(header);
   if (match === null) return undefined;
   const text = Buffer.from(match[1], 'base64').toString('utf8');
@@ -92,7 +105,6 @@ async function readPassword(file: string): Promise<{ readonly text: string } | {
   }
 }
 
-function sameText(given: string, expected: string): boolean {
-  const digest = (text: string) => createHash('sha256').update(text).digest();
-  return timingSafeEqual(digest(given), digest(expected));
+function digest(text: string): Buffer {
+  return createHash('sha256').update(text).digest();
 }

@@ -24,8 +24,8 @@ const view = {
         : undefined,
     backendHealth: (_cluster: string, _kind: string, backend: string) =>
       backend === backends[0]
-        ? { up: true, checked: true }
-        : { up: false, checked: true, since: Date.UTC(2026, 10, 15, 9), why: 'connection refused' },
+        ? { up: null }
+        : { up: false, since: Date.UTC(2026, 10, 15, 9), why: 'connection refused' },
   },
 };
 
@@ -42,7 +42,7 @@ test('clusterAnswers() has what the plan has, with figures and findings', () => 
         hosts: ['api.a.lab'],
         balance: route.pool.balance,
         backends: [
-          { address: backends[0], up: true, health: check, connections: 3 },
+          { address: backends[0], up: null, health: check, connections: 3 },
           {
             address: backends[1],
             up: false,

@@ -31,7 +31,8 @@ export interface RouteAnswer {
 
 export interface BackendAnswer {
   readonly address: string;
-  readonly up: boolean;
+  /** null until its first check, and where it is not checked. */
+  readonly up: boolean | null;
   /** How it is checked. */
   readonly health: HealthCheck;
   /** When checks last found it gone or back, and what they met; missing while they never have. */

@@ -3,6 +3,7 @@
 // https://html.spec.whatwg.org/multipage/server-sent-events.html
 
 import type { ServerResponse } from 'node:http';
+import { printableJson } from '../text/printable.ts';
 
 export type EventName = 'refusal' | 'health' | 'table';
 
@@ -63,7 +64,7 @@ export class EventStreams implements Disposable {
   send(name: EventName, data: object): void {
     if (this.#clients.size === 0) return;
     try {
-      this.#write(`event: ${name}\ndata: ${JSON.stringify(data)}\n\n`);
+      this.#write(`event: ${name}\ndata: ${printableJson(JSON.stringify(data))}\n\n`);
     } catch (error) {
       this.#onFault(error);
     }

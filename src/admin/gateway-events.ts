@@ -12,7 +12,8 @@ export interface HealthChange {
   readonly cluster: string;
   readonly route: string;
   readonly backend: string;
-  readonly up: boolean;
+  /** null: it is not checked any more. */
+  readonly up: boolean | null;
   /** In words: what the last check met. */
   readonly why: string;
 }

@@ -139,8 +139,8 @@ function families(view: MetricsView): Family[] {
         labels.cluster === '' ? [] : histogram('causeway_dial_seconds', labels, slotHistogram(get)),
       ),
     ),
-    family('causeway_backend_up', 'gauge', '1 unless health checks say that the backend is down', () =>
-      perBackend(view, (labels, { up }) => [{ labels, value: up ? 1 : 0 }]),
+    family('causeway_backend_up', 'gauge', 'Whether the backend is up, once it was checked', () =>
+      perBackend(view, (labels, { up }) => (up === null ? [] : [{ labels, value: up ? 1 : 0 }])),
     ),
     family('causeway_health_checks_total', 'counter', 'Health checks, by result', () =>
       perBackend(view, (labels, { checks }) =>

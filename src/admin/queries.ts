@@ -3,6 +3,7 @@
 
 import type { Question } from '../gateway/table/explain.ts';
 import { questionProtocols } from '../gateway/table/explain.ts';
+import { questionTarget } from '../gateway/table/question-target.ts';
 
 const DEFAULT_CONNECTIONS = 100;
 const MOST_CONNECTIONS = 10_000;
@@ -25,9 +26,10 @@ export function readConnectionsQuery(query: Query): { limit: number; cluster: st
 
 export function readExplainQuery(query: Query): Question {
   const [host, from, id, on] = ['host', 'from', 'id', 'on'].map(name => query(name) || undefined);
-  const given = query('protocol') || 'tls';
+  const given = query('protocol') || undefined;
   const protocol = questionProtocols.find(known => known === given);
-  if (protocol === undefined) {
+  const port = query('port') || undefined;
+  if (given !== undefined && protocol === undefined) {
     throw new QueryError(
       `protocol must be one of ${questionProtocols.join(', ')}: current value is '${given}'`,
     );
@@ -35,14 +37,18 @@ export function readExplainQuery(query: Query): Question {
   if (host === undefined && id === undefined) {
     throw new QueryError('Name a host to be explained: ?host=api.example.com');
   }
-  if (id !== undefined && protocol !== 'tls') {
+  if (port !== undefined && !/^\d{1,5}$/.test(port)) {
+    throw new QueryError(`port must be a number from 0 to 65535: current value is '${port}'`);
+  }
+  const target = questionTarget(host ?? '', protocol);
+  if (id !== undefined && target.protocol !== 'tls') {
     throw new QueryError(
       'id is the id in a PROXY header, which TLS follows; for CONNECT give the id as host',
     );
   }
   return {
-    host: host ?? '',
-    protocol,
+    ...target,
+    ...(port !== undefined && { port: Number(port) }),
     ...(from !== undefined && { from }),
     ...(id !== undefined && { id }),
     ...(on !== undefined && { on }),

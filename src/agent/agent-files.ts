@@ -4,6 +4,7 @@
 import { X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { createSecureContext } from 'node:tls';
+import { type ExposedFile, exposedFile } from '../config/exposed-file.ts';
 import { FileWatch } from '../config/watch-file.ts';
 import type { AgentOptions } from './agent-options.ts';
 
@@ -38,6 +39,19 @@ export async function readAgentFiles(options: AgentOptions): Promise<AgentFiles>
     ...(ca !== undefined && { ca }),
     ...(certificate !== undefined && { certificate }),
   };
+}
+
+/** Keys that others on the machine could read, with the flags that name them. */
+export async function exposedAgentFiles(
+  { keyFile, certKeyFile }: AgentOptions,
+  uid: number | undefined,
+): Promise<readonly (ExposedFile & { readonly flag: string })[]> {
+  const named = { '--key-file': keyFile, '--cert-key-file': certKeyFile };
+  const found = Object.entries(named).map(async ([flag, file]) => {
+    const exposed = file === undefined ? undefined : await exposedFile(file, uid);
+    return exposed === undefined ? [] : [{ flag, ...exposed }];
+  });
+  return (await Promise.all(found)).flat();
 }
 
 export interface AgentFileEvents {

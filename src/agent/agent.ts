@@ -18,7 +18,7 @@ import { secondsBuckets } from '../gateway/shared/shared-memory.ts';
 import type { Settings } from '../gateway/stages/data-path.ts';
 import { CERTIFICATE_LOST } from '../gateway/tls/terminate.ts';
 import type { TlsConfig } from '../gateway/tls/tls-config.ts';
-import { type AgentFiles, readAgentFiles, watchAgentFiles } from './agent-files.ts';
+import { type AgentFiles, exposedAgentFiles, readAgentFiles, watchAgentFiles } from './agent-files.ts';
 import { AgentMetrics } from './agent-metrics.ts';
 import type { AgentOptions, Place } from './agent-options.ts';
 import { explainRefusal, hintOf } from './explain-refusal.ts';
@@ -27,6 +27,8 @@ import { TenantSide } from './tenant-side.ts';
 export interface AgentHost {
   readonly cores: number;
   readonly openFiles: number;
+  /** Of the user; undefined where there is no such thing. */
+  readonly uid?: number | undefined;
   readonly platform: NodeJS.Platform;
   readonly arch: string;
   readonly node: string;
@@ -85,11 +87,19 @@ export class Agent implements MetricsView, AsyncDisposable {
     this.#tenant = new TenantSide(options, log);
   }
 
-  /** Serves when it returns. Throws a ListenError or an AgentFileError when it cannot. */
-  static async start(options: AgentOptions, host: AgentHost, log: Logger): Promise<Agent> {
+  /**
+   * Serves when it returns. Throws a ListenError or an AgentFileError when it cannot. `countDropped` is told of lines that
+   * were lost on their way to the log.
+   */
+  static async start(
+    options: AgentOptions,
+    host: AgentHost,
+    log: Logger,
+    countDropped?: (count: number) => void,
+  ): Promise<Agent> {
     const agent = new Agent(options, host, log, await readAgentFiles(options));
     try {
-      await agent.#start();
+      await agent.#start(countDropped);
       return agent;
     } catch (error) {
       await agent[Symbol.asyncDispose]();
@@ -178,13 +188,15 @@ export class Agent implements MetricsView, AsyncDisposable {
     return canShareListeners(this.#host.platform) ? workers : 1;
   }
 
-  async #start(): Promise<void> {
+  async #start(countDropped: ((count: number) => void) | undefined): Promise<void> {
     const { metricsOn } = this.#options;
     if (this.#options.engine !== 'net') {
       const why = await whyNoEpoll(this.#host.platform, this.#host.arch);
       if (why === undefined) this.#engine = 'epoll';
       else this.#log.warn({ why }, 'engine epoll cannot be used; net serves instead');
     }
+    for (const exposed of await exposedAgentFiles(this.#options, this.#host.uid))
+      this.#log.warn(exposed, 'secret file can be read by others');
     await this.#tenant.addAddress();
     if (metricsOn !== undefined) this.#metrics = await AgentMetrics.start(metricsOn, this);
     this.#gateway = await Gateway.start(
@@ -200,8 +212,8 @@ export class Agent implements MetricsView, AsyncDisposable {
         }),
         onRecord: record => this.#record(record),
         onRequest: () => {},
-        onHealth: change => this.#log[change.up ? 'info' : 'warn'](change, 'health'),
-        onDropped: count => this.#log.warn({ count }, 'dropped'),
+        onHealth: change => this.#log[change.up === false ? 'warn' : 'info'](change, 'health'),
+        onDropped: countDropped ?? (count => this.#log.warn({ count }, 'dropped')),
         onUplinkRefused: (status, told) =>
           this.#hint('gateway refused', explainRefusal(status, told), `${status}`),
         onTlsTrouble: (what, trouble) => this.#hint(what, trouble),

@@ -5,7 +5,7 @@ import { request as requestHttps } from 'node:https';
 
 /** The whole of an answer must be there by then. */
 const ANSWER_MS = 10_000;
-/** A table of 100,000 clusters is some 60 MB. */
+/** A table of 100,000 clusters is some 60 MiB. */
 const MAX_ANSWER = 256 * 1024 * 1024;
 
 export interface AdminClientOptions {
@@ -111,7 +111,7 @@ export class AdminClient {
       typeof answer === 'object' && answer !== null && 'error' in answer
         ? String(answer.error)
         : 'is it the admin side of a causeway?';
-    return `${this.#where} answers ${status}: ${printable(told)}`;
+    return `${this.#where} answers ${status}: ${told}`;
   }
 }
 
@@ -122,9 +122,4 @@ function parseJson(text: string): unknown {
   } catch {
     return undefined;
   }
-}
-
-/** Text from elsewhere must not steer the terminal. */
-export function printable(text: string): string {
-  return text.replace(/\p{Cc}+/gu, ' ');
 }

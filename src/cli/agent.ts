@@ -14,63 +14,63 @@ import { type Command, parse, UsageError } from './command.ts';
 import { Lifetime } from './lifetime.ts';
 import { type Log, openLog } from './log.ts';
 import { machine } from './machine.ts';
-import { coloured } from './terminal.ts';
+import { coloured, tell } from './terminal.ts';
 import { version } from './version.ts';
 
 const BAD_FILE = 1;
 const CANNOT_LISTEN = 2;
 const ENVIRONMENT = 'CAUSEWAY_AGENT_';
 
-const help = `causeway agent: brings a tenant's own connections to the gateway
+const help = `causeway agent: Bring a tenant's own connections to the gateway
 
-Pods and nodes dial kubernetes.default.svc, an IP address: their connections name no server.
-An agent in the tenant takes them and marks them with the cluster's id.
+Pods and nodes dial kubernetes.default.svc, an IP address, so their connections name no
+server. An agent in the tenant accepts them and marks them with the cluster's id.
 
-  --cluster-id ID       the id that the gateway knows the cluster by
-  --gateway HOST:PORT   the gateway
-  --uplink UPLINK       how to reach it:
-                          proxy      a PROXY v2 header with the id; the gateway's listener has
-                                     this node in agents. As HyperShift's nodes do it
-                          connect    HTTP/1.1 CONNECT to the id; as above
-                          tunnel     TLS to a tunnel host, through any SNI router on the way,
-                                     inside it the id, signed, and the client's TLS untouched
-                          terminate  the client's TLS ends here and a new one goes to
+  --cluster-id ID       The id by which the gateway knows the cluster
+  --gateway HOST:PORT   The gateway
+  --uplink UPLINK       How to reach it:
+                          proxy      A PROXY v2 header with the id, as HyperShift's nodes send
+                                     it; the gateway's listener has this node in agents
+                          connect    HTTP/1.1 CONNECT to the id; likewise
+                          tunnel     TLS to a tunnel host, through any SNI router on the way;
+                                     inside it the signed id and the client's TLS, untouched
+                          terminate  The client's TLS ends here and a new connection goes to
                                      --server-name; client certificates do not survive
-  --on IP:PORT          where clients come: 172.20.0.1:6443
+  --on IP:PORT          Where clients connect: 172.20.0.1:6443
 
-  --key-file F          the cluster's key, which signs the id (causeway identity key)
-  --server-name HOST    tunnel, terminate: SNI on the way, and the name in the certificate
-                        (default: the gateway's host)
-  --ca-file F           tunnel, terminate: who signed the gateway's certificate (default: the
-                        system's). It is always verified
-  --cert-file F, --cert-key-file F
-                        terminate: what the clients see
-  --gateway-address IP  stands for the gateway's name, before there is DNS; may be repeated
-  --local-address IP    added to --local-device (lo) while the agent runs; needs NET_ADMIN
+  --key-file FILE       The cluster's key, which signs the id (causeway identity key)
+  --server-name HOST    tunnel, terminate: SNI, and the name in the gateway's certificate
+                        (default: the host of --gateway)
+  --ca-file FILE        tunnel, terminate: who signed that certificate, which is always
+                        verified (default: the system's)
+  --cert-file FILE, --cert-key-file FILE
+                        terminate: the certificate that clients see, and its key
+  --gateway-address IP  Stands for the gateway's name before there is DNS; may be repeated
+  --local-address IP    Added to --local-device (lo) while the agent runs; needs NET_ADMIN
                         unless it is there already
-  --endpoints           keeps EndpointSlice and Endpoints default/kubernetes right, with
+  --endpoints           Keep EndpointSlice and Endpoints default/kubernetes right, with
                         --advertise IP (default: that of --on; once for each family) and
-                        --kubeconfig F (default: the pod's service account). Agents know of
-                        each other by Leases in --lease-namespace NS (default: kube-system),
-                        the same for all
-  --metrics-on IP:PORT  /healthz, /readyz and /metrics
+                        --kubeconfig FILE (default: the pod's service account). Agents know
+                        of each other by Leases in --lease-namespace NS (default:
+                        kube-system), the same for all
+  --metrics-on IP:PORT  Serve /healthz, /readyz and /metrics there
   --engine ENGINE       auto (default), epoll or net
-  --workers N           worker threads (default: 2, or 1 where there is one core)
+  --workers N           Worker threads (default: 2, or 1 where there is one core)
 
 Every flag is also an environment variable: --cluster-id is CAUSEWAY_AGENT_CLUSTER_ID; those
-that may be repeated take a list with commas. A flag that the uplink has no use for, as
---server-name with proxy, is named in the log, and that is all.
+that may be repeated take a list with commas. A flag that the uplink does not use, such as
+--server-name with proxy, is a warning in the log.
 
-SIGTERM and SIGINT drain: open connections may finish; the second one ends now. With
---endpoints the address leaves them first, and 5 s later nothing more is accepted. Files
-are read again when they change. The log goes to stdout as that of causeway run does.
+SIGTERM and SIGINT drain: open connections may finish; a second one ends the agent now. With
+--endpoints its address is removed from them first, and 5 s later nothing more is accepted.
+Files are reread when they change. The log goes to stdout as that of causeway run does.
 
 Exit codes: 0 after a drain; 1 a file or an address cannot be used; 2 cannot listen or start; 64 wrong
 usage; 70 a fault of causeway itself, to be started again.`;
 
 export const agentCommand: Command = {
   name: 'agent',
-  summary: "brings a tenant's own connections to the gateway",
+  summary: "Bring a tenant's own connections to the gateway",
   help,
   run,
 };
@@ -100,7 +100,11 @@ const flags = {
 async function run(args: readonly string[]): Promise<number> {
   const { values } = parse('agent', args, flags);
   const read = readAgentOptions({ ...fromEnvironment(process.env), ...(values as AgentFlags) });
-  if (!read.ok) throw new UsageError(`${read.mistakes.join('\n          ')}. See 'causeway help agent'`);
+  if (!read.ok)
+    throw new UsageError([
+      ...read.mistakes.slice(0, -1),
+      `${read.mistakes.at(-1)}. See 'causeway help agent'`,
+    ]);
   const log = openLog(
     { level: 'info', format: 'auto', connections: 'all' },
     process.stdout.isTTY === true,
@@ -124,7 +128,7 @@ async function run(args: readonly string[]): Promise<number> {
 const mistakes = [AgentFileError, LocalAddressError, AdvertiseError, KubeAccessError] as const;
 
 function refuse({ message }: Error, code: number): number {
-  process.stderr.write(`${message}\n`);
+  tell(message);
   return code;
 }
 
@@ -147,7 +151,11 @@ function readBoolean(variable: string, value: string): boolean {
   throw new UsageError(`${variable} must be true or false: ${value}. See 'causeway help agent'`);
 }
 
-async function serve(lifetime: Lifetime, options: AgentOptions, { logger }: Log): Promise<void> {
+async function serve(
+  lifetime: Lifetime,
+  options: AgentOptions,
+  { logger, countDropped }: Log,
+): Promise<void> {
   const host = {
     ...machine(),
     version: version(),
@@ -156,11 +164,12 @@ async function serve(lifetime: Lifetime, options: AgentOptions, { logger }: Log)
   };
   const { clusterId, uplink, gateway } = options;
   await lifetime.serve(
-    () => Agent.start(options, host, logger),
+    () => Agent.start(options, host, logger, countDropped),
     agent => {
       const { engine, workers, listeners } = agent.status();
       logger.info(
         {
+          version: host.version,
           listen: listeners.map(({ address }) => address),
           admin: agent.metricsUrl,
           engine,

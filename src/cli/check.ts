@@ -1,40 +1,45 @@
 // `causeway check`: reads the file as `run` would and says what is wrong with it.
 
 import { type Config, engines } from '../config/config.ts';
-import { byPlace, formatMistake, type Mistake } from '../config/mistake.ts';
+import { byPlace, formatMistake, type Mistake, mistakeAt, type Places } from '../config/mistake.ts';
 import { notThereYet } from '../config/not-there-yet.ts';
 import { readConfigFile } from '../config/read-config-file.ts';
-import { judgeFiles } from '../controller/named-files.ts';
+import { exposedFiles, judgeFiles } from '../controller/named-files.ts';
 import { plan } from '../plan/plan.ts';
-import { type Command, parse, requireFile, UsageError } from './command.ts';
-import { painter } from './terminal.ts';
+import { printable } from '../text/printable.ts';
+import { type Command, configFile, parse, UsageError } from './command.ts';
+import { painter, writeJson } from './terminal.ts';
 
 const MISTAKES = 1;
 
-const help = `causeway check -c FILE: reads the file as run would, and says what is wrong with it
+const help = `causeway check [FILE]: Validate a config file
 
-  -c, --config FILE   causeway.yaml
-  --engine ENGINE     also says what that engine cannot do: ${engines.join(', ')}
-  --json              { ok, mistakes, warnings, notThereYet, counts } on stdout
+  FILE                 The same as -c FILE
+  -c, --config FILE    The file to read (default: causeway.yaml)
+  --engine ENGINE      Also say what that engine cannot do: ${engines.join(', ')}
+  --json               { ok, mistakes, warnings, notThereYet, counts } on stdout
 
-Every mistake is reported, not only the first, as FILE:LINE:COLUMN: KEY: SENTENCE on stderr.
+Reads the file as run would, with the certificates and secrets that it names, and reports
+every mistake, not only the first, as FILE:LINE:COLUMN: KEY: SENTENCE on stderr. Warnings are
+for what run would serve but is probably not meant, and for secrets that others can read.
 
 Exit codes: 0 fine; 1 mistakes; 64 wrong usage.`;
 
 export const checkCommand: Command = {
   name: 'check',
-  summary: 'says what is wrong with the file',
+  summary: 'Validate a config file',
   help,
   run,
 };
 
 async function run(args: readonly string[]): Promise<number> {
-  const { values } = parse('check', args, {
-    config: { type: 'string', short: 'c' },
-    engine: { type: 'string' },
-    json: { type: 'boolean' },
-  });
-  const file = requireFile('check', values.config);
+  const { values, positionals } = parse(
+    'check',
+    args,
+    { config: { type: 'string', short: 'c' }, engine: { type: 'string' }, json: { type: 'boolean' } },
+    true,
+  );
+  const file = configFile('check', values.config, positionals);
   const engine = engines.find(candidate => candidate === values.engine);
   if (values.engine !== undefined && engine === undefined) {
     throw new UsageError(`--engine must be one of ${engines.join(', ')}: ${values.engine}`);
@@ -50,14 +55,24 @@ async function run(args: readonly string[]): Promise<number> {
     .map(mistake => ({ ...mistake, text: `run will refuse to start: ${mistake.text}` }));
   const report: Report = {
     mistakes: read.ok ? files.filter(({ isUnread }) => !isUnread) : read.mistakes,
-    warnings: read.ok ? [...read.warnings, ...unread].toSorted(byPlace) : [],
+    warnings: read.ok
+      ? [...read.warnings, ...unread, ...(await exposed(file, read.config, read.places))].toSorted(byPlace)
+      : [],
     missing: config === undefined ? { refused: [], ignored: [] } : notThereYet(config),
     counts: config === undefined ? undefined : plan(config.clusters).counts,
   };
   const ok = report.mistakes.length === 0 && report.missing.refused.length === 0;
-  if (values.json === true) writeJson(report, ok);
+  if (values.json === true) writeReport(report, ok);
   else writeText(file, report, ok);
   return ok ? 0 : MISTAKES;
+}
+
+async function exposed(file: string, config: Config, places: Places): Promise<readonly Mistake[]> {
+  return (await exposedFiles(file, config, process.getuid?.())).map(({ key, file, mode, fix }) => {
+    // A single user may stand without a list around it.
+    const path = places.has(key) ? key : key.replace(/^admin\.auth\[0\]/, 'admin.auth');
+    return mistakeAt(places, path, `${file}: others can read it, as its mode is ${mode}: ${fix}`);
+  });
 }
 
 interface Report {
@@ -67,8 +82,14 @@ interface Report {
   readonly counts: ReturnType<typeof plan>['counts'] | undefined;
 }
 
-function writeJson({ mistakes, warnings, missing, counts }: Report, ok: boolean): void {
-  const place = ({ line, column, path, text }: Mistake) => ({ line, column, path, text });
+function writeReport({ mistakes, warnings, missing, counts }: Report, ok: boolean): void {
+  // null where it is about the file as a whole.
+  const place = ({ line, column, path, text }: Mistake) => ({
+    line: line || null,
+    column: column || null,
+    path,
+    text,
+  });
   const body = {
     ok,
     mistakes: mistakes.map(place),
@@ -76,19 +97,20 @@ function writeJson({ mistakes, warnings, missing, counts }: Report, ok: boolean)
     notThereYet: missing,
     counts: counts ?? null,
   };
-  process.stdout.write(`${JSON.stringify(body, null, 2)}\n`);
+  writeJson(body);
 }
 
 function writeText(file: string, { mistakes, warnings, missing, counts }: Report, ok: boolean): void {
   const paint = painter(process.stderr);
-  const say = (text: string) => process.stderr.write(`${text}\n`);
+  const say = (line: string, mark = '') => process.stderr.write(`${mark}${printable(line)}\n`);
+  const warn = (line: string) => say(line, `${paint('33', 'warning:')} `);
   for (const mistake of mistakes) say(formatMistake(file, mistake));
-  for (const warning of warnings) say(`${paint('33', 'warning:')} ${formatMistake(file, warning)}`);
+  for (const warning of warnings) warn(formatMistake(file, warning));
   if (missing.refused.length > 0) {
     say(`${file}: this version does not have ${missing.refused.join(', ')} yet, and run refuses the file`);
   }
   if (missing.ignored.length > 0) {
-    say(`${paint('33', 'warning:')} ${file}: this version does not have yet: ${missing.ignored.join('; ')}`);
+    warn(`${file}: this version does not have yet: ${missing.ignored.join('; ')}`);
   }
   if (ok && counts !== undefined) {
     const { clusters, routes, hosts } = counts;

@@ -1,6 +1,6 @@
 // Finds the command and answers wrong usage. Each command is a file of its own beside this one.
 
-import { nearest } from '../config/nearest.ts';
+import { nearest } from '../text/nearest.ts';
 import { agentCommand } from './agent.ts';
 import { checkCommand } from './check.ts';
 import { type Command, UsageError } from './command.ts';
@@ -10,6 +10,7 @@ import { helpFor, laterCommands, overview } from './help.ts';
 import { identityCommand } from './identity.ts';
 import { runCommand } from './run.ts';
 import { statusCommand } from './status.ts';
+import { tell } from './terminal.ts';
 import { version } from './version.ts';
 
 /** sysexits.h EX_USAGE. */
@@ -30,7 +31,9 @@ export async function runCli(args: readonly string[]): Promise<number> {
   const [first, ...rest] = args;
   try {
     switch (first) {
+      case 'version':
       case '--version':
+      case '-v':
       case '-V':
         nothingMore(first, rest);
         process.stdout.write(`causeway ${version()}\n`);
@@ -42,7 +45,7 @@ export async function runCli(args: readonly string[]): Promise<number> {
       case '--help':
       case '-h':
         nothingMore(`${first} ${rest[0]}`, rest.slice(1));
-        process.stdout.write(rest.length === 0 ? overview(commands) : helpFor(find(rest[0])));
+        process.stdout.write(isCommand(rest[0]) ? helpFor(find(rest[0])) : overview(commands));
         return 0;
       default: {
         const command = find(first);
@@ -55,13 +58,19 @@ export async function runCli(args: readonly string[]): Promise<number> {
     }
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
-    process.stderr.write(`causeway: ${error.message}\n`);
+    const [first, ...others] = error.sentences;
+    tell(`causeway: ${first}`, ...others.map(sentence => `          ${sentence}`));
     return WRONG_USAGE;
   }
 }
 
+/** `help` and `version` have no page of their own. */
+function isCommand(name: string | undefined): name is string {
+  return name !== undefined && name !== 'help' && name !== 'version';
+}
+
 function nothingMore(after: string, rest: readonly string[]): void {
-  if (rest.length > 0) throw new UsageError(`Nothing may stand behind 'causeway ${after}': ${rest[0]}`);
+  if (rest.length > 0) throw new UsageError(`'causeway ${after}' takes no further arguments: ${rest[0]}`);
 }
 
 function find(name: string): Command {
@@ -69,7 +78,7 @@ function find(name: string): Command {
   if (command !== undefined) return command;
   if (laterCommands.includes(name))
     throw new UsageError(`'${name}' is not in this version yet. 'causeway help' lists what is`);
-  const near = nearest(name, [...commands.map(candidate => candidate.name), 'help']);
+  const near = nearest(name, [...commands.map(candidate => candidate.name), 'help', 'version']);
   const hint = near === undefined ? '' : ` Did you mean '${near}'?`;
   throw new UsageError(`There is no command '${name}'.${hint} 'causeway help' lists them`);
 }

@@ -12,13 +12,16 @@ export interface Command {
   run(args: readonly string[]): Promise<number>;
 }
 
-/** Answered with one sentence and exit code 64. */
+/** Answered with exit code 64 and one sentence, or one for each mistake. */
 export class UsageError extends Error {
   readonly code = 'ERR_USAGE';
+  readonly sentences: readonly string[];
 
-  constructor(message: string, options?: ErrorOptions) {
-    super(message, options);
+  constructor(message: string | readonly string[], options?: ErrorOptions) {
+    const sentences = typeof message === 'string' ? [message] : message;
+    super(sentences.join('\n'), options);
     this.name = 'UsageError';
+    this.sentences = sentences;
   }
 }
 
@@ -37,8 +40,17 @@ export function parse<Options extends NonNullable<ParseArgsConfig['options']>>(
   }
 }
 
-/** The file is the one thing that every command needs. */
-export function requireFile(command: string, file: string | undefined): string {
-  if (file !== undefined && file !== '') return file;
-  throw new UsageError(`Name the file: causeway ${command} -c causeway.yaml`);
+const DEFAULT_FILE = 'causeway.yaml';
+
+/** The file of `-c` or, where a command takes one, of an argument; else causeway.yaml in this directory. */
+export function configFile(
+  command: string,
+  flag: string | undefined,
+  positionals: readonly string[] = [],
+): string {
+  const named = [...(flag === undefined ? [] : [flag]), ...positionals];
+  if (named.length > 1 || named[0] === '') {
+    throw new UsageError(`Name one file: causeway ${command} -c ${DEFAULT_FILE}`);
+  }
+  return named[0] ?? DEFAULT_FILE;
 }

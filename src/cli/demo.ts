@@ -4,24 +4,24 @@ import { type Command, parse, UsageError } from './command.ts';
 
 const DEFAULT_PORT = 6443;
 
-const help = `causeway demo: three clusters behind one address on this machine, and what to try
+const help = `causeway demo: Run three clusters behind one address on this machine
 
-  --port N   the gateway's port on 127.0.0.1; default ${DEFAULT_PORT}
-  --once     takes any free port, proves every way in, prints a line with ✓ or ✗ for each, and ends
+  --port N   The gateway's port on 127.0.0.1 (default: ${DEFAULT_PORT})
+  --once     Take any free port, prove every way in, print a line with ✓ or ✗ for each, and exit
 
 Starts stand-ins for three Kubernetes clusters on loopback, each with an authority of its own:
 two API servers that a real kubectl can read and watch, konnectivity, and an ingress with a
 page on https and http. In front of them is the gateway as run starts it, on one port, with
-its dashboard on 127.0.0.1:9440 (or any port, where that is taken).
+its dashboard on 127.0.0.1:9440, or on any free port where that is taken.
 
-Prints commands to copy: kubectl where it is found, curl, and what to open in a browser. No
-DNS is needed: curl gets the address by --resolve, kubectl by its kubeconfig, and browsers
-take *.localhost to this machine.
+Prints commands to copy: kubectl where it is installed, curl, and what to open in a browser.
+No DNS is needed: curl gets the address by --resolve, kubectl by its kubeconfig, and browsers
+resolve *.localhost to this machine.
 
 Pods inside a cluster dial an address, without a server name. Each cluster has an agent, as
 causeway agent starts it, that brings them to the gateway: hub by the uplink proxy, managed1 by
 connect and managed2 by tunnel, these two with signed ids. --once shows all four uplinks, and
-that an id that is not proven is refused.
+that an id without proof is refused.
 
 Files go to ./demo-out (causeway.yaml, logs, kubeconfigs, CA certificates, agents' keys) and are
 removed at the end. A ./demo-out that is not from a demo is left alone, and the demo does not start.
@@ -31,7 +31,7 @@ Exit codes: 0 ended by Ctrl-C or SIGTERM, or all ✓; 1 some ✗; 2 cannot start
 
 export const demoCommand: Command = {
   name: 'demo',
-  summary: 'three clusters behind one address on this machine, and what to try',
+  summary: 'Run three clusters behind one address on this machine, and see what to try',
   help,
   run,
 };

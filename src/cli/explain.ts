@@ -1,4 +1,4 @@
-// `causeway explain`: what would happen to a connection, stage by stage.
+// `causeway explain`: what would happen to a connection, stage by stage, by a file or by what a running gateway serves.
 
 import { formatMistake } from '../config/mistake.ts';
 import { readConfigFile } from '../config/read-config-file.ts';
@@ -10,85 +10,123 @@ import {
   type Question,
   QuestionError,
 } from '../gateway/table/explain.ts';
+import { questionTarget } from '../gateway/table/question-target.ts';
 import { plan } from '../plan/plan.ts';
-import { type Command, parse, requireFile, UsageError } from './command.ts';
-import { painter } from './terminal.ts';
+import { printable } from '../text/printable.ts';
+import { AdminClientError } from './admin-client.ts';
+import { adminClient, adminFlags, adminFlagsHelp } from './admin-flags.ts';
+import { type Command, configFile, parse, UsageError } from './command.ts';
+import { painter, tell, writeJson } from './terminal.ts';
 
 const REFUSED = 1;
-const BAD_CONFIG = 2;
+const CANNOT_SAY = 2;
 
-const help = `causeway explain -c FILE HOST: what would happen to that connection, and why
+const help = `causeway explain HOST: Say what would happen to a connection, and why
 
-  -c, --config FILE   causeway.yaml
-  HOST                server name, Host or CONNECT name; may be left out with --id
-  --from IP           the client's address; without it allow lists are not looked up
-  --protocol P        ${protocols.join(', ')}; default tls
-  --id ID             the cluster id in an agent's PROXY header
-  --on LISTENER       as in the file, such as :6443; default: the first that shows the host
-  --json              { served, reason, cluster, route, backend, stages } on stdout
+  causeway explain api.lab.example.com
+  causeway explain https://api.lab.example.com:6443/ --from 192.0.2.7
+  causeway explain lab --protocol connect --from 10.64.0.9
+  causeway explain --id 0b9c7c0e-… --from 10.64.0.9
 
-Nothing is dialled, and all backends count as up; GET /api/v1/explain of a running gateway
-knows their health. Exit codes: 0 served; 1 refused; 2 bad config; 64 wrong usage.`;
+  HOST                 Server name, Host, CONNECT name, HOST:PORT or a URL: https is TLS, http is
+                       HTTP, and the port chooses the listener. May be left out with --id
+  --from IP            The client's address; without it allow lists are not looked up
+  --protocol PROTOCOL  ${protocols.join(', ')} (default: tls, or as the URL says)
+  --id ID              The cluster id in an agent's PROXY header
+  --on LISTENER        As in the file, such as :6443 (default: the first that shows the host)
+  --json               { served, reason, cluster, route, backend, stages } on stdout
+
+  -c, --config FILE    The file to look into (default: causeway.yaml). Nothing is dialled, and
+                       backends count as up
+  --admin URL          Ask a running gateway instead, which knows the health of its backends
+${adminFlagsHelp}
+
+Exit codes: 0 served; 1 refused, or would fail; 2 bad config, or the gateway cannot be asked;
+64 wrong usage.`;
 
 export const explainCommand: Command = {
   name: 'explain',
-  summary: 'says what would happen to a connection, and why',
+  summary: 'Say what would happen to a connection, and why',
   help,
   run,
 };
 
+const flags = {
+  config: { type: 'string', short: 'c' },
+  from: { type: 'string' },
+  protocol: { type: 'string' },
+  id: { type: 'string' },
+  on: { type: 'string' },
+  json: { type: 'boolean' },
+  ...adminFlags,
+} as const;
+
 async function run(args: readonly string[]): Promise<number> {
-  const { values, positionals } = parse(
-    'explain',
-    args,
-    {
-      config: { type: 'string', short: 'c' },
-      from: { type: 'string' },
-      protocol: { type: 'string', default: 'tls' },
-      id: { type: 'string' },
-      on: { type: 'string' },
-      json: { type: 'boolean' },
-    },
-    true,
-  );
-  const file = requireFile('explain', values.config);
+  const { values, positionals } = parse('explain', args, flags, true);
   const protocol = protocols.find(candidate => candidate === values.protocol);
-  if (protocol === undefined) {
+  if (values.protocol !== undefined && protocol === undefined) {
     throw new UsageError(`--protocol must be one of ${protocols.join(', ')}: ${values.protocol}`);
   }
   if (positionals.length > 1 || (positionals.length === 0 && values.id === undefined)) {
-    throw new UsageError('Name one host: causeway explain -c causeway.yaml api.lab.example.com');
+    throw new UsageError('Name one host: causeway explain api.lab.example.com');
   }
-  if (values.id !== undefined && protocol !== 'tls') {
+  const { from, id, on } = values;
+  const question = asQuestion(() => ({
+    ...questionTarget(positionals[0] ?? '', protocol),
+    ...(from !== undefined && { from }),
+    ...(id !== undefined && { id }),
+    ...(on !== undefined && { on }),
+  }));
+  if (id !== undefined && question.protocol !== 'tls') {
     throw new UsageError(
       '--id is the id in a PROXY header, which TLS follows; for CONNECT give the id as HOST',
     );
   }
-  const read = await readConfigFile(file);
-  if (!read.ok) {
-    for (const mistake of read.mistakes) process.stderr.write(`${formatMistake(file, mistake)}\n`);
-    return BAD_CONFIG;
+  if (values.admin !== undefined && values.config !== undefined) {
+    throw new UsageError('Give -c to look into a file, or --admin to ask a running gateway, not both');
   }
-  const { from, id, on } = values;
-  const question: Question = {
-    host: positionals[0] ?? '',
-    protocol,
-    ...(from !== undefined && { from }),
-    ...(id !== undefined && { id }),
-    ...(on !== undefined && { on }),
-  };
-  const explainer = new Explainer(plan(read.config.clusters).clusters, listenersOf(read.config), {
-    tunnelHosts: read.config.tunnel?.hosts ?? [],
-  });
-  const explanation = answer(explainer, question);
-  if (values.json === true) process.stdout.write(`${JSON.stringify(explanation, null, 2)}\n`);
+  const explanation =
+    values.admin === undefined
+      ? await explainFile(configFile('explain', values.config), question)
+      : await askGateway(values, question);
+  if (explanation === undefined) return CANNOT_SAY;
+  if (values.json === true) writeJson(explanation);
   else process.stdout.write(explanationText(explanation, painter(process.stdout)));
   return explanation.served ? 0 : REFUSED;
 }
 
-function answer(explainer: Explainer, question: Question): Explanation {
+/** undefined when that was told. */
+async function explainFile(file: string, question: Question): Promise<Explanation | undefined> {
+  const read = await readConfigFile(file);
+  if (!read.ok) {
+    tell(...read.mistakes.map(mistake => formatMistake(file, mistake)));
+    return undefined;
+  }
+  const explainer = new Explainer(plan(read.config.clusters).clusters, listenersOf(read.config), {
+    tunnelHosts: read.config.tunnel?.hosts ?? [],
+  });
+  return asQuestion(() => explainer.explain(question));
+}
+
+async function askGateway(
+  values: Parameters<typeof adminClient>[0],
+  question: Question,
+): Promise<Explanation | undefined> {
+  const query = new URLSearchParams(
+    Object.entries(question).map(([name, value]): [string, string] => [name, String(value)]),
+  );
   try {
-    return explainer.explain(question);
+    return (await adminClient(values).get(`/api/v1/explain?${query}`)) as Explanation;
+  } catch (error) {
+    if (!(error instanceof AdminClientError)) throw error;
+    tell(`causeway: ${error.message}`);
+    return undefined;
+  }
+}
+
+function asQuestion<T>(work: () => T): T {
+  try {
+    return work();
   } catch (error) {
     if (!(error instanceof QuestionError)) throw error;
     throw new UsageError(error.message, { cause: error });
@@ -101,11 +139,13 @@ function explanationText(
 ): string {
   const lines = stages.map(({ stage, ok, text }) => {
     const mark = ok ? paint('32', '✓') : paint('31', '✗');
-    return `${mark} ${stage.padEnd(8)} ${text}`;
+    return `${mark} ${printable(stage).padEnd(8)} ${printable(text)}`;
   });
-  const whom = cluster === null ? "the end of the agents' tunnels" : `${cluster}/${route}`;
-  const end = served
-    ? paint('32', `served by ${whom}${backend === null ? '' : ` at ${backend}`}`)
-    : paint('31', `refused: ${reason}`);
-  return `${lines.join('\n')}\n${end}\n`;
+  return `${lines.join('\n')}\n${paint(served ? '32' : '31', printable(end()))}\n`;
+
+  function end(): string {
+    if (!served) return `${reason === 'connect-failed' ? 'would fail' : 'refused'}: ${reason}`;
+    const whom = cluster === null ? "the end of the agents' tunnels" : `${cluster}/${route}`;
+    return `served by ${whom}${backend === null ? '' : ` at ${backend}`}`;
+  }
 }

@@ -16,22 +16,24 @@ name or by the cluster id that an agent put in front of it, without opening it.
 Usage: causeway COMMAND [FLAGS]
 
 ${commands.map(command => line(command.name, command.summary)).join('\n')}
-${line('help [COMMAND]', 'this, or all about one command')}
-${line('--version', 'the version')}
+${line('help [COMMAND]', 'Show this, or the flags and exit codes of one command')}
+${line('version', 'Print the version; also -v, --version')}
 
 See it work, on this machine alone:
 
   causeway demo
 
-Begin with a file:
+Begin with a file, causeway.yaml:
 
   listen: [":6443"]
   clusters:
     - name: lab
       api: { hosts: [api.lab.example.com], backends: [192.168.1.10:6443] }
 
-  causeway check -c causeway.yaml
-  causeway run -c causeway.yaml
+  causeway check                                  is it valid?
+  causeway run                                    serve it
+  causeway explain https://api.lab.example.com    where would that go, and why?
+  causeway status                                 what is served now, and is it healthy?
 
 Not in this version yet: the commands ${laterCommands.slice(0, -1).join(', ')} and ${laterCommands.at(-1)}.
 `;

@@ -5,6 +5,7 @@
 import type { Logger } from 'pino';
 import { exitForSure } from './exit-for-sure.ts';
 import type { Log } from './log.ts';
+import { tell } from './terminal.ts';
 
 /** sysexits.h EX_SOFTWARE: a supervisor starts the process again. */
 const FAULT = 70;
@@ -66,6 +67,7 @@ export class Lifetime {
       await this.#ended.promise;
     }
     await within(this.#signals > 1 ? AT_ONCE_MS : DISPOSE_MS, service[Symbol.asyncDispose]());
+    this.#log?.logger.info('stopped');
   }
 
   /** Ends the process, whatever is left running. */
@@ -91,7 +93,7 @@ export class Lifetime {
   async #fault(error: Error): Promise<void> {
     if (this.#hasFault) process.exit(FAULT);
     this.#hasFault = true;
-    if (this.#log === undefined) process.stderr.write(`${error.stack ?? error}\n`);
+    if (this.#log === undefined) tell(...String(error.stack ?? error).split('\n'));
     else fatal(this.#log.logger, error);
     if (this.#service !== undefined) {
       await within(FAULT_DRAIN_MS, this.#service.drain());

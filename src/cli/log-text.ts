@@ -1,11 +1,41 @@
-// A JSON log line as a person likes to read it: time, message, then what matters most, coloured on a terminal.
+// A JSON log line as a person likes to read it: time, what happened, then what matters most, coloured on a terminal.
+// Connections, requests and health changes have a form of their own, in columns; other lines show their fields.
 
+import { printable, printableJson } from '../text/printable.ts';
 import { bytesText } from './bytes-text.ts';
+import { durationText } from './duration-text.ts';
 
-type Fields = Record<string, unknown>;
+type Fields = Readonly<Record<string, unknown>>;
+type Paint = (code: string, text: string) => string;
 
-const colours: Record<string, string> = { warn: '33', error: '31', fatal: '31', debug: '2', trace: '2' };
+const GREEN = '32';
+const YELLOW = '33';
+const RED = '31';
+const DIM = '2';
+const BOLD = '1';
+
+const levelColours: Readonly<Record<string, string>> = {
+  warn: YELLOW,
+  error: RED,
+  fatal: RED,
+  debug: DIM,
+  trace: DIM,
+};
 const served = new Set(['done', 'drained', 'client-reset', 'backend-reset']);
+/** As the controller says it. */
+const FILE_REFUSED = 'file refused; what was served before goes on';
+/** The longest close reason that is frequent, and one space. */
+const FIRST_COLUMN = 16;
+/** Below the text of the line, which begins with the time. */
+const INDENTATION = ' '.repeat('00:00:00.000 '.length);
+
+/** Lines with a form of their own. What happened stands first, and says more than the level would. */
+const forms: ReadonlyMap<string, (fields: Fields, paint: Paint) => string> = new Map([
+  ['connection', connectionText],
+  ['request', requestText],
+  ['health', healthText],
+  [FILE_REFUSED, fileRefusedText],
+]);
 
 export function textLine(json: string, colour: boolean): string {
   const { level, time, msg, ...fields } = JSON.parse(json) as Fields & {
@@ -13,36 +43,85 @@ export function textLine(json: string, colour: boolean): string {
     time: string;
     msg: string;
   };
-  const paint = (code: string, text: string) => (colour ? `\x1b[${code}m${text}\x1b[0m` : text);
-  const clock = paint('2', time.slice(11, 23));
-  const word = level === 'info' ? '' : ` ${paint(colours[level] ?? '0', level)}`;
-  const text = msg === 'connection' ? connectionText(fields, paint) : `${msg}${fieldsText(fields, paint)}`;
-  return `${clock}${word} ${text}\n`;
+  const paint: Paint = (code, text) => (colour ? `\x1b[${code}m${text}\x1b[0m` : text);
+  const clock = paint(DIM, time.slice(11, 23));
+  const form = forms.get(msg);
+  if (form !== undefined) return `${clock} ${form(fields, paint)}\n`;
+  const word = level === 'info' ? '' : `${paint(levelColours[level] ?? '0', level)} `;
+  return `${clock} ${word}${printable(msg)}${fieldsText(fields, paint)}\n`;
 }
 
-function connectionText(fields: Fields, paint: (code: string, text: string) => string): string {
+function connectionText(fields: Fields, paint: Paint): string {
   const reason = String(fields.reason);
-  const target =
-    fields.cluster === null
-      ? String(fields.host ?? fields.clusterId ?? '?')
-      : `${fields.cluster}/${fields.route}`;
-  const parts = [
-    paint(served.has(reason) ? '32' : '33', reason.padEnd(16)),
-    String(fields.client),
+  return line(
+    column(reason, served.has(reason) ? GREEN : YELLOW, paint),
+    ...whoAndWhere(fields, paint),
+    ...(fields.error ? [paint(YELLOW, shown(fields.error))] : []),
+    paint(
+      DIM,
+      `in ${bytesText(Number(fields.in))} out ${bytesText(Number(fields.out))} ${durationText(Number(fields.ms))}`,
+    ),
+  );
+}
+
+function requestText(fields: Fields, paint: Paint): string {
+  const status = Number(fields.status);
+  return line(
+    column(`${status} ${fields.method ?? ''}`, status < 400 ? GREEN : YELLOW, paint),
+    ...whoAndWhere(fields, paint),
+    paint(DIM, durationText(Number(fields.ms))),
+  );
+}
+
+function healthText(fields: Fields, paint: Paint): string {
+  const [state, colour] =
+    fields.up === true ? ['up', GREEN] : fields.up === false ? ['down', RED] : ['unknown', YELLOW];
+  return line(
+    column(state, colour, paint),
+    paint(BOLD, shown(`${fields.cluster}/${fields.route}`)),
+    shown(fields.backend),
+    shown(fields.why),
+  );
+}
+
+/** Below it each mistake on a line of its own; mistakes have no line ends within. */
+function fileRefusedText({ error, ...fields }: Fields, paint: Paint): string {
+  const mistakes = String(error).split('\n');
+  const below = mistakes.map(mistake => `\n${INDENTATION}${printable(mistake)}`).join('');
+  return `${paint(RED, 'error')} ${FILE_REFUSED}${fieldsText(fields, paint)}${below}`;
+}
+
+/** `192.0.2.1:50000 → blue/api 192.0.2.9:6443 (api.blue.lab)`; the host alone, or the id, where it was not routed. */
+function whoAndWhere(fields: Fields, paint: Paint): string[] {
+  const routed = fields.cluster !== null;
+  const target = routed ? `${fields.cluster}/${fields.route}` : (fields.host ?? fields.clusterId ?? '?');
+  return [
+    shown(fields.client),
     '→',
-    paint('1', target),
-    ...(fields.backend === null ? [] : [String(fields.backend)]),
-    ...(fields.host === null || fields.cluster === null ? [] : [paint('2', `(${fields.host})`)]),
-    paint('2', `in ${bytesText(Number(fields.in))} out ${bytesText(Number(fields.out))} ${fields.ms} ms`),
+    paint(BOLD, shown(target)),
+    ...(fields.backend === null ? [] : [shown(fields.backend)]),
+    ...(fields.host === null || !routed ? [] : [paint(DIM, `(${shown(fields.host)})`)]),
   ];
+}
+
+function column(text: string, colour: string, paint: Paint): string {
+  return paint(colour, printable(text).padEnd(FIRST_COLUMN));
+}
+
+function line(...parts: readonly string[]): string {
   return parts.join(' ');
 }
 
-function fieldsText(fields: Fields, paint: (code: string, text: string) => string): string {
+function fieldsText(fields: Fields, paint: Paint): string {
   return Object.entries(fields)
-    .map(
-      ([key, value]) =>
-        ` ${paint('2', `${key}=`)}${typeof value === 'string' ? value : JSON.stringify(value)}`,
-    )
+    .map(([key, value]) => {
+      if (typeof value === 'number' && /(?:Ms|^ms)$/.test(key))
+        return ` ${paint(DIM, `${printable(key.replace(/Ms$/, ''))}=`)}${durationText(value)}`;
+      return ` ${paint(DIM, `${printable(key)}=`)}${shown(value)}`;
+    })
     .join('');
+}
+
+function shown(value: unknown): string {
+  return typeof value === 'string' ? printable(value) : printableJson(String(JSON.stringify(value)));
 }

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { readFile } from 'node:fs/promises';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { tempDir } from '../../testbed/temp-dir.ts';
 import type { LogSettings } from '../config/config.ts';
 import { openLog } from './log.ts';
 
@@ -14,30 +13,62 @@ const settings = (format: LogSettings['format'], level: LogSettings['level'] = '
 });
 
 test('openLog().use() changes form and level from the next line on', async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'log-'));
-  try {
-    const file = join(folder, 'log');
-    const { logger, use, close } = openLog(settings('auto'), false, false, file);
-    logger.info('one');
-    use(settings('text'));
-    logger.info('two');
-    use(settings('json', 'warn'));
-    logger.info('three');
-    logger.warn('four');
-    use(settings('auto'));
-    logger.info('five');
-    await using _ = { [Symbol.asyncDispose]: close };
-    let lines: string[] = [];
-    // Written once the file is open.
-    while (lines.length < 4) {
-      await sleep(5);
-      lines = (await readFile(file, 'utf8')).trimEnd().split('\n');
-    }
-    const told = lines.map(line =>
-      line.startsWith('{') ? (JSON.parse(line) as { msg: string }).msg : `text ${line.split(/\s+/).at(-1)}`,
-    );
-    assert.deepEqual(told, ['one', 'text two', 'four', 'five']);
-  } finally {
-    await rm(folder, { recursive: true });
+  await using dir = await tempDir();
+  const file = dir.file('log');
+  const { logger, use, close } = openLog(settings('auto'), false, false, file);
+  logger.info('one');
+  use(settings('text'));
+  logger.info('two');
+  use(settings('json', 'warn'));
+  logger.info('three');
+  logger.warn('four');
+  use(settings('auto'));
+  logger.info('five');
+  await using _ = { [Symbol.asyncDispose]: close };
+  let lines: string[] = [];
+  // Written once the file is open.
+  while (lines.length < 4) {
+    await sleep(5);
+    lines = (await readFile(file, 'utf8')).trimEnd().split('\n');
   }
+  const told = lines.map(line =>
+    line.startsWith('{') ? (JSON.parse(line) as { msg: string }).msg : `text ${line.split(/\s+/).at(-1)}`,
+  );
+  assert.deepEqual(told, ['one', 'text two', 'four', 'five']);
+});
+
+const EVIL = 'a\x1b[2J\nb\x7f\x9b1m\u2028\u202ec\u2066';
+
+for (const format of ['json', 'text'] as const) {
+  test(`openLog() writes no control character of others (${format})`, async () => {
+    await using dir = await tempDir();
+    const file = dir.file('log');
+    const { logger, close } = openLog(settings(format), false, false, file);
+    logger.warn({ why: EVIL, list: [EVIL], err: new Error(EVIL), [EVIL]: 1 }, EVIL);
+    logger.info({ host: EVIL, clusterId: EVIL, cluster: null, reason: EVIL, client: EVIL }, 'connection');
+    await using _ = { [Symbol.asyncDispose]: close };
+    let text = '';
+    while (text.split('\n').length < 3) {
+      await sleep(5);
+      text = await readFile(file, 'utf8');
+    }
+    assert.doesNotMatch(text, /[^\P{Cc}\n]|[\p{Bidi_Control}\u2028\u2029]/u);
+    assert.equal(text.split('\n').length, 3, text);
+    if (format === 'json') assert.equal((JSON.parse(text.split('\n')[0]) as { why: string }).why, EVIL);
+  });
+}
+
+test('openLog().close() resolves when every line is written, and how many were dropped', async () => {
+  await using dir = await tempDir();
+  const file = dir.file('log');
+  const { logger, countDropped, close } = openLog(settings('json'), false, false, file);
+  for (let i = 0; i < 1000; i++) logger.info({ i }, 'line');
+  countDropped(7);
+  await close();
+  // Nobody would write it any more.
+  logger.info('late');
+  const lines = (await readFile(file, 'utf8')).trimEnd().split('\n');
+  const told = lines.map(line => JSON.parse(line) as { msg: string; count?: number });
+  assert.equal(told.length, 1001);
+  assert.deepEqual([told[999].msg, told[1000].msg, told[1000].count], ['line', 'dropped', 7]);
 });

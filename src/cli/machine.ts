@@ -8,6 +8,7 @@ export function machine(): ControllerOptions['host'] {
   return {
     cores: availableParallelism(),
     openFiles: openFileLimit(),
+    uid: process.getuid?.(),
     platform: process.platform,
     arch: process.arch,
     node: process.version,

@@ -7,47 +7,50 @@ import { Controller } from '../controller/controller.ts';
 import { loadConfig, type Overrides } from '../controller/load-config.ts';
 import { ListenError } from '../gateway/control/listen-error.ts';
 import { StartError } from '../gateway/control/start-error.ts';
-import { type Command, parse, requireFile, UsageError } from './command.ts';
+import { type Command, configFile, parse, UsageError } from './command.ts';
 import { Lifetime } from './lifetime.ts';
 import { type Log, openLog } from './log.ts';
 import { machine } from './machine.ts';
-import { coloured } from './terminal.ts';
+import { coloured, tell } from './terminal.ts';
 import { version } from './version.ts';
 
 const BAD_CONFIG = 1;
 const CANNOT_LISTEN = 2;
 
-const help = `causeway run -c FILE: serves the file
+const help = `causeway run [FILE]: Serve a config file
 
-  -c, --config FILE   causeway.yaml
-  --engine ENGINE     auto, epoll or net; overrides the file's engine
-  --workers N         worker threads, or auto for one per core; overrides the file's workers
+  FILE                 The same as -c FILE
+  -c, --config FILE    The file to serve (default: causeway.yaml)
+  --engine ENGINE      auto, epoll or net; overrides engine of the file
+  --workers N          Worker threads, or auto for one per core; overrides workers of the file
 
-The file is watched: a good edit is served within a second and disturbs nothing that is
-open; a bad one is refused as a whole and logged with positions, and the old table keeps
-serving. What is no longer allowed, or whose route is gone, is cut.
+The file is watched. A good edit is served within a second and does not disturb open
+connections, except those whose route is gone or whose client is no longer allowed. A bad
+edit is refused as a whole and logged with positions; the old table keeps serving.
 
 Signals
-  SIGHUP              reads the file again
-  SIGTERM, SIGINT     drains: readyz fails at once, after timeouts.drainDelay nothing more is
-                      accepted, open connections may finish within timeouts.drain
-  the second one      ends now
+  SIGHUP               Reread the file
+  SIGTERM, SIGINT      Drain: readyz fails at once, after timeouts.drainDelay nothing more is
+                       accepted, open connections may finish within timeouts.drain
+  a second one         Exit now
 
-The log goes to stdout: JSON lines, or text on a terminal. The line "ready" carries the real
-addresses. healthz, readyz, metrics and the API are on http://127.0.0.1:9440 (admin.on).
+The log goes to stdout: JSON lines, or text on a terminal. The line "ready" has the real
+addresses. healthz, readyz, metrics, the API and the dashboard are on http://127.0.0.1:9440
+unless admin.on says otherwise.
 
 Exit codes: 0 after a drain; 1 bad config; 2 cannot listen or start, also when another process
 already listens there; 64 wrong usage; 70 a fault of causeway itself, to be started again.`;
 
-export const runCommand: Command = { name: 'run', summary: 'serves the file', help, run };
+export const runCommand: Command = { name: 'run', summary: 'Serve a config file', help, run };
 
 async function run(args: readonly string[]): Promise<number> {
-  const { values } = parse('run', args, {
-    config: { type: 'string', short: 'c' },
-    engine: { type: 'string' },
-    workers: { type: 'string' },
-  });
-  const file = requireFile('run', values.config);
+  const { values, positionals } = parse(
+    'run',
+    args,
+    { config: { type: 'string', short: 'c' }, engine: { type: 'string' }, workers: { type: 'string' } },
+    true,
+  );
+  const file = configFile('run', values.config, positionals);
   const overrides = { ...engineFlag(values.engine), ...workersFlag(values.workers) };
   const lifetime = await Lifetime.begin();
   return lifetime.exit(await serve(lifetime, file, overrides));
@@ -60,7 +63,8 @@ async function serve(lifetime: Lifetime, file: string, overrides: Overrides): Pr
     const { config } = await loadConfig(file, overrides);
     const log = openLog(config.log, process.stdout.isTTY === true, coloured(process.stdout));
     lifetime.use(log);
-    const options = { file, config, readAt, overrides, log: log.logger, useLog: log.use };
+    const { logger, use: useLog, countDropped } = log;
+    const options = { file, config, readAt, overrides, log: logger, useLog, countDropped };
     await lifetime.serve(
       () => Controller.start({ ...options, version: version(), host: machine() }),
       controller => sayReady(controller, log),
@@ -68,7 +72,7 @@ async function serve(lifetime: Lifetime, file: string, overrides: Overrides): Pr
     return 0;
   } catch (error) {
     if (!mistakes.some(kind => error instanceof kind)) throw error;
-    process.stderr.write(`${(error as Error).message}\n`);
+    tell(...(error instanceof ConfigError ? error.lines : [(error as Error).message]));
     return error instanceof ConfigError ? BAD_CONFIG : CANNOT_LISTEN;
   }
 }
@@ -77,9 +81,19 @@ async function serve(lifetime: Lifetime, file: string, overrides: Overrides): Pr
 const mistakes = [ConfigError, ListenError, StartError] as const;
 
 function sayReady(controller: Controller, { logger }: Log): void {
-  const { engine, workers, listeners } = controller.status();
+  const { version: running, engine, workers, listeners, counts } = controller.status();
+  const { clusters, routes, hosts } = counts;
   logger.info(
-    { listen: listeners.map(({ address }) => address), admin: controller.adminUrl, engine, workers },
+    {
+      version: running,
+      listen: listeners.map(({ address }) => address),
+      admin: controller.adminUrl,
+      engine,
+      workers,
+      clusters,
+      routes,
+      hosts,
+    },
     'ready',
   );
 }

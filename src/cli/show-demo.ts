@@ -11,10 +11,11 @@ import { tryProofs } from '../demo/proof.ts';
 import { tlsProofs } from '../demo/tls-proofs.ts';
 import { uplinkProofs } from '../demo/uplink-proofs.ts';
 import { ListenError } from '../gateway/control/listen-error.ts';
+import { printable } from '../text/printable.ts';
 import { exitForSure } from './exit-for-sure.ts';
 import { type Log, openLog } from './log.ts';
 import { machine } from './machine.ts';
-import { painter } from './terminal.ts';
+import { painter, tell } from './terminal.ts';
 import { version } from './version.ts';
 
 const FAILED = 1;
@@ -30,8 +31,16 @@ const HURRIED_STEP_MS = 400;
 /** Port 0 is any. Answers the exit code. */
 export async function showDemo(once: boolean, port: number): Promise<number> {
   // Before anything is there to be taken away: a signal that comes early must not leave it.
-  const ended = untilSignal();
+  const interrupt = onSignal();
   await exitForSure();
+  const code = await show(once, port, interrupt);
+  // Behind the ^C that a terminal shows.
+  const lineEnd = process.stdout.isTTY === true ? '\n' : '';
+  if (interrupt.aborted) process.stdout.write(`${lineEnd}The demo has ended, and ./demo-out is removed\n`);
+  return code;
+}
+
+async function show(once: boolean, port: number, interrupt: AbortSignal): Promise<number> {
   try {
     using folder = DemoFolder.claim(process.cwd(), { pid: process.pid, isRunning });
     // Whatever way the process goes, other than by SIGKILL; before exit-for-sure.ts ends it.
@@ -51,9 +60,14 @@ export async function showDemo(once: boolean, port: number): Promise<number> {
         version: version(),
         host: machine(),
       });
-      if (once) return await prove(demo, ended);
+      if (interrupt.aborted) return once ? FAILED : 0;
+      if (once) return await prove(demo, interrupt);
       await demo.startTraffic();
       process.stdout.write(instructions(demo, surroundings()));
+      const ended = new Promise<void>(resolve => {
+        interrupt.addEventListener('abort', () => resolve());
+        if (interrupt.aborted) resolve();
+      });
       await Promise.race([ended, demo.standIns.failed]);
       return 0;
     } finally {
@@ -62,15 +76,13 @@ export async function showDemo(once: boolean, port: number): Promise<number> {
   } catch (error) {
     if (!(error instanceof FolderError || error instanceof ListenError)) throw error;
     const hint = error instanceof ListenError ? `: causeway demo --port ${anotherPort(port)}` : '';
-    process.stderr.write(`${error.message}${hint}\n`);
+    tell(`${error.message}${hint}`);
     return CANNOT_START;
   }
 }
 
 /** Answers the exit code. */
-async function prove(demo: Demo, ended: Promise<void>): Promise<number> {
-  const interrupt = new AbortController();
-  void ended.then(() => interrupt.abort());
+async function prove(demo: Demo, interrupt: AbortSignal): Promise<number> {
   const paint = painter(process.stdout);
   const program = findKubectl(process.env.PATH ?? '');
   const kubectl =
@@ -84,12 +96,13 @@ async function prove(demo: Demo, ended: Promise<void>): Promise<number> {
   const width = Math.max(...proofs.map(({ title }) => title.length));
   const start = performance.now();
   let failed = 0;
-  const end = AbortSignal.any([interrupt.signal, AbortSignal.timeout(PROOFS_MS)]);
+  const end = AbortSignal.any([interrupt, AbortSignal.timeout(PROOFS_MS)]);
   for await (const { title, ok, text } of tryProofs(proofs, end)) {
-    if (interrupt.signal.aborted) return FAILED;
+    if (interrupt.aborted) return FAILED;
     if (!ok) failed++;
     const mark = ok ? paint('32', '✓') : paint('31', '✗');
-    process.stdout.write(`${mark} ${title.padEnd(width)}  ${ok ? paint('2', text) : text}\n`);
+    const told = printable(text);
+    process.stdout.write(`${mark} ${title.padEnd(width)}  ${ok ? paint('2', told) : told}\n`);
   }
   const seconds = ((performance.now() - start) / 1000).toFixed(1);
   const summary =
@@ -111,16 +124,16 @@ function surroundings(): Parameters<typeof instructions>[1] {
 }
 
 /** The first signal ends the demo, a second one the process. */
-function untilSignal(): Promise<void> {
-  return new Promise(resolve => {
-    let first: number | undefined;
-    const stop = () => {
-      first ??= performance.now();
-      if (performance.now() - first < ONE_SIGNAL_MS) resolve();
-      else process.exit(FAILED);
-    };
-    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, stop);
-  });
+function onSignal(): AbortSignal {
+  const interrupt = new AbortController();
+  let first: number | undefined;
+  const stop = () => {
+    first ??= performance.now();
+    if (performance.now() - first < ONE_SIGNAL_MS) interrupt.abort();
+    else process.exit(FAILED);
+  };
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, stop);
+  return interrupt.signal;
 }
 
 function isRunning(pid: number): boolean {

@@ -56,10 +56,10 @@ const plain = (_: string, text: string) => text;
 
 test('statusText() tells first whether all is well, then one line a route', () => {
   assert.equal(
-    statusText({ status, clusters }, plain),
+    statusText({ status, all: clusters }, plain),
     `causeway 0.1.0  epoll, 2 workers, up 1 d 2 h
 listen    :6443 ([::]:6443)
-file      ✓ served as it stands, table 4
+file      ✓ served as it stands, generation 4
 serves    2 clusters, 2 routes, 3 hosts, 2 backends, 1 of them down
 traffic   3 open, 120 ended, in 2.0 KiB, out 3.0 GiB
 refused   not-allowed 13, unknown-host 7
@@ -86,7 +86,7 @@ test('statusText() tells of a drain, a refused file, a restart that is needed, a
         traffic: { connections: 0, bytesIn: 0, bytesOut: 0, reasons: {} },
         uptimeSeconds: 0.4,
       },
-      clusters: [
+      all: [
         {
           name: 'blue',
           id: null,
@@ -99,10 +99,10 @@ test('statusText() tells of a drain, a refused file, a restart that is needed, a
     },
     plain,
   );
-  assert.match(text, /up 0 s$/m);
+  assert.match(text, /up 400 ms$/m);
   assert.match(
     text,
-    /^file {6}✗ refused, what was before goes on: a\.yaml:1:2: no; a\.yaml:3:4: nor this, restart needed for engine, admin, table 4$/m,
+    /^file {6}✗ refused, what was before goes on: a\.yaml:1:2: no; a\.yaml:3:4: nor this, restart needed for engine, admin, generation 4$/m,
   );
   assert.match(text, /^refused {3}none$/m);
   assert.match(text, /^ready {5}✗ draining$/m);
@@ -116,7 +116,7 @@ test('statusText() shows the backends that are down before others, and not too m
     health: 'tcp' as const,
     connections: 0,
   }));
-  const text = statusText({ status, clusters: [{ ...clusters[0], routes: [{ ...api, backends }] }] }, plain);
+  const text = statusText({ status, all: [{ ...clusters[0], routes: [{ ...api, backends }] }] }, plain);
   assert.match(
     text,
     /✗ 192\.0\.2\.8:1 {2}✓ 192\.0\.2\.0:1 {2}✓ 192\.0\.2\.1:1 {2}✓ 192\.0\.2\.2:1 {2}and 5 more$/m,
@@ -129,7 +129,7 @@ test('statusText() tells why a backend is down, which route needs none, and that
   const text = statusText(
     {
       status: { ...status, health: { backends: 1, down: 1, stretch: 2.5 } },
-      clusters: [{ ...clusters[0], routes: [{ ...api, backends: [down] }, redirect] }],
+      all: [{ ...clusters[0], routes: [{ ...api, backends: [down] }, redirect] }],
     },
     plain,
   );
@@ -138,12 +138,34 @@ test('statusText() tells why a backend is down, which route needs none, and that
   assert.match(text, /^ +apps-http .* redirect to https$/m);
 });
 
+test('statusText() shows backends of which nothing is known as ?', () => {
+  const backends = [
+    { ...api.backends[0], address: '192.0.2.1:1' },
+    { ...api.backends[0], address: '192.0.2.2:1', up: null, connections: 0 },
+    { ...api.backends[0], address: '192.0.2.3:1', up: null, health: 'none' as const, connections: 0 },
+  ];
+  const text = statusText({ status, all: [{ ...clusters[0], routes: [{ ...api, backends }] }] }, plain);
+  assert.match(text, /^serves .*, 3 backends, 1 not checked yet$/m);
+  assert.match(text, /\? 192\.0\.2\.2:1 {2}\? 192\.0\.2\.3:1 {2}✓ 192\.0\.2\.1:1 \(3\)$/m);
+});
+
+test('statusText() shows all there is of one cluster, and says that there are no problems', () => {
+  const backends = Array.from({ length: 9 }, (_, i) => ({ ...api.backends[0], address: `192.0.2.${i}:1` }));
+  const one = [{ ...clusters[0], routes: [{ ...api, backends }] }];
+  const text = statusText({ status, all: clusters, shown: one, isWhole: true }, plain);
+  assert.match(text, /^serves .* 2 backends, 1 of them down$/m, 'of all');
+  assert.match(text, /192\.0\.2\.8:1 \(3\)$/m);
+  assert.match(text, /\n\nroute {2}host\napi {4}api\.blue\.lab\n$/);
+  const none = statusText({ status, all: clusters, shown: [], problems: true }, plain);
+  assert.match(none, /\nproblems {2}none\n$/);
+});
+
 test('statusText() does not let the other side steer the terminal', () => {
   const evil = 'evil\x1b]0;title\x07\x1b[2J\nnext';
   const text = statusText(
     {
       status: { ...status, version: evil, engine: evil, listeners: [{ on: evil, address: evil }] },
-      clusters: [
+      all: [
         {
           ...clusters[0],
           name: evil,

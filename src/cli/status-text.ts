@@ -2,9 +2,10 @@
 
 import type { BackendAnswer, ClusterAnswer, RouteAnswer } from '../admin/clusters.ts';
 import type { StatusAnswer } from '../admin/status.ts';
-import { type CloseReason, served } from '../gateway/close-reason.ts';
-import { printable } from './admin-client.ts';
+import { printable } from '../text/printable.ts';
 import { bytesText } from './bytes-text.ts';
+import { refusedOf } from './choose-clusters.ts';
+import { durationText } from './duration-text.ts';
 
 type Paint = (code: string, text: string) => string;
 
@@ -19,16 +20,25 @@ const MOST_BACKENDS = 4;
 
 export interface Answers {
   readonly status: StatusAnswer;
-  readonly clusters: readonly ClusterAnswer[];
+  /** Every cluster, and those to be shown. */
+  readonly all: readonly ClusterAnswer[];
+  readonly shown?: readonly ClusterAnswer[];
   /** Why the gateway is not ready. */
   readonly notReady?: string | undefined;
+  /** Hosts and all backends are shown. */
+  readonly isWhole?: boolean;
+  /** Only problems are shown. */
+  readonly problems?: boolean;
 }
 
-export function statusText({ status, clusters, notReady }: Answers, paint: Paint): string {
+export function statusText(answers: Answers, paint: Paint): string {
+  const { status, all, shown = all, notReady, isWhole = false, problems = false } = answers;
   const lines = [
-    ...head(status, clusters, notReady, paint),
-    ...findings(clusters, paint),
-    ...table(clusters, paint),
+    ...head(status, all, notReady, paint),
+    ...(problems && shown.length === 0 ? [`${paint(DIM, 'problems ')} ${paint(GREEN, 'none')}`] : []),
+    ...findings(shown, paint),
+    ...table(shown, isWhole, paint),
+    ...(isWhole ? hosts(shown, paint) : []),
   ];
   return `${lines.join('\n')}\n`;
 }
@@ -41,12 +51,12 @@ function head(
 ): string[] {
   const { version, engine, workers, uptimeSeconds, generation, listeners, counts, traffic } = status;
   const line = (name: string, text: string) => `${paint(DIM, name.padEnd(9))} ${text}`;
-  const reasons = refusals(traffic.reasons);
+  const reasons = refusedOf(traffic.reasons);
   return [
-    `${paint(BOLD, `causeway ${printable(version)}`)}  ${printable(engine)}, ${several(workers, 'worker')}, up ${durationText(uptimeSeconds)}`,
+    `${paint(BOLD, `causeway ${printable(version)}`)}  ${printable(engine)}, ${several(workers, 'worker')}, up ${durationText(uptimeSeconds * 1000)}`,
     ...(notReady === undefined ? [] : [line('ready', paint(RED, `✗ ${printable(notReady)}`))]),
     line('listen', listeners.map(listenerText).join(', ') || 'nowhere'),
-    line('file', `${fileText(status, paint)}, table ${generation}`),
+    line('file', `${fileText(status, paint)}, generation ${generation}`),
     line('serves', servesText(status, clusters, paint)),
     line(
       'traffic',
@@ -54,7 +64,9 @@ function head(
     ),
     line(
       'refused',
-      reasons.length === 0 ? 'none' : reasons.map(([reason, count]) => `${reason} ${count}`).join(', '),
+      reasons.length === 0
+        ? 'none'
+        : reasons.map(([reason, count]) => `${printable(reason)} ${count}`).join(', '),
     ),
   ];
 }
@@ -79,8 +91,12 @@ function servesText(
   paint: Paint,
 ): string {
   const backends = clusters.flatMap(({ routes }) => routes.flatMap(route => route.backends));
-  const down = backends.filter(({ up }) => !up).length;
-  const health = down === 0 ? '' : `, ${paint(RED, `${down} of them down`)}`;
+  const down = backends.filter(({ up }) => up === false).length;
+  const unknown = backends.filter(({ up, health }) => up === null && health !== 'none').length;
+  const health = [
+    ...(down === 0 ? [] : [`, ${paint(RED, `${down} of them down`)}`]),
+    ...(unknown === 0 ? [] : [`, ${paint(YELLOW, `${unknown} not checked yet`)}`]),
+  ].join('');
   const slow = stretch > 1 ? `, ${paint(YELLOW, `checked ${stretch} times less often than asked for`)}` : '';
   const { clusters: names, routes, hosts } = counts;
   return `${several(names, 'cluster')}, ${several(routes, 'route')}, ${several(hosts, 'host')}, ${several(backends.length, 'backend')}${health}${slow}`;
@@ -95,11 +111,22 @@ function findings(clusters: readonly ClusterAnswer[], paint: Paint): string[] {
   );
 }
 
+function hosts(clusters: readonly ClusterAnswer[], paint: Paint): string[] {
+  const rows = clusters.flatMap(({ routes }) =>
+    routes.flatMap(({ kind, hosts }) => hosts.map(host => [printable(kind), printable(host)] as const)),
+  );
+  const width = Math.max('route'.length, ...rows.map(([kind]) => kind.length));
+  const line = (kind: string, host: string) => `${kind.padEnd(width)}  ${host}`;
+  return rows.length === 0
+    ? []
+    : ['', paint(DIM, line('route', 'host')), ...rows.map(([kind, host]) => line(kind, host))];
+}
+
 const columns = ['cluster', 'route', 'open', 'in', 'out', 'refused', 'backends'] as const;
 /** Figures stand on the right of their column. */
 const FIGURES = new Set([2, 3, 4, 5]);
 
-function table(clusters: readonly ClusterAnswer[], paint: Paint): string[] {
+function table(clusters: readonly ClusterAnswer[], isWhole: boolean, paint: Paint): string[] {
   const rows = clusters.flatMap(({ name, routes }) =>
     routes.map((route, index) => [
       index === 0 ? printable(name) : '',
@@ -107,8 +134,8 @@ function table(clusters: readonly ClusterAnswer[], paint: Paint): string[] {
       String(route.connections),
       bytesText(route.bytesIn),
       bytesText(route.bytesOut),
-      String(refusals(route.reasons).reduce((sum, [, count]) => sum + count, 0)),
-      backendsText(route, paint),
+      String(refusedOf(route.reasons).reduce((sum, [, count]) => sum + count, 0)),
+      backendsText(route, isWhole ? Number.POSITIVE_INFINITY : MOST_BACKENDS, paint),
     ]),
   );
   if (rows.length === 0) return [];
@@ -123,42 +150,24 @@ function table(clusters: readonly ClusterAnswer[], paint: Paint): string[] {
   return ['', paint(DIM, aligned(columns)), ...rows.map(aligned)];
 }
 
-function backendsText({ backends, redirect }: RouteAnswer, paint: Paint): string {
+function backendsText({ backends, redirect }: RouteAnswer, most: number, paint: Paint): string {
   if (redirect) return 'redirect to https';
   if (backends.length === 0) return paint(YELLOW, 'none');
-  // Those that are down are what one looks for.
-  const shown = backends.toSorted((a, b) => Number(a.up) - Number(b.up)).slice(0, MOST_BACKENDS);
+  // Those that are down are what one looks for, then those of which nothing is known.
+  const shown = backends.toSorted((a, b) => rank(a) - rank(b)).slice(0, most);
   const more = backends.length - shown.length;
   return `${shown.map(backend => backendText(backend, paint)).join('  ')}${more === 0 ? '' : `  and ${more} more`}`;
 }
 
 function backendText({ address, up, why, connections }: BackendAnswer, paint: Paint): string {
   const busy = connections === 0 ? '' : paint(DIM, ` (${connections})`);
+  if (up === null) return `${paint(YELLOW, '?')} ${printable(address)}${busy}`;
   if (up) return `${paint(GREEN, '✓')} ${printable(address)}${busy}`;
   return `${paint(RED, '✗')} ${printable(address)}${busy}${why === undefined ? '' : paint(RED, ` ${printable(why)}`)}`;
 }
 
-/** Most often first. */
-function refusals(reasons: Readonly<Partial<Record<CloseReason, number>>>): [CloseReason, number][] {
-  return (Object.entries(reasons) as [CloseReason, number][])
-    .filter(([reason]) => !served.has(reason))
-    .toSorted(([, a], [, b]) => b - a);
-}
-
-function durationText(seconds: number): string {
-  const units = [
-    [86_400, 'd'],
-    [3600, 'h'],
-    [60, 'min'],
-    [1, 's'],
-  ] as const;
-  const at = units.findIndex(([size]) => seconds >= size);
-  if (at < 0) return '0 s';
-  const [size, unit] = units[at];
-  const first = `${Math.floor(seconds / size)} ${unit}`;
-  const next = units[at + 1];
-  const rest = next === undefined ? 0 : Math.floor((seconds % size) / next[0]);
-  return rest === 0 ? first : `${first} ${rest} ${next?.[1]}`;
+function rank({ up }: BackendAnswer): number {
+  return up === false ? 0 : up === null ? 1 : 2;
 }
 
 function several(count: number, noun: string): string {

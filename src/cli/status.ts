@@ -1,103 +1,97 @@
 // `causeway status`: what a running gateway serves now, asked over its admin side.
 
-import { X509Certificate } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import type { ClusterAnswer } from '../admin/clusters.ts';
 import type { StatusAnswer } from '../admin/status.ts';
-import { AdminClient, AdminClientError } from './admin-client.ts';
+import { nearest } from '../text/nearest.ts';
+import { type AdminClient, AdminClientError } from './admin-client.ts';
+import { adminClient, adminFlags, adminFlagsHelp, DEFAULT_ADMIN } from './admin-flags.ts';
+import { chooseClusters, type SortKey, sortKeys } from './choose-clusters.ts';
 import { type Command, parse, UsageError } from './command.ts';
 import { statusText } from './status-text.ts';
-import { painter } from './terminal.ts';
+import { painter, tell, writeJson } from './terminal.ts';
 
 const NOT_REACHABLE = 1;
-const DEFAULT_URL = 'http://127.0.0.1:9440';
 
-const help = `causeway status: what a running gateway serves now
+const help = `causeway status: Show what a running gateway serves now, and how it is
 
-  --admin URL          its admin side; default ${DEFAULT_URL}
-  --username U         where admin.auth is set; any role will do
-  --password-file F    the file with the password
-  --ca-file F          certificates to trust where the admin side has TLS; default the system's
-  --json               the status alone, as GET /api/v1/status has it, on stdout
+  --problems           Only what needs a look: backends that are down, routes without a backend,
+                       findings
+  --cluster NAME       Only that cluster, with all its hosts and backends
+  --sort KEY           The order of clusters: ${sortKeys.join(', ')}. Names begin
+                       with A, figures with the largest; down counts backends that are down
+                       (default: as the gateway has them)
+  --json               For other programs: the status as GET /api/v1/status has it; with one of
+                       the above, the clusters as GET /api/v1/clusters has them
 
-Exit codes: 0; 1 not reachable, or it does not let you in; 64 wrong usage.`;
+  --admin URL          Its admin side (default: ${DEFAULT_ADMIN})
+${adminFlagsHelp}
+
+Of a backend, ✓ is up, ✗ is down, ? is not checked (yet); the number behind it is how many
+connections it has now.
+
+Exit codes: 0; 1 not reachable, login refused, or no such cluster; 64 wrong usage.`;
 
 export const statusCommand: Command = {
   name: 'status',
-  summary: 'says what a running gateway serves now',
+  summary: 'Show what a running gateway serves now, and how it is',
   help,
   run,
 };
 
 async function run(args: readonly string[]): Promise<number> {
   const { values } = parse('status', args, {
-    admin: { type: 'string', default: DEFAULT_URL },
-    username: { type: 'string' },
-    'password-file': { type: 'string' },
-    'ca-file': { type: 'string' },
+    problems: { type: 'boolean' },
+    cluster: { type: 'string' },
+    sort: { type: 'string' },
     json: { type: 'boolean' },
+    ...adminFlags,
   });
-  const client = new AdminClient({
-    url: adminUrl(values.admin),
-    ...credentials(values.username, values['password-file']),
-    ...(values['ca-file'] !== undefined && { ca: readCa(values['ca-file']) }),
-  });
+  const { problems = false, cluster, json = false } = values;
+  const sort = sortFlag(values.sort);
+  const client = adminClient(values);
+  const narrowed = problems || cluster !== undefined || sort !== undefined;
   try {
-    const status = (await client.get('/api/v1/status')) as StatusAnswer;
-    if (values.json === true) {
-      process.stdout.write(`${JSON.stringify(status, null, 2)}\n`);
-    } else {
-      const clusters = (await client.get('/api/v1/clusters')) as ClusterAnswer[];
-      const notReady = await client.notReady();
-      process.stdout.write(statusText({ status, clusters, notReady }, painter(process.stdout)));
+    if (json && !narrowed) {
+      writeJson(await client.get('/api/v1/status'));
+      return 0;
     }
+    const all = (await client.get('/api/v1/clusters')) as ClusterAnswer[];
+    if (cluster !== undefined && !all.some(({ name }) => name === cluster)) throw noSuchCluster(cluster, all);
+    const clusters = chooseClusters(all, { problems, cluster, sort });
+    if (json) writeJson(clusters);
+    else await writeText(client, all, clusters, { isWhole: cluster !== undefined, problems });
     return 0;
   } catch (error) {
     if (!(error instanceof AdminClientError)) throw error;
-    process.stderr.write(`causeway: ${error.message}\n`);
+    tell(`causeway: ${error.message}`);
     return NOT_REACHABLE;
   }
 }
 
-function adminUrl(text: string): URL {
-  const url = URL.parse(text);
-  if (url === null || !/^https?:$/.test(url.protocol)) {
-    throw new UsageError(`--admin must be a URL such as ${DEFAULT_URL}: ${text}`);
-  }
-  if (url.username !== '' || url.password !== '') {
-    throw new UsageError('--admin must be without a password: give --username and --password-file');
-  }
-  return url;
+async function writeText(
+  client: AdminClient,
+  all: readonly ClusterAnswer[],
+  shown: readonly ClusterAnswer[],
+  options: { readonly isWhole: boolean; readonly problems: boolean },
+): Promise<void> {
+  const status = (await client.get('/api/v1/status')) as StatusAnswer;
+  const notReady = await client.notReady();
+  process.stdout.write(statusText({ status, all, shown, notReady, ...options }, painter(process.stdout)));
 }
 
-function credentials(
-  username: string | undefined,
-  passwordFile: string | undefined,
-): { user?: { username: string; password: string } } {
-  if ((username === undefined) !== (passwordFile === undefined)) {
-    throw new UsageError('--username and --password-file belong together: give both or neither');
+function sortFlag(flag: string | undefined): SortKey | undefined {
+  const key = sortKeys.find(candidate => candidate === flag);
+  if (flag !== undefined && key === undefined) {
+    throw new UsageError(`--sort must be one of ${sortKeys.join(', ')}: ${flag}`);
   }
-  if (username === undefined || passwordFile === undefined) return {};
-  const password = read('--password-file', passwordFile).replace(/\r?\n$/, '');
-  return { user: { username, password } };
+  return key;
 }
 
-function readCa(file: string): string {
-  const content = read('--ca-file', file);
-  try {
-    void new X509Certificate(content);
-    return content;
-  } catch (error) {
-    throw new UsageError(`--ca-file must hold certificates in PEM form: ${file} does not`, { cause: error });
-  }
-}
-
-function read(flag: string, file: string): string {
-  try {
-    return readFileSync(file, 'utf8');
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    const why = code === 'ENOENT' ? 'there is no such file' : `it cannot be read (${code})`;
-    throw new UsageError(`${flag} must be a file that can be read: ${file}: ${why}`, { cause: error });
-  }
+function noSuchCluster(name: string, clusters: readonly ClusterAnswer[]): AdminClientError {
+  const near = nearest(
+    name,
+    clusters.map(cluster => cluster.name),
+  );
+  const hint = near === undefined ? '' : `. Did you mean '${near}'?`;
+  return new AdminClientError(`There is no cluster '${name}'${hint}`);
 }

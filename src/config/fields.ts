@@ -1,8 +1,8 @@
 // The words that the schema of causeway.yaml is written in: zod, with our own sentences for every mistake.
 
 import { z } from 'zod';
+import { nearest } from '../text/nearest.ts';
 import { readDuration } from './duration.ts';
-import { nearest } from './nearest.ts';
 import { bad, either, good, mustBe, quote, type Reading, show } from './reading.ts';
 
 /** One value, read by one function. */

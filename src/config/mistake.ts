@@ -1,10 +1,12 @@
 // A mistake in the file, as `run` and `check` print it: where, in which key, what is allowed, what was found.
 
+import { printable } from '../text/printable.ts';
+
 /** Keys and list indexes from the top of the file. */
 export type Path = readonly (string | number)[];
 
 export interface Mistake {
-  /** Counted from 1, as editors do. */
+  /** Counted from 1, as editors do; 0 where it is about the file as a whole. */
   readonly line: number;
   readonly column: number;
   /** `clusters[0].api.hosts[0]`; empty for the file as a whole. */
@@ -20,15 +22,18 @@ export interface Place {
 /** Where keys stand, by their path as messages have it. */
 export type Places = ReadonlyMap<string, Place>;
 
+/** Of the file as a whole: there is no place to point at. */
+export const NOWHERE: Place = { line: 0, column: 0 };
+
 /** Of a mistake that shows only once the file is put to use. */
 export function mistakeAt(places: Places, path: string, text: string): Mistake {
-  return { ...(places.get(path) ?? { line: 1, column: 1 }), path, text };
+  return { ...(places.get(path) ?? NOWHERE), path, text };
 }
 
 /** `causeway.yaml:12:5: clusters[0].api.hosts[0]: must be …` */
 export function formatMistake(file: string, mistake: Mistake): string {
   const inside = mistake.path === '' ? '' : `${mistake.path}: `;
-  return `${formatPlace(file, mistake)}: ${inside}${mistake.text}`;
+  return printable(`${formatPlace(file, mistake)}: ${inside}${mistake.text}`);
 }
 
 /** In the order of the file. */
@@ -37,7 +42,7 @@ export function byPlace(a: Place, b: Place): number {
 }
 
 export function formatPlace(file: string, place: Place): string {
-  return `${file}:${place.line}:${place.column}`;
+  return place.line === 0 ? file : `${file}:${place.line}:${place.column}`;
 }
 
 export function formatPath(path: Path): string {

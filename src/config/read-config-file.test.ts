@@ -24,7 +24,7 @@ async function unreadable(path: string): Promise<readonly [string, string]> {
   assert.ok(!result.ok && 'code' in result);
   assert.equal(result.mistakes.length, 1);
   const { line, column, text } = result.mistakes[0];
-  assert.deepEqual([line, column], [1, 1]);
+  assert.deepEqual([line, column], [0, 0]);
   return [result.code, text];
 }
 

@@ -3,6 +3,7 @@
 
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
+import { NOWHERE } from './mistake.ts';
 import { type ReadConfig, readConfig } from './read-config.ts';
 
 /**
@@ -92,5 +93,5 @@ function unopened(error: unknown): Unreadable {
 }
 
 function unreadable(code: UnreadableCode, text: string): Unreadable {
-  return { ok: false, code, mistakes: [{ line: 1, column: 1, path: '', text }] };
+  return { ok: false, code, mistakes: [{ ...NOWHERE, path: '', text }] };
 }

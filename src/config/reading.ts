@@ -1,6 +1,8 @@
 // How the parts of this folder answer about one value of the file: what it means, or what is wrong with it in
 // words for the person who wrote it. Messages state what is allowed, then what was found.
 
+import { printableJson } from '../text/printable.ts';
+
 export type Reading<T> = { readonly value: T } | { readonly fault: string };
 
 /** Longer values are cut in messages. */
@@ -31,18 +33,11 @@ export function show(value: unknown): string {
 
 export function quote(text: string): string {
   const cut = text.length > SHOWN ? `${text.slice(0, SHOWN)}…` : text;
-  return JSON.stringify(cut).replace(UNPRINTABLE, escapeUnit);
+  return printableJson(JSON.stringify(cut));
 }
 
 /** `a, b or c`. */
 export function either(words: readonly string[], word = 'or'): string {
   if (words.length < 2) return words.join('');
   return `${words.slice(0, -1).join(', ')} ${word} ${words.at(-1)}`;
-}
-
-/** What JSON leaves as it is although a terminal would act on it: C1 controls and direction marks. */
-const UNPRINTABLE = /[\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g;
-
-function escapeUnit(char: string): string {
-  return `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`;
 }

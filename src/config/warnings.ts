@@ -2,12 +2,12 @@
 
 import type { Cluster, Route } from '../cluster/cluster.ts';
 import { knownKinds } from '../cluster/cluster.ts';
+import { nearest } from '../text/nearest.ts';
 import { maskedCidr } from './address.ts';
 import type { Report } from './claims.ts';
 import { pathOfKind } from './cluster-schema.ts';
 import type { Config, Listener } from './config.ts';
 import type { Path } from './mistake.ts';
-import { nearest } from './nearest.ts';
 import { quote } from './reading.ts';
 
 /** On a sound file, whose lists therefore stand in Config as they stand in the file. */

@@ -2,9 +2,12 @@
 
 export class ConfigError extends Error {
   readonly code = 'ERR_CONFIG';
+  /** Each mistake by itself. */
+  readonly lines: readonly string[];
 
   constructor(lines: readonly string[]) {
     super(lines.join('\n'));
     this.name = 'ConfigError';
+    this.lines = lines;
   }
 }

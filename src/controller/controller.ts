@@ -33,6 +33,7 @@ import { logConnection, logFault, logRequest } from './connection-log.ts';
 import { logDeath } from './death-log-line.ts';
 import { cannotListen, listenersOf } from './listeners.ts';
 import { loadConfigAside, type Overrides } from './load-config.ts';
+import { exposedFiles } from './named-files.ts';
 import { type LoadedSecrets, SecretWatch } from './secret-watch.ts';
 import { type LoadedTunnel, TunnelWatch, tunnelEnd } from './tunnel-watch.ts';
 
@@ -45,11 +46,15 @@ export interface ControllerOptions {
   readonly log: Logger;
   /** The file's `log` has changed. */
   readonly useLog?: (settings: LogSettings) => void;
+  /** Lines that were lost on their way to the log. */
+  readonly countDropped?: (count: number) => void;
   readonly version: string;
   /** Of the machine the process runs on. */
   readonly host: {
     readonly cores: number;
     readonly openFiles: number;
+    /** Of the user; undefined where there is no such thing. */
+    readonly uid?: number | undefined;
     readonly platform: NodeJS.Platform;
     readonly arch: string;
     readonly node: string;
@@ -90,6 +95,8 @@ export class Controller implements AdminView, FaultOwner, AsyncDisposable {
   readonly #faults: FaultLog;
   #error: string | null = null;
   #restartNeeded: readonly string[] = [];
+  /** Files that others can read, and their modes, as the log has them. */
+  #exposed: ReadonlyMap<string, string> = new Map();
   #engine: EngineName = 'net';
   #draining = false;
   #reloading: Promise<void> = Promise.resolve();
@@ -185,7 +192,7 @@ export class Controller implements AdminView, FaultOwner, AsyncDisposable {
     if (this.#explainer?.plan !== this.#plan) {
       const explainer = new Explainer(this.#plan.clusters, listenersOf(this.#config), {
         tunnelHosts: this.#config.tunnel?.hosts ?? [],
-        isUp: (...backend) => this.gateway.backendHealth(...backend).up,
+        healthOf: (...backend) => this.gateway.backendHealth(...backend),
       });
       this.#explainer = { plan: this.#plan, explainer };
     }
@@ -254,7 +261,7 @@ export class Controller implements AdminView, FaultOwner, AsyncDisposable {
           resolver,
           onRecord: guard(this, record => this.#ended(record)),
           onRequest: guard(this, record => logRequest(log, record)),
-          onDropped: count => log.warn({ count }, 'dropped'),
+          onDropped: this.#options.countDropped ?? (count => log.warn({ count }, 'dropped')),
           onSocketsMoved: () => log.warn('the sockets between threads were gone and are made anew'),
           onThreadDeath: (thread, cause, death) => logDeath(log, thread, cause, death),
           onFault: report => logFault(log, report),
@@ -268,6 +275,7 @@ export class Controller implements AdminView, FaultOwner, AsyncDisposable {
     this.gateway.watchRefusals(this.events.size > 0);
     this.#logFindings();
     this.#logIgnored(config);
+    await this.#logExposed(config);
     this.#watch = await FileWatch.start(file, () => void this.reload());
     // An edit between the first read and now would go unnoticed.
     if (await changedSince(file, this.#options.readAt)) void this.reload();
@@ -327,6 +335,7 @@ export class Controller implements AdminView, FaultOwner, AsyncDisposable {
       this.#tellTable();
       this.#logFindings();
       this.#logIgnored(config);
+      await this.#logExposed(config);
     } catch (error) {
       // Whatever it is, the next edit must find us alive.
       const expected = [ConfigError, ListenError, StartError].some(kind => error instanceof kind);
@@ -344,7 +353,7 @@ export class Controller implements AdminView, FaultOwner, AsyncDisposable {
 
   /** Where every change of a backend's state arrives. */
   #healthChanged(change: HealthChange): void {
-    this.#options.log[change.up ? 'info' : 'warn'](change, 'health');
+    this.#options.log[change.up === false ? 'warn' : 'info'](change, 'health');
     this.#gatewayEvents.health(change);
   }
 
@@ -380,6 +389,16 @@ export class Controller implements AdminView, FaultOwner, AsyncDisposable {
     const { ignored } = notThereYet(config);
     if (ignored.length > 0)
       this.#options.log.warn({ ignored }, 'this version does not have all that the file asks for');
+  }
+
+  /** Each once, until its mode is another. */
+  async #logExposed(config: Config): Promise<void> {
+    const exposed = await exposedFiles(this.#options.file, config, this.#options.host.uid);
+    for (const one of exposed) {
+      if (this.#exposed.get(one.file) !== one.mode)
+        this.#options.log.warn(one, 'secret file can be read by others');
+    }
+    this.#exposed = new Map(exposed.map(({ file, mode }) => [file, mode]));
   }
 
   /** What the file names besides itself. */

@@ -3,6 +3,7 @@
 
 import { dirname, resolve } from 'node:path';
 import type { Config, KeyPairFiles } from '../config/config.ts';
+import { type ExposedFile, exposedFile } from '../config/exposed-file.ts';
 import { judgeKeyPair } from '../config/key-pair.ts';
 import { byPlace, type Mistake, mistakeAt, type Places } from '../config/mistake.ts';
 import { readSecretFile } from '../identity/secret-file.ts';
@@ -32,6 +33,31 @@ export async function judgeFiles(
     .flat()
     .map(({ path, text, isUnread }) => ({ ...mistakeAt(places, path, text), isUnread }))
     .toSorted(byPlace);
+}
+
+/** Secrets, keys and passwords that others on the machine could read, with the keys of causeway.yaml that name them. */
+export async function exposedFiles(
+  file: string,
+  config: Config,
+  uid: number | undefined,
+): Promise<readonly (ExposedFile & { readonly key: string })[]> {
+  const found = secretFiles(config).map(async ([key, name]) => {
+    const exposed = await exposedFile(resolve(dirname(file), name), uid);
+    return exposed === undefined ? [] : [{ key, ...exposed }];
+  });
+  return (await Promise.all(found)).flat();
+}
+
+function secretFiles({ admin, identity, tunnel }: Config): (readonly [key: string, file: string])[] {
+  const certificates = tunnel?.certificates ?? [];
+  return [
+    ...(identity === undefined ? [] : [['identity.secretFile', identity.secretFile] as const]),
+    ...admin.auth.map(
+      ({ passwordFile }, index) => [`admin.auth[${index}].passwordFile`, passwordFile] as const,
+    ),
+    ...(admin.tls === undefined ? [] : [['admin.tls.keyFile', admin.tls.keyFile] as const]),
+    ...certificates.map(({ keyFile }, index) => [`tunnel.certificates[${index}].keyFile`, keyFile] as const),
+  ];
 }
 
 /** Each with the path of its key, or of the map around its keys. */

@@ -103,7 +103,8 @@ describe('the dashboard', { skip: missingPrograms('chromium') }, () => {
       host,
     }));
     await page.getByRole('button', { name: /^Open connections/ }).click();
-    for (const host of hosts) {
+    for (const sent of hosts) {
+      const host = sent.replace('\u202e', '\\u202e');
       await shown(page.getByRole('list', { name: 'Refused connections' }).getByText(host, { exact: true }));
       await shown(page.getByRole('table', { name: 'Open connections' }).getByText(host, { exact: true }));
     }
@@ -204,7 +205,7 @@ describe('the dashboard', { skip: missingPrograms('chromium') }, () => {
     try {
       const figure = page.locator('.tile', { hasText: 'New connections' }).locator('.figure');
       await until(async () => Number.parseInt(await figure.innerText(), 10) > 50);
-      await shown(page.locator('.tile', { hasText: 'Bytes' }).getByText(/\d MB\/s/));
+      await shown(page.locator('.tile', { hasText: 'Bytes' }).getByText(/\d MiB\/s/));
     } finally {
       clearInterval(grow);
     }

@@ -10,6 +10,7 @@ import { streamSSE } from 'hono/streaming';
 import type { ClusterAnswer } from '../../src/admin/clusters.ts';
 import { dashboardFiles } from '../../src/admin/dashboard.ts';
 import type { StatusAnswer } from '../../src/admin/status.ts';
+import { printableJson } from '../../src/text/printable.ts';
 import { type ConnectionAnswer, sampleClusters, sampleConnections, sampleStatus } from './gateway.samples.ts';
 
 export class StandInGateway implements AsyncDisposable {
@@ -99,7 +100,7 @@ export class StandInGateway implements AsyncDisposable {
   #events(context: Context): Response {
     return streamSSE(context, async stream => {
       const send = (event: string, data: unknown) =>
-        void stream.writeSSE({ event, data: JSON.stringify(data) });
+        void stream.writeSSE({ event, data: printableJson(JSON.stringify(data)) });
       this.#streams.add(send);
       await stream.write(': open\n\n');
       const { promise: over, resolve } = Promise.withResolvers<void>();

@@ -31,7 +31,7 @@ clusters:
   - name: lab
     id: lab-id
     api: { hosts: [api.lab.test], backends: ["${backend.text}", "127.0.0.1:9"], balance: round-robin }
-    konnectivity: { hosts: [konnectivity.lab.test], backends: [], health: { check: none } }
+    konnectivity: { hosts: [konnectivity.lab.test], backends: [] }
   - name: closed
     allow: []
     api: { hosts: [closed.test], backends: ["${backend.text}"] }
@@ -65,8 +65,8 @@ describe('clusters', () => {
             hosts: ['api.lab.test'],
             balance: 'round-robin',
             backends: [
-              { address: backend.text, up: true, health: 'tls', connections: 0 },
-              { address: '127.0.0.1:9', up: true, health: 'tls', connections: 0 },
+              { address: backend.text, up: null, health: 'none', connections: 0 },
+              { address: '127.0.0.1:9', up: null, health: 'none', connections: 0 },
             ],
             ...none,
           },
@@ -89,7 +89,7 @@ describe('clusters', () => {
             kind: 'api',
             hosts: ['closed.test'],
             balance: 'source',
-            backends: [{ address: backend.text, up: true, health: 'tls', connections: 0 }],
+            backends: [{ address: backend.text, up: null, health: 'none', connections: 0 }],
             ...none,
           },
         ],

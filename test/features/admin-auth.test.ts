@@ -101,6 +101,25 @@ test('a viewer sees everything', async () => {
   for (const path of ['/nowhere', '/api/v1/drain']) assert.equal((await ask(gateway, path)).status, 401);
 });
 
+test('who guesses passwords is slowed, and nobody else', async () => {
+  const from = '127.0.0.66';
+  const guess = (password: string) =>
+    ask(gateway, '/api/v1/status', { headers: as('admin', password), from });
+  const answers = await Promise.all(Array.from({ length: 60 }, (_, index) => guess(`guess ${index}`)));
+  const refused = answers.filter(({ status }) => status === 429);
+  assert.equal(answers.filter(({ status }) => status === 401).length + refused.length, 60);
+  assert.ok(refused.length > 20, `only ${refused.length} of 60 were not looked at`);
+  assert.ok(Number(refused[0].headers['retry-after']) >= 1);
+  assert.match(refused[0].json.error, /^Too many wrong passwords from this address; try again in \d+ s$/);
+  const line = await gateway.line(({ msg }) => msg === 'wrong passwords are slowed');
+  assert.equal(line.address, from);
+  // Others, whoever they are, and what needs no password.
+  for (let round = 0; round < 20; round++) {
+    assert.equal((await ask(gateway, '/api/v1/status', { headers: admin })).status, 200);
+  }
+  assert.equal((await ask(gateway, '/readyz', { from })).status, 200);
+});
+
 test('a password file that is missing is told at the start, and counts when it is there', async () => {
   await using folder = await tempDir();
   const file = folder.file('late.password');

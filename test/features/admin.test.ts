@@ -6,7 +6,7 @@ import { after, before, describe, test } from 'node:test';
 import { type Causeway, startCauseway } from '../../testbed/start-causeway.ts';
 import { type TempDir, tempDir } from '../../testbed/temp-dir.ts';
 import { as, ask } from './ask-admin.ts';
-import { Backend, connectClient, hello, servedBy, visit } from './given.ts';
+import { Backend, connectClient, hello, servedBy, until, visit } from './given.ts';
 
 let gateway: Causeway;
 let guarded: Causeway;
@@ -178,6 +178,9 @@ describe('metrics', () => {
   test('have the names, types and labels of the interface, and no others of ours', async () => {
     await servedBy(gateway.port, hello('api.lab.test'));
     await visit(gateway.port, 'GET / HTTP/1.1\r\nHost: a.apps.lab.test\r\nConnection: close\r\n\r\n');
+    await until('the first check of a backend', async () => {
+      return ((await metrics()).get('causeway_backend_up')?.samples.length ?? 0) > 0;
+    });
     const found = await metrics();
     const ours = [...found].filter(([name]) => name.startsWith('causeway_'));
     assert.deepEqual(

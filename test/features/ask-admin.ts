@@ -22,12 +22,14 @@ export interface AskOptions {
   readonly body?: string;
   /** Certificates to trust, in PEM form. */
   readonly ca?: string;
+  /** The address to come from. */
+  readonly from?: string;
 }
 
 export async function ask(
   { admin }: Pick<Causeway, 'admin'>,
   path: string,
-  { method = 'GET', headers = {}, body, ca }: AskOptions = {},
+  { method = 'GET', headers = {}, body, ca, from }: AskOptions = {},
 ): Promise<Answer> {
   const request = admin.startsWith('https:') ? requestHttps : requestHttp;
   const asked = request(new URL(path, admin), {
@@ -35,6 +37,7 @@ export async function ask(
     headers,
     agent: false,
     ...(ca !== undefined && { ca }),
+    ...(from !== undefined && { localAddress: from }),
   });
   asked.end(body);
   const [response] = (await once(asked, 'response')) as [IncomingMessage];

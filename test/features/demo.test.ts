@@ -12,6 +12,7 @@ import { tempDir } from '../../testbed/temp-dir.ts';
 import { isClosed, until } from './given.ts';
 
 const CANNOT_START = 2;
+const ENDED = 'The demo has ended, and ./demo-out is removed\n';
 /** curl's code for a failed handshake, which is what a refusal by TLS alert is. */
 const CURL_SSL_CONNECT_ERROR = 35;
 
@@ -70,8 +71,24 @@ test('demo prints commands that work as they stand, and ends with Ctrl-C', { tim
 
   demo.signal('SIGINT');
   assert.deepEqual(await demo.ended, { code: 0, signal: null });
+  assert.equal(demo.log().slice(text.length), ENDED);
   assert.equal(existsSync(dir.file('demo-out')), false);
   assert.ok(await isClosed(port));
+});
+
+test('demo that is interrupted while it starts prints one line', { timeout: 60_000 }, async () => {
+  await using dir = await tempDir();
+  await using demo = await startProgram({
+    command: causewayBin,
+    args: ['demo', '--port', String(await freePort())],
+    cwd: dir.path,
+    ready: { probe: async () => existsSync(dir.file('demo-out')) },
+  });
+  demo.signal('SIGINT');
+  assert.deepEqual(await demo.ended, { code: 0, signal: null });
+  // On a machine that was busy elsewhere it may have been ready by then, and have said what to try.
+  assert.match(demo.log(), new RegExp(`^(?:[^]*Press Ctrl-C to end[^]*\\n)?${ENDED}$`));
+  assert.deepEqual(readdirSync(dir.path), []);
 });
 
 test('demo ends with SIGTERM, and a second demo in its directory does not start', {

@@ -7,7 +7,8 @@ import { createServer as createTlsServer } from 'node:tls';
 import { certificateFor } from '../../testbed/certificates.ts';
 import { freePort } from '../../testbed/free-port.ts';
 import { missingPrograms } from '../../testbed/packages.ts';
-import { type Causeway, type LogLine, startCauseway } from '../../testbed/start-causeway.ts';
+import { run } from '../../testbed/run.ts';
+import { type Causeway, causewayBin, type LogLine, startCauseway } from '../../testbed/start-causeway.ts';
 import { ask } from './ask-admin.ts';
 import { alert, Backend, bytes, connectClient, hello, proxyV2, servedBy, until } from './given.ts';
 
@@ -15,9 +16,11 @@ import { alert, Backend, bytes, connectClient, hello, proxyV2, servedBy, until }
 const OFTEN = 'every: 50ms, timeout: 5s, rise: 2, fall: 3';
 
 /** The line that says so; `after` is how many such lines there were before. */
-function change(gateway: Causeway, backend: string, up: boolean, after = 0): Promise<LogLine> {
+function change(gateway: Causeway, backend: string, up: boolean | null, after = 0): Promise<LogLine> {
   const fits = (line: LogLine) => line.msg === 'health' && line.backend === backend && line.up === up;
-  return until(`${backend} to be ${up ? 'up' : 'down'}`, () => gateway.lines().filter(fits).at(after));
+  return until(`${backend} to be ${up === null ? 'unknown' : up ? 'up' : 'down'}`, () =>
+    gateway.lines().filter(fits).at(after),
+  );
 }
 
 function checks(gateway: Causeway, backend: string, result: 'ok' | 'failed'): Promise<number> {
@@ -37,6 +40,71 @@ async function checked(
 }
 
 const up = (gateway: Causeway, backend: string) => gateway.metric('causeway_backend_up', { backend });
+
+/** Of the backends of a cluster's first route, as the API has them. */
+async function states(gateway: Causeway, cluster: string): Promise<(boolean | null)[]> {
+  const { json } = await ask(gateway, `/api/v1/clusters/${cluster}`);
+  return json.routes[0].backends.map(({ up }: { up: boolean | null }) => up);
+}
+
+test('a backend is unknown until its first check, which counts at once', async () => {
+  await using fine = await Backend.start({ name: 'fine' });
+  await using silent = await Backend.start({ silent: true });
+  const closed = `127.0.0.1:${await freePort()}`;
+  const backends = (...texts: readonly string[]) => JSON.stringify(texts);
+  // One check each, in the time of this test.
+  const once = 'every: 1h, timeout: 1h, rise: 9, fall: 9';
+  await using gateway = await startCauseway({
+    config: `
+listen: ["127.0.0.1:0"]
+clusters:
+  - name: lab
+    api: { hosts: [api.test], backends: ${backends(fine.text, closed)}, health: { check: tcp, ${once} } }
+  - name: slow
+    api: { hosts: [slow.test], backends: ${backends(silent.text)}, health: { check: tls, ${once} } }
+  - name: unchecked
+    api: { hosts: [unchecked.test], backends: ${backends(fine.text)}, health: { check: none } }
+  - name: nameless
+    api: { hosts: [nameless.test], backends: ["nowhere.invalid:6443"], health: { check: tcp, ${once} } }
+`,
+  });
+  const status = async () =>
+    String((await run(causewayBin, ['status', '--admin', gateway.admin])).stdout).split('\n');
+  const isDown = async (cluster: string) => (await states(gateway, cluster)).at(-1) === false;
+
+  await until('the first check', async () => (await states(gateway, 'lab'))[0] === true);
+  assert.equal((await silent.accepted()).end(), undefined, 'its check is under way');
+  assert.deepEqual(await states(gateway, 'slow'), [null]);
+  assert.deepEqual(await states(gateway, 'unchecked'), [null]);
+  const shown = await status();
+  for (const [cluster, backend] of [
+    ['slow', silent.text],
+    ['unchecked', fine.text],
+  ]) {
+    const line = shown.find(candidate => candidate.startsWith(`${cluster} `));
+    assert.ok(line?.endsWith(`? ${backend}`), shown.join('\n'));
+  }
+  const { body } = await ask(gateway, '/metrics');
+  assert.doesNotMatch(body, /^causeway_backend_up\{cluster="(unchecked|slow)"/m);
+  // It is tried all the same.
+  assert.equal(await servedBy(gateway.port, hello('unchecked.test')), 'fine');
+
+  await until('one check to count', () => isDown('lab'));
+  assert.equal((await change(gateway, closed, false)).why, 'connection refused');
+  assert.equal(await checks(gateway, closed, 'failed'), 1);
+  assert.deepEqual(await states(gateway, 'lab'), [true, false]);
+  assert.equal(await checks(gateway, fine.text, 'ok'), 1);
+
+  // A name that does not resolve is down, and says so. Whether it resolves may take the machine a while.
+  const nameless = await change(gateway, 'nowhere.invalid:6443', false);
+  assert.equal(nameless.why, 'name not found');
+  const { json } = await ask(gateway, '/api/v1/explain?host=nameless.test');
+  assert.deepEqual([json.served, json.reason], [false, 'connect-failed']);
+  assert.equal(
+    json.stages.at(-1).text,
+    'would fail: connect-failed; the only backend is down, and tried all the same: nowhere.invalid:6443 (name not found)',
+  );
+});
 
 test('a backend that goes down gets no connections, and comes back', async () => {
   await using a = await Backend.start({ name: 'a' });
@@ -297,12 +365,14 @@ clusters:
   assert.equal((await change(gateway, plain.text, false)).why, 'the answer is not TLS');
   assert.deepEqual((await gateway.status()).health, { backends: 2, down: 2, stretch: 1 });
 
-  // No checks: all are up, and no more of them are made.
+  // No checks: nobody knows, all are tried, and no more of them are made.
   await edit(config('check: none'));
-  const back = await change(gateway, closed, true);
+  const back = await change(gateway, closed, null);
   assert.deepEqual([back.level, back.why], ['info', 'it is not checked any more']);
   assert.deepEqual((await gateway.status()).health, { backends: 2, down: 0, stretch: 1 });
-  assert.equal(await gateway.metric('causeway_backend_up'), 2);
+  assert.deepEqual(await states(gateway, 'lab'), [null, null]);
+  const { body } = await ask(gateway, '/metrics');
+  assert.doesNotMatch(body, /^causeway_backend_up/m);
   assert.equal(await gateway.metric('causeway_health_checks_total'), 0);
 
   // Checked again, then taken out while it is down.

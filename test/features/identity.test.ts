@@ -2,7 +2,7 @@
 // `bad-signature`, heard as alert 49 or 403, and the log says which it was.
 
 import assert from 'node:assert/strict';
-import { rm, writeFile } from 'node:fs/promises';
+import { chmod, rm, writeFile } from 'node:fs/promises';
 import { after, before, describe, test } from 'node:test';
 import { clusterKey } from '../../src/identity/cluster-key.ts';
 import { sign } from '../../src/identity/sign.ts';
@@ -10,7 +10,8 @@ import { parseIp } from '../../src/wire/ip-address.ts';
 import { buildProxyV2, type Endpoint, parseProxyHeader, type Tlv } from '../../src/wire/proxy-protocol.ts';
 import { formatSignature } from '../../src/wire/signature.ts';
 import { run } from '../../testbed/run.ts';
-import { type Causeway, causewayBin, startCauseway } from '../../testbed/start-causeway.ts';
+import { startAgent } from '../../testbed/start-agent.ts';
+import { type Causeway, causewayBin, type LogLine, startCauseway } from '../../testbed/start-causeway.ts';
 import { type TempDir, tempDir } from '../../testbed/temp-dir.ts';
 import { alert, Backend, bytes, connectClient, hello, lineOf, servedBy, until, visit } from './given.ts';
 
@@ -528,8 +529,87 @@ describe('causeway identity key', { concurrency: true }, () => {
   test('says how it is used when the subcommand is another', async () => {
     const { code, stderr } = await run(causewayBin, ['identity', 'kee']);
     assert.equal(code, 64);
-    assert.match(stderr, /Write: causeway identity key/);
+    assert.match(stderr, /Write: causeway identity secret, or causeway identity key/);
   });
+});
+
+describe('causeway identity secret', () => {
+  test('prints a new secret each time, which a gateway takes', async () => {
+    const made = await Promise.all([1, 2].map(() => run(causewayBin, ['identity', 'secret'])));
+    for (const { code, stdout, stderr } of made) {
+      assert.deepEqual([code, stderr], [0, '']);
+      assert.match(stdout.toString(), /^[\w-]{43}\n$/);
+    }
+    assert.notEqual(made[0].stdout.toString(), made[1].stdout.toString());
+    const file = dir.file('made');
+    await writeFile(file, made[0].stdout);
+    const { code } = await run(causewayBin, ['identity', 'key', '--secret-file', file, '--cluster-id', 'a']);
+    assert.equal(code, 0);
+  });
+
+  for (const [umask, told] of [
+    ['077', ''],
+    ['022', 'causeway: others can read the file that this goes to: chmod 600 it, and say umask 077 before\n'],
+  ] as const) {
+    test(`goes to a file of a shell with umask ${umask}`, async () => {
+      const file = dir.file(`made-${umask}`);
+      const line = `umask ${umask}; '${causewayBin}' identity secret > '${file}'`;
+      const { code, stderr } = await run('sh', ['-c', line]);
+      assert.deepEqual([code, stderr], [0, told]);
+    });
+  }
+
+  test('takes no flags', async () => {
+    const { code } = await run(causewayBin, ['identity', 'secret', '--cluster-id', 'a']);
+    assert.equal(code, 64);
+  });
+});
+
+test('a secret file that others can read is a warning of run and check, until it is mended', async () => {
+  const file = dir.file('secret-open');
+  await writeFile(file, SECRET, { mode: 0o644 });
+  const text = config({ required: false, file: 'secret-open' });
+  const warned = { key: 'identity.secretFile', file, mode: '0644', fix: `chmod 600 ${file}` };
+  const isWarning = (line: LogLine) => line.msg === 'secret file can be read by others';
+  await using gateway = await startCauseway({ config: text });
+  const { key, file: named, mode, fix, level } = await gateway.line(isWarning);
+  assert.deepEqual({ key, file: named, mode, fix }, warned);
+  assert.equal(level, 'warn');
+
+  // Said once, whatever is edited.
+  await gateway.write(config({ required: true, file: 'secret-open' }));
+  await gateway.line(line => line.msg === 'applied');
+  await gateway.write(text);
+  await gateway.line(line => line.msg === 'applied' && line.generation === 3);
+  assert.equal(gateway.lines().filter(isWarning).length, 1);
+
+  const checked = dir.file('open.yaml');
+  await writeFile(checked, text);
+  const open = await run(causewayBin, ['check', '-c', checked]);
+  assert.equal(open.code, 0);
+  assert.match(
+    open.stderr,
+    /^warning: .*open\.yaml:\d+:25: identity\.secretFile: .*secret-open: others can read it, as its mode is 0644: chmod 600 .*secret-open$/m,
+  );
+
+  await chmod(file, 0o600);
+  const closed = await run(causewayBin, ['check', '-c', checked]);
+  assert.deepEqual([closed.code, closed.stderr], [0, '']);
+});
+
+test('an agent warns of a key file that others can read', async () => {
+  const file = dir.file('open.key');
+  await writeFile(file, `${Buffer.from(clusterKey(Buffer.from(SECRET), 'Open-1')).toString('base64url')}\n`);
+  await chmod(file, 0o640);
+  const options = {
+    uplink: 'proxy',
+    gateway: '127.0.0.1:9',
+    id: 'Open-1',
+    args: ['--key-file', file],
+  } as const;
+  await using agent = await startAgent(options);
+  const line = await agent.line(({ msg }) => msg === 'secret file can be read by others');
+  assert.deepEqual([line.flag, line.file, line.mode], ['--key-file', file, '0640']);
 });
 
 function flip(at: number, bits = 1): (signature: Uint8Array) => Uint8Array {

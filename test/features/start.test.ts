@@ -2,6 +2,7 @@
 // be piped alone goes to stdout; nothing ever prints a stack trace.
 
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { chmod, readFile, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { after, before, describe, test } from 'node:test';
@@ -64,6 +65,13 @@ async function fails(code: number, args: readonly string[], ...lines: readonly R
   for (const [i, line] of lines.entries()) assert.match(said[i], line);
 }
 
+/** Why a right cannot be taken from a program here; false where it can. */
+function cannotTakeAway(): string | false {
+  if (process.getuid?.() !== 0) return 'only root can take a right from a program';
+  const first = readFileSync('/proc/sys/net/ipv4/ip_unprivileged_port_start', 'utf8').trim();
+  return Number(first) > 443 ? false : `port 443 is not privileged here: the first that is not is ${first}`;
+}
+
 async function fileOf(text: string): Promise<string> {
   const name = dir.file(`${Math.random()}.yaml`);
   await writeFile(name, text);
@@ -73,7 +81,17 @@ async function fileOf(text: string): Promise<string> {
 describe('run', { concurrency: true }, () => {
   test('no file → 1', async () => {
     const missing = dir.file('missing.yaml');
-    await fails(1, ['run', '-c', missing], /missing\.yaml:1:1: there is no such file$/);
+    for (const args of [
+      ['run', '-c', missing],
+      ['run', missing],
+      ['check', missing],
+    ])
+      await fails(1, args, /^\S+missing\.yaml: there is no such file$/);
+    await fails(2, ['explain', '-c', missing, 'a.test'], /^\S+missing\.yaml: there is no such file$/);
+    const { code, stdout } = await causeway('check', missing, '--json');
+    assert.equal(code, 1);
+    const [{ line, column, text }] = JSON.parse(stdout).mistakes;
+    assert.deepEqual([line, column, text], [null, null, 'there is no such file']);
   });
 
   test('a directory → 1', async () => {
@@ -144,18 +162,49 @@ clusters: [{ name: lab, api: { hosts: [lab.test], backends: ["${backend.text}"] 
 
   test('ready: one JSON line with the real addresses', async () => {
     await using gateway = await startCauseway({
-      config: 'listen: ["127.0.0.1:0", "[::1]:0", ":0"]\nworkers: 2\n',
+      config: `
+listen: ["127.0.0.1:0", "[::1]:0", ":0"]
+workers: 2
+clusters:
+  - name: lab
+    api: { hosts: [api.lab.test], backends: [] }
+    apps: { hosts: ["*.a.lab.test", b.lab.test], http: redirect }
+`,
       args: ['--workers', '1'],
     });
     const lines = gateway.program.log().trimEnd().split('\n');
     assert.equal(lines.length, 1);
-    const { level, msg, listen, admin, engine, workers, time, ...rest } = JSON.parse(lines[0]);
-    assert.deepEqual(rest, {});
+    const { level, msg, listen, admin, engine, workers, time, version, ...rest } = JSON.parse(lines[0]);
+    assert.deepEqual(rest, { clusters: 1, routes: 2, hosts: 3 });
+    assert.match(version, /^\d+\.\d+\.\d+/);
     assert.deepEqual([level, msg, workers], ['info', 'ready', 1]);
     assert.ok(['net', 'epoll'].includes(engine));
     assert.ok(Math.abs(Date.parse(time) - Date.now()) < 60_000);
     assert.match(listen.join(' '), /^127\.0\.0\.1:\d+ \[::1\]:\d+ \[::\]:\d+$/);
     assert.match(admin, /^http:\/\/127\.0\.0\.1:\d+$/);
+  });
+
+  test('stopped: the last line of a process that ended in order', async () => {
+    await using gateway = await startCauseway({ config: 'listen: ["127.0.0.1:0"]\n' });
+    gateway.program.signal('SIGTERM');
+    assert.deepEqual(await gateway.program.ended, { code: 0, signal: null });
+    assert.deepEqual(
+      gateway.lines().map(({ msg }) => msg),
+      ['ready', 'draining', 'stopped'],
+    );
+  });
+
+  test('a port below 1024 without the right to it → 2, and what to do', {
+    skip: cannotTakeAway(),
+  }, async () => {
+    const file = await fileOf('listen: ["127.0.0.1:443"]\nadmin: { on: "off" }\n');
+    const without = ['--bounding-set', '-net_bind_service', '--inh-caps', '-net_bind_service'];
+    const { code, stderr } = await run('setpriv', [...without, causewayBin, 'run', file]);
+    assert.equal(code, 2, stderr);
+    assert.match(
+      stderr,
+      /^Cannot listen on '127\.0\.0\.1:443': permission denied; .*AmbientCapabilities=.*net\.ipv4\.ip_unprivileged_port_start=443.*setcap .*\n$/,
+    );
   });
 
   test('log.connections: refused logs refusals only', async () => {
@@ -178,18 +227,23 @@ describe('wrong usage → 64', { concurrency: true }, () => {
   for (const [args, said] of [
     [['runn'], /^causeway: There is no command 'runn'\. Did you mean 'run'\? /],
     [['help', 'nope'], /^causeway: There is no command 'nope'\. 'causeway help' lists them$/],
-    [['help', 'run', 'more'], /^causeway: Nothing may stand behind 'causeway help run': more$/],
-    [['--version', 'more'], /^causeway: Nothing may stand behind 'causeway --version': more$/],
+    [['help', 'run', 'more'], /^causeway: 'causeway help run' takes no further arguments: more$/],
+    [['--version', 'more'], /^causeway: 'causeway --version' takes no further arguments: more$/],
     [
       ['doctor', '-c', 'x'],
       /^causeway: 'doctor' is not in this version yet\. 'causeway help' lists what is$/,
     ],
     [['run', '--nope'], /^causeway: Unknown option '--nope'\. See 'causeway help run'$/],
     [['run', '-c'], /^causeway: .*See 'causeway help run'$/],
-    [['run'], /^causeway: Name the file: causeway run -c causeway\.yaml$/],
+    [['run', 'a', 'b'], /^causeway: Name one file: causeway run -c causeway\.yaml$/],
+    [['check', '-c', 'a', 'b'], /^causeway: Name one file: causeway check -c causeway\.yaml$/],
+    [['run', '-c', ''], /^causeway: Name one file: /],
     [['run', '-c', 'x', '--workers', '0'], /^causeway: --workers must be .*: 0$/],
     [['check', '-c', 'x', '--engine', 'nope'], /^causeway: --engine must be one of .*: nope$/],
     [['explain', '-c', 'x', 'a', 'b'], /^causeway: Name one host: /],
+    [['explain', 'ftp://a.test'], /^causeway: The host must be a name, or a URL with https or http: /],
+    [['explain', 'http://a.test', '--protocol', 'tls'], /^causeway: A URL with http is http, not tls: /],
+    [['explain', '-c', 'x', '--admin', 'http://127.0.0.1:1', 'a'], /^causeway: Give -c .*, not both$/],
   ] as const) {
     test(['causeway', ...args].join(' '), () => fails(64, args, said));
   }
@@ -202,17 +256,21 @@ describe('wrong usage → 64', { concurrency: true }, () => {
 });
 
 describe('help', { concurrency: true }, () => {
-  test('--version is the version of the package', async () => {
-    const { version } = JSON.parse(await readFile(new URL('../../package.json', import.meta.url), 'utf8'));
-    assert.deepEqual(await causeway('--version'), { code: 0, stdout: `causeway ${version}\n`, stderr: '' });
-  });
+  for (const asked of ['--version', '-v', 'version']) {
+    test(`${asked} is the version of the package`, async () => {
+      const { version } = JSON.parse(await readFile(new URL('../../package.json', import.meta.url), 'utf8'));
+      assert.deepEqual(await causeway(asked), { code: 0, stdout: `causeway ${version}\n`, stderr: '' });
+    });
+  }
 
   test('help lists every command', async () => {
     const { code, stdout, stderr } = await causeway('help');
     assert.deepEqual([code, stderr], [0, '']);
-    for (const command of ['run', 'check', 'explain', 'help', '--version']) {
+    for (const command of ['run', 'check', 'explain', 'status', 'identity', 'help', 'version']) {
       assert.match(stdout, new RegExp(`^  ${command}\\b`, 'm'));
     }
+    for (const [, summary] of stdout.matchAll(/^ {2}(?:run|check|status|demo|agent) +(.*)$/gm))
+      assert.match(summary, /^[A-Z]/);
   });
 
   test('help run and run --help say the same', async () => {
@@ -267,7 +325,83 @@ describe('check', { concurrency: true }, () => {
   });
 });
 
+describe('the file', { concurrency: true }, () => {
+  test('is causeway.yaml of the directory where none is named', async () => {
+    await using place = await tempDir();
+    const here = (...args: readonly string[]) => run(causewayBin, args, { cwd: place.path });
+    const missing = await here('check');
+    assert.deepEqual([missing.code, missing.stderr], [1, 'causeway.yaml: there is no such file\n']);
+    await writeFile(place.file('causeway.yaml'), GOOD);
+    const checked = await here('check');
+    assert.deepEqual([checked.code, String(checked.stdout)], [0, 'ok: 1 cluster, 2 routes, 2 hosts\n']);
+    assert.equal((await here('explain', 'api.lab.test')).code, 0);
+    await writeFile(place.file('causeway.yaml'), 'listen: [nonsense]\n');
+    for (const args of [['run'], ['check']]) {
+      const { code, stderr } = await here(...args);
+      assert.equal(code, 1);
+      assert.match(stderr, /^causeway\.yaml:1:10: listen\[0\]: /);
+    }
+  });
+
+  test('may be an argument of check and run', async () => {
+    const { code, stdout } = await causeway('check', good);
+    assert.deepEqual([code, stdout], [0, 'ok: 1 cluster, 2 routes, 2 hosts\n']);
+    await fails(1, ['run', bad], ...MISTAKES.map(mistake => new RegExp(`bad\\.yaml${mistake}`)));
+  });
+});
+
 describe('explain', { concurrency: true }, () => {
+  test('takes a URL, whose port chooses the listener', async () => {
+    for (const [url, from, line] of [
+      ['https://api.lab.test:6443/version', '10.1.2.3', /^served by lab\/api at 192\.0\.2\.1:6443$/m],
+      ['https://konnectivity.lab.test:7443', '10.1.2.3', /^✓ accept +on 127\.0\.0\.1:7443, which/m],
+      ['http://api.lab.test', '10.1.2.3', /^✗ route +'api\.lab\.test' is .* reached by TLS alone$/m],
+      ['https://api.lap.test', '10.1.2.3', /; did you mean 'api\.lab\.test' of cluster 'lab'\?$/m],
+      [
+        'https://api.lab.test',
+        '11.1.2.3',
+        /^✗ admit +11\.1\.2\.3 is in no entry of allow of cluster 'lab', which has 10\.0\.0\.0\/8$/m,
+      ],
+    ] as const) {
+      const { stdout } = await causeway('explain', '-c', good, url, '--from', from);
+      assert.match(stdout, line);
+    }
+  });
+
+  test('asks a running gateway, which knows what is down', async () => {
+    const port = await freePort();
+    await using gateway = await startCauseway({
+      config: `
+listen: ["127.0.0.1:0"]
+clusters:
+  - name: lab
+    api: { hosts: [api.lab.test], backends: ["127.0.0.1:${port}"], health: { check: tcp, every: 1h } }
+`,
+    });
+    await gateway.line(({ msg }) => msg === 'health');
+    const ask = (...args: readonly string[]) => causeway('explain', '--admin', gateway.admin, ...args);
+    const { code, stdout } = await ask('https://api.lab.test/');
+    assert.equal(code, 1);
+    const lines = stdout.trimEnd().split('\n');
+    assert.equal(
+      lines.at(-2),
+      `✗ dial     would fail: connect-failed; the only backend is down, and tried all the same: 127.0.0.1:${port} (connection refused)`,
+    );
+    assert.equal(lines.at(-1), 'would fail: connect-failed');
+    const json = JSON.parse((await ask('api.lab.test', '--json')).stdout);
+    assert.deepEqual([json.served, json.reason, json.cluster], [false, 'connect-failed', 'lab']);
+    await fails(
+      2,
+      ['explain', '--admin', gateway.admin, 'api.lab.test', '--from', 'nonsense'],
+      /^causeway: http:\/\/\S+ answers 400: The address to come from must be /,
+    );
+    await fails(
+      2,
+      ['explain', '--admin', `http://127.0.0.1:${port}`, 'api.lab.test'],
+      /^causeway: Nobody listens on /,
+    );
+  });
+
   const stages = ['accept', 'identify', 'route', 'admit', 'dial'];
 
   test('a served connection → 0, stage by stage', async () => {

@@ -49,10 +49,10 @@ test('tells a person what is served', async () => {
   assert.deepEqual([code, err], [0, '']);
   assert.match(out, /^causeway \d+\.\d+\.\d+ {2}(epoll|net), 1 worker, up /);
   assert.match(out, new RegExp(`^listen +127\\.0\\.0\\.1:0 \\(127\\.0\\.0\\.1:${gateway.port}\\)$`, 'm'));
-  assert.match(out, /^file +✓ served as it stands, table 1$/m);
+  assert.match(out, /^file +✓ served as it stands, generation 1$/m);
   assert.match(out, /^traffic +0 open, 2 ended, in /m);
   assert.match(out, /^refused +unknown-host 1$/m);
-  assert.match(out, /^lab +api +0 .* ✓ 127\.0\.0\.1:\d+$/m);
+  assert.match(out, /^lab +api +0 .* \? 127\.0\.0\.1:\d+$/m);
   assert.ok(!out.includes('\x1b'), 'no colours in a pipe');
 });
 
@@ -103,7 +103,7 @@ describe('not reachable: exit 1 and a sentence that says what to do', () => {
       'it refuses, and its sentence is passed on',
       421,
       '{"error":"add it to\\u001b admin.hosts"}',
-      /answers 421: add it to {2}admin\.hosts\n$/,
+      /answers 421: add it to\\u001b admin\.hosts\n$/,
     ],
     ['it refuses without a sentence', 500, 'oops', /answers 500: is it the admin side of a causeway\?\n$/],
   ] as const) {
@@ -220,6 +220,78 @@ admin: { on: "127.0.0.1:0", tls: { certFile: ${dir.file('tls.crt')}, keyFile: ${
   });
 });
 
+describe('what is shown', () => {
+  let many: Causeway;
+  before(async () => {
+    const backend = stack.use(await Backend.start({ name: 'backend' }));
+    many = stack.use(
+      await startCauseway({
+        config: `
+listen: ["127.0.0.1:0"]
+workers: 1
+clusters:
+  - name: fine
+    api: { hosts: [fine.test, also.fine.test], backends: ["${backend.text}"], health: { check: tcp, every: 1h } }
+  - name: broken
+    api: { hosts: [broken.test], backends: ["${backend.text}", "127.0.0.1:9"], health: { check: tcp, every: 1h } }
+    apps: { hosts: [web.broken.test], http: redirect }
+  - name: empty
+    api: { hosts: [empty.test], backends: [] }
+`,
+      }),
+    );
+    await many.line(({ msg }) => msg === 'health');
+    await servedBy(many.port, hello('fine.test'));
+  });
+
+  const rows = async (...args: string[]) => {
+    const { code, out, err } = await status('--admin', many.admin, ...args);
+    assert.deepEqual([code, err], [0, '']);
+    const lines = out.split('\n');
+    return lines.slice(lines.findIndex(line => line.startsWith('cluster ')) + 1).filter(line => line !== '');
+  };
+  const names = (lines: readonly string[]) =>
+    lines.map(line => line.split(/\s+/, 1)[0]).filter(name => name !== '');
+
+  test('--problems: what needs a look', async () => {
+    const shown = await rows('--problems');
+    assert.deepEqual(names(shown), ['broken', 'empty']);
+    assert.match(shown[0], /^broken +api .* ✗ 127\.0\.0\.1:9 connection refused/);
+    assert.equal(shown.length, 2, 'the redirect is fine');
+  });
+
+  test('--problems: that there are none', async () => {
+    const { out } = await status('--admin', many.admin, '--problems', '--cluster', 'fine');
+    assert.match(out, /^problems +none$/m);
+  });
+
+  test('--cluster: all of one', async () => {
+    const shown = await rows('--cluster', 'fine');
+    assert.deepEqual(names(shown), ['fine', 'route', 'api', 'api']);
+    assert.equal(shown.at(-1), 'api    also.fine.test');
+    const { code, err } = await status('--admin', many.admin, '--cluster', 'brokn');
+    assert.equal(code, 1);
+    assert.equal(err, "causeway: There is no cluster 'brokn'. Did you mean 'broken'?\n");
+  });
+
+  test('--sort: in which order', async () => {
+    assert.deepEqual(names(await rows()), ['fine', 'broken', 'empty']);
+    assert.deepEqual(names(await rows('--sort', 'name')), ['broken', 'empty', 'fine']);
+    assert.deepEqual(names(await rows('--sort', 'down')), ['broken', 'empty', 'fine']);
+    assert.deepEqual(names(await rows('--sort', 'out')), ['fine', 'broken', 'empty']);
+  });
+
+  test('--json: the clusters that would be shown', async () => {
+    const json = async (...args: string[]) =>
+      JSON.parse((await status('--admin', many.admin, '--json', ...args)).out);
+    const named = async (...args: string[]) =>
+      (await json(...args)).map(({ name }: { name: string }) => name);
+    assert.equal((await json()).counts.clusters, 3);
+    assert.deepEqual(await named('--problems', '--sort', 'name'), ['broken', 'empty']);
+    assert.deepEqual(await named('--cluster', 'fine'), ['fine']);
+  });
+});
+
 describe('wrong usage: exit 64', { concurrency: true }, () => {
   for (const args of [
     ['--admin', 'nonsense'],
@@ -231,6 +303,7 @@ describe('wrong usage: exit 64', { concurrency: true }, () => {
     ['--ca-file', '/nowhere/at/all'],
     ['--ca-file', '/dev/null'],
     ['--nonsense'],
+    ['--sort', 'nonsense'],
     ['surplus'],
   ]) {
     test(args.join(' '), async () => {

@@ -15,7 +15,7 @@ import {
   type NamedRecord,
   type NamedRequest,
 } from './gateway.ts';
-import { NameResolver } from './name-resolver.ts';
+import { type Lookup, NameResolver } from './name-resolver.ts';
 
 export interface SampleGateway extends AsyncDisposable {
   readonly gateway: Gateway;
@@ -27,6 +27,8 @@ export interface SampleGateway extends AsyncDisposable {
   readonly causes: Error[];
   readonly changes: HealthChange[];
   readonly faults: FaultReport[];
+  /** Log lines that were lost, as told. */
+  readonly dropped: number[];
 }
 
 export interface SampleGatewayOptions {
@@ -37,6 +39,8 @@ export interface SampleGatewayOptions {
   readonly backOff?: BackOff;
   /** What every name resolves to. */
   readonly addresses?: readonly string[];
+  /** In its place. */
+  readonly lookUp?: Lookup;
 }
 
 export async function startSampleGateway(
@@ -50,6 +54,7 @@ export async function startSampleGateway(
   const causes: Error[] = [];
   const changes: HealthChange[] = [];
   const faults: FaultReport[] = [];
+  const dropped: number[] = [];
   const place = { on: '127.0.0.1:0', host: '127.0.0.1', port: 0 };
   const config: GatewayConfig = {
     listeners: [{ ...place, balancers: [], agents: [], idTlv: [], ...options.listener }],
@@ -75,13 +80,10 @@ export async function startSampleGateway(
       workers,
       share: true,
       capacity: 4096,
-      resolver: new NameResolver(
-        () => {},
-        async () => [...addresses],
-      ),
+      resolver: new NameResolver(() => {}, options.lookUp ?? (async () => [...addresses])),
       onRecord: record => records.push(record),
       onRequest: request => requests.push(request),
-      onDropped: () => {},
+      onDropped: count => dropped.push(count),
       onThreadDeath: (thread, cause) => {
         deaths.push(thread);
         causes.push(cause);
@@ -92,16 +94,6 @@ export async function startSampleGateway(
     },
     config,
   );
-  const stop = () => gateway.stop();
-  return {
-    gateway,
-    config,
-    records,
-    requests,
-    deaths,
-    causes,
-    changes,
-    faults,
-    [Symbol.asyncDispose]: stop,
-  };
+  const told = { records, requests, deaths, causes, changes, faults, dropped };
+  return { gateway, config, ...told, [Symbol.asyncDispose]: () => gateway.stop() };
 }

@@ -172,7 +172,7 @@ test('Gateway starts the thread of the health checks again when it dies; what it
   assert.deepEqual(changes, [change]);
   const find = () => gateway.backends().find(({ backend }) => backend === text);
   const { since = 0, ...found } = gateway.healthOf(find()?.slot ?? 0);
-  assert.deepEqual(found, { up: false, checked: true, why: 'connection refused' });
+  assert.deepEqual(found, { up: false, why: 'connection refused' });
   assert.ok(Math.abs(Date.now() - since) < 60_000, `${since}`);
 
   gateway.killWorker('health');
@@ -208,6 +208,44 @@ test('Gateway checks a backend given by name at the addresses that it has now', 
   await until(() => changes.length === 2);
   client.destroy();
   assert.deepEqual([changes[1].up, changes[1].why], [true, 'connected']);
+});
+
+test('Gateway says nothing about a backend whose name is not looked up yet, and checks it at once when it is', async () => {
+  const backend = net.createServer().listen(0, '127.0.0.1');
+  await once(backend, 'listening');
+  const { port } = backend.address() as net.AddressInfo;
+  const answers = new Map(
+    ['found.lab', 'missing.lab'].map(name => [name, Promise.withResolvers<string[]>()]),
+  );
+  const names = [...answers.keys()].map(name => `${name}:${port}`);
+  const route = sampleRoute({ hosts: ['api.a.lab'], backends: names });
+  // But for the first, there is no check in the time of this test.
+  const health = { ...route.pool.health, check: 'tcp' as const, everyMs: 3_600_000, rise: 2, fall: 2 };
+  const clusters = [sampleCluster('a', { routes: [{ ...route, pool: { ...route.pool, health } }] })];
+  await using it = await startSampleGateway('net', {
+    clusters,
+    lookUp: name => (answers.get(name) as PromiseWithResolvers<string[]>).promise,
+  });
+  const { gateway, changes } = it;
+  const states = () => [...gateway.backends()].map(({ up, why }) => [up, why]);
+  // By now the first checks would have been made.
+  await sleep(1000);
+  assert.deepEqual(states(), [
+    [null, undefined],
+    [null, undefined],
+  ]);
+  answers.get('found.lab')?.resolve(['127.0.0.1']);
+  answers.get('missing.lab')?.reject(new Error('ENOTFOUND'));
+  await until(() => states().every(([up]) => up !== null));
+  assert.deepEqual(states(), [
+    [true, undefined],
+    [false, 'name not found'],
+  ]);
+  assert.deepEqual(
+    changes.map(({ backend, up, why }) => [backend, up, why]),
+    [[names[1], false, 'name not found']],
+  );
+  backend.close();
 });
 
 for (const engine of ['epoll', 'net'] as const) {

@@ -91,6 +91,7 @@ export interface GatewayOptions {
   readonly capacity: number;
   readonly resolver: NameResolver;
   readonly onRecord: (record: NamedRecord) => void;
+  /** Log lines that were lost, as often as some are. */
   readonly onDropped: (count: number) => void;
   /** Something about TLS that a person should know. */
   readonly onTlsTrouble?: (what: string, why: string) => void;
@@ -223,6 +224,7 @@ export class Gateway implements AsyncDisposable {
       backends: this.#pages.backends,
       pages: this.#pages.backendPages,
       totals,
+      isPending: slot => this.#isPending(slot),
       onChange: options.onHealth,
       onDeath: cause =>
         this.#revival.died({ name: 'health', kind: 'health' }, cause, () => this.#health.revive()),
@@ -335,11 +337,11 @@ export class Gateway implements AsyncDisposable {
     };
   }
 
-  /** As health checks have it; up is also a backend that is not checked, or not served. */
+  /** As health checks have it. */
   backendHealth(cluster: string, kind: string, backend: string): BackendHealth {
     const route = this.#author.entryOf(cluster)?.routes.find(entry => entry.kind === kind);
     const slot = route?.backends.find(({ text }) => text === backend)?.slot;
-    return slot === undefined ? { up: true, checked: false } : this.#health.of(slot);
+    return slot === undefined ? { up: null } : this.#health.of(slot);
   }
 
   /** Over all routes since the start, those that are gone and what never had a route included. */
@@ -557,6 +559,8 @@ export class Gateway implements AsyncDisposable {
 
   #died(thread: WorkerThread, cause: Error): void {
     this.takeRecords();
+    // What an HTTP thread held for the log went with it.
+    if (thread.kind === 'http') this.#records.countDropped(thread.records.take(() => {}));
     this.#revival.died(thread, cause, () => this.#inTurn(() => this.#revive(thread)));
   }
 
@@ -628,6 +632,11 @@ export class Gateway implements AsyncDisposable {
   #addressesOf(backend: Backend, uplink: Uplink | undefined): readonly string[] {
     if (needsTls(uplink)) return this.#parts.tls.sockets;
     return isIP(backend.host) === 0 ? this.#options.resolver.addresses(backend.host) : [backend.host];
+  }
+
+  #isPending(backendSlot: number): boolean {
+    const host = this.#author.backendAt(backendSlot)?.host ?? '';
+    return isIP(host) === 0 && this.#options.resolver.isPending(host);
   }
 
   #renamed(names: readonly string[]): void {

@@ -1,6 +1,9 @@
 // A listener cannot be opened: somebody else listens there, or the address cannot be listened on.
 
-import { errorWord, IN_USE } from '../io/reactor.ts';
+import { DENIED, errorWord, IN_USE } from '../io/reactor.ts';
+
+/** Below it only root may listen, unless net.ipv4.ip_unprivileged_port_start says otherwise. */
+const FIRST_UNPRIVILEGED = 1024;
 
 export class ListenError extends Error {
   readonly code = 'ERR_LISTEN';
@@ -8,9 +11,19 @@ export class ListenError extends Error {
 
   /** `why` is an error word of the I/O port, or a sentence. */
   constructor(on: string, why: number | string, options?: ErrorOptions) {
-    const hint = why === IN_USE ? ' by another process; stop it or choose another port' : '';
-    super(`Cannot listen on '${on}': ${typeof why === 'string' ? why : errorWord(why)}${hint}`, options);
+    super(
+      `Cannot listen on '${on}': ${typeof why === 'string' ? why : errorWord(why)}${hint(on, why)}`,
+      options,
+    );
     this.name = 'ListenError';
     this.on = on;
   }
+}
+
+function hint(on: string, why: number | string): string {
+  if (why === IN_USE) return ' by another process; stop it or choose another port';
+  // `:443`, or `:443 (admin.on)`.
+  const port = Number(/:(\d+)(?: |$)/.exec(on)?.[1] ?? FIRST_UNPRIVILEGED);
+  if (why !== DENIED || port >= FIRST_UNPRIVILEGED) return '';
+  return `; ports below ${FIRST_UNPRIVILEGED} are privileged. Under systemd set AmbientCapabilities=CAP_NET_BIND_SERVICE, else run sysctl -w net.ipv4.ip_unprivileged_port_start=${port}, or give the node that runs causeway the right: setcap cap_net_bind_service=+ep NODE`;
 }

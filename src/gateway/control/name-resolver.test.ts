@@ -151,3 +151,24 @@ test('NameResolver reports changes that come close together at once', async () =
   assert.equal(reports.flat().length, 100);
   resolver.stop();
 });
+
+test('NameResolver tells the first answer for a name, also when it is none, and that it has none yet', async t => {
+  t.mock.timers.enable({ apis: ['setInterval'] });
+  const { resolver, answers } = given({ b: ['192.0.2.2'] });
+  const changes: string[] = [];
+  const watched = resolver.watch(new Set(['a', 'b']), 1000, names => changes.push(...names));
+  assert.deepEqual([resolver.isPending('a'), resolver.isPending('b')], [true, true]);
+  await watched;
+  assert.deepEqual([resolver.isPending('a'), resolver.isPending('b')], [false, false]);
+  await later();
+  assert.deepEqual(changes.toSorted(), ['a', 'b']);
+  t.mock.timers.tick(10_000);
+  await later();
+  assert.equal(changes.length, 2);
+  answers.a = ['192.0.2.1'];
+  t.mock.timers.tick(10_000);
+  await later();
+  assert.deepEqual(changes.slice(2), ['a']);
+  assert.equal(resolver.isPending('nobody'), false);
+  resolver.stop();
+});

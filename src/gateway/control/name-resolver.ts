@@ -76,6 +76,11 @@ export class NameResolver {
     return this.#known.get(name)?.addresses ?? [];
   }
 
+  /** Whether it was not looked up yet: it may turn out to have addresses, or none. */
+  isPending(name: string): boolean {
+    return this.#known.get(name)?.lookedUpAt === Number.NEGATIVE_INFINITY;
+  }
+
   /** Connections to it fail: perhaps it has moved. */
   hurry(name: string): void {
     const known = this.#known.get(name);
@@ -143,12 +148,15 @@ export class NameResolver {
   #take(name: string, answer: readonly string[] | Error): void {
     const known = this.#known.get(name);
     if (known === undefined) return;
+    const isFirst = known.lookedUpAt === Number.NEGATIVE_INFINITY;
     known.lookedUpAt = performance.now();
     const error = answer instanceof Error ? answer.message : undefined;
     if (error !== known.error) this.#onError(name, error);
     known.error = error;
-    if (!(answer instanceof Error) && !sameSet(answer, known.addresses)) {
-      known.addresses = answer;
+    const addresses = answer instanceof Error ? known.addresses : answer;
+    // The first answer is news also when it is none.
+    if (isFirst || !sameSet(addresses, known.addresses)) {
+      known.addresses = addresses;
       this.#unreported.add(name);
       this.#report ??= setTimeout(() => this.#reportChanges(), BATCH_MS);
     }

@@ -2,6 +2,7 @@
 // worker adds the texts, which only it has, and says whether a row is still that connection. It says so last: a row
 // that was reused since is left out, and no entry ever mixes two connections.
 
+import { shownClusterId } from '../../cluster/cluster-id.ts';
 import type { ConnectionRecord } from '../shared/record-ring.ts';
 import { CLIENT, HAS_ORIGIN, ORIGIN, PEER, type Rows } from '../shared/rows.ts';
 import { HTTP_SLOT } from '../shared/shared-memory.ts';
@@ -74,11 +75,11 @@ export function describeRows(
   rows: Rows,
   { handles, generations }: { readonly handles: Int32Array; readonly generations: Uint32Array },
 ): (RowTexts | null)[] {
-  return Array.from(handles, (handle, index) =>
-    rows.generation[handle] === generations[index] && isClient(rows, handle)
-      ? { host: rows.host[handle] ?? '', clusterId: rows.clusterId[handle] ?? '' }
-      : null,
-  );
+  return Array.from(handles, (handle, index) => {
+    if (rows.generation[handle] !== generations[index] || !isClient(rows, handle)) return null;
+    const id = rows.clusterId[handle];
+    return { host: rows.host[handle] ?? '', clusterId: id === undefined ? '' : shownClusterId(id) };
+  });
 }
 
 /** Undefined when that cannot be an id. */

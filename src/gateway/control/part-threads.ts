@@ -11,7 +11,10 @@ import type { FromWorker, PartStart } from './worker-messages.ts';
 import { type CommonCounts, WorkerThread } from './worker-thread.ts';
 
 /** What every thread gets; the rest is each one's own. */
-export type PartThreadOptions = Omit<PartStart, 'number' | 'rows' | 'control' | 'socket' | 'verdicts'> & {
+export type PartThreadOptions = Omit<
+  PartStart,
+  'number' | 'rows' | 'records' | 'control' | 'socket' | 'verdicts'
+> & {
   readonly capacity: number;
 };
 

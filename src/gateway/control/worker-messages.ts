@@ -39,6 +39,8 @@ export interface PartStart extends ThreadStart {
   readonly socket: string;
   /** By worker. */
   readonly verdicts: readonly SharedArrayBuffer[];
+  /** An HTTP thread counts the lines there that it holds. */
+  readonly records: SharedArrayBuffer;
 }
 
 /** Shared memory for slots that are new. `counters` are the worker's own. */

@@ -28,7 +28,7 @@ export type ThreadKind = 'worker' | 'http' | 'tls';
 /** What differs between them. */
 export type StartOptions = { readonly capacity: number } & (
   | Omit<WorkerStart, 'number' | 'rows' | 'records' | 'control'>
-  | Omit<PartStart, 'number' | 'rows' | 'control'>
+  | Omit<PartStart, 'number' | 'rows' | 'records' | 'control'>
 );
 
 /** Counts that it shares with other threads; its own counts are in its pages. */

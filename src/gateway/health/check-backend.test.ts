@@ -28,6 +28,7 @@ function targetOf(port: number, check: Health['check'], { health, ...rest }: Giv
   return {
     slot: 1,
     addresses: ['127.0.0.1'],
+    isPending: false,
     port,
     health: { check, everyMs: 1000, timeoutMs: PATIENCE_MS, rise: 1, fall: 1, ...health },
     host: 'backend.test',
@@ -108,7 +109,9 @@ describe('checkBackend() tcp', () => {
   });
 
   test('fails for a name without an address', async () => {
-    assert.deepEqual(await check(1, 'tcp', { addresses: [] }), [false, 'its name has no address']);
+    assert.deepEqual(await check(1, 'tcp', { addresses: [] }), [false, 'name not found']);
+    const pending = { addresses: [], isPending: true };
+    assert.deepEqual(await check(1, 'tcp', pending), [undefined, 'its name is not looked up yet']);
   });
 });
 

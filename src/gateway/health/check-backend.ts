@@ -49,8 +49,9 @@ export async function checkBackend(
   preferred: number,
 ): Promise<CheckResult & { readonly preferred: number }> {
   const { addresses, health } = target;
+  if (target.isPending) return { ok: undefined, why: 'its name is not looked up yet', preferred: 0 };
   const until = performance.now() + health.timeoutMs;
-  let result: CheckResult = { ok: false, why: 'its name has no address' };
+  let result: CheckResult = { ok: false, why: 'name not found' };
   for (let tried = 0; tried < addresses.length; tried++) {
     const at = (preferred + tried) % addresses.length;
     const limitMs = (until - performance.now()) / (addresses.length - tried);

@@ -6,8 +6,10 @@ import type { BackendEntry } from '../table/table.ts';
 
 export interface HealthTarget {
   readonly slot: number;
-  /** IP literals, tried in turn; none while a name is not resolved. */
+  /** IP literals, tried in turn; none where a name does not resolve. */
   readonly addresses: readonly string[];
+  /** Its name was not looked up yet. */
+  readonly isPending: boolean;
   readonly port: number;
   readonly health: Health;
   /** Sent by `tls` and `https`. */
@@ -17,7 +19,7 @@ export interface HealthTarget {
   readonly proxyProtocol: ProxyProtocol;
 }
 
-/** undefined where nothing is checked: the backend is always up. */
+/** undefined where nothing is checked: nobody knows whether the backend is up. */
 export function healthTarget(route: Route, backend: BackendEntry): HealthTarget | undefined {
   const { health } = route.pool;
   if (health.check === 'none') return undefined;
@@ -25,6 +27,7 @@ export function healthTarget(route: Route, backend: BackendEntry): HealthTarget 
   return {
     slot: backend.slot,
     addresses: backend.addresses,
+    isPending: false,
     port: backend.port,
     health,
     // RFC 6066 section 3: a literal address is no server name.

@@ -13,22 +13,22 @@ import {
 import type { RouteSlot } from '../table/table-author.ts';
 import type { FromHealth, HealthStart, ToHealth } from './health-messages.ts';
 import type { HealthTarget } from './health-target.ts';
-import { setDown } from './set-down.ts';
+import { forgetHealth, wasChecked } from './shared-health.ts';
 
-/** A backend went down or came back. */
+/** A backend went down or came back, or is not checked any more. */
 export interface HealthChange {
   readonly cluster: string;
   readonly route: string;
   readonly backend: string;
-  readonly up: boolean;
+  /** null: not known. */
+  readonly up: boolean | null;
   /** A few words, such as `connection refused` or `HTTP 500`. */
   readonly why: string;
 }
 
 export interface BackendHealth {
-  readonly up: boolean;
-  /** Whether it has been checked at all. */
-  readonly checked: boolean;
+  /** null until its first check, and where it is not checked. */
+  readonly up: boolean | null;
   /** Of the last change, if there was one: when, in ms since 1970, and why. */
   readonly since?: number;
   readonly why?: string;
@@ -47,6 +47,8 @@ export interface HealthThreadOptions {
   /** Memory behind `backends`; grows. */
   readonly pages: readonly SharedArrayBuffer[];
   readonly totals: SharedArrayBuffer;
+  /** Whether the name of that backend was not looked up yet. */
+  readonly isPending: (slot: number) => boolean;
   readonly onChange: (change: HealthChange) => void;
   /** Somebody calls revive() after a while. */
   readonly onDeath: (cause: Error) => void;
@@ -90,10 +92,10 @@ export class HealthThread implements AsyncDisposable {
       const before = this.#known.get(slot);
       if (target === undefined) {
         if (before === undefined) continue;
-        const wasDown = !this.of(slot).up;
+        const wasDown = this.of(slot).up === false;
         removed.push(slot);
         this.#forget(slot);
-        if (wasDown) this.#tell(before, true, 'it is not checked any more');
+        if (wasDown) this.#tell(before, null, 'it is not checked any more');
         continue;
       }
       const text = JSON.stringify({ ...target, addresses: [] });
@@ -103,7 +105,7 @@ export class HealthThread implements AsyncDisposable {
     }
     if (put.length === 0 && removed.length === 0) return;
     if (this.#worker === undefined) this.#startFirst();
-    else this.#send({ kind: 'targets', pages: this.#newPages(), put, removed });
+    else this.#sendTargets(put, removed);
   }
 
   /** A name has other addresses. */
@@ -117,12 +119,9 @@ export class HealthThread implements AsyncDisposable {
 
   of(slot: number): BackendHealth {
     const { backends } = this.#options;
-    const { ok, failed } = this.checksOf(slot) ?? { ok: 0, failed: 0 };
-    return {
-      up: backends.get(slot, BACKEND_DOWN) === 0,
-      checked: ok + failed > 0,
-      ...this.#known.get(slot)?.last,
-    };
+    const known = this.#known.get(slot);
+    if (known === undefined || !wasChecked(backends, slot)) return { up: null };
+    return { up: backends.get(slot, BACKEND_DOWN) === 0, ...known.last };
   }
 
   /** undefined for a backend that is not checked. Counters of 32 bits that begin anew when they are full. */
@@ -137,10 +136,7 @@ export class HealthThread implements AsyncDisposable {
 
   /** For a slot that is given to another backend. */
   clear(slot: number): void {
-    const { backends } = this.#options;
-    setDown(backends, this.#totals, slot, false);
-    backends.set(slot, BACKEND_CHECKS_OK, 0);
-    backends.set(slot, BACKEND_CHECKS_FAILED, 0);
+    forgetHealth(this.#options.backends, this.#totals, slot);
   }
 
   /** Ends it as a fault would. For tests of what follows. */
@@ -162,7 +158,7 @@ export class HealthThread implements AsyncDisposable {
   }
 
   #forget(slot: number): boolean {
-    setDown(this.#options.backends, this.#totals, slot, false);
+    this.clear(slot);
     return this.#known.delete(slot);
   }
 
@@ -190,8 +186,13 @@ export class HealthThread implements AsyncDisposable {
     this.#worker = worker;
     this.#pagesSent = 0;
     const put = Array.from(this.#known.values(), ({ target }) => target);
-    this.#send({ kind: 'targets', pages: this.#newPages(), put, removed: [] });
+    this.#sendTargets(put, []);
     return undefined;
+  }
+
+  #sendTargets(targets: readonly HealthTarget[], removed: readonly number[]): void {
+    const put = targets.map(target => ({ ...target, isPending: this.#options.isPending(target.slot) }));
+    this.#send({ kind: 'targets', pages: this.#newPages(), put, removed });
   }
 
   #died(cause: Error): void {
@@ -227,7 +228,7 @@ export class HealthThread implements AsyncDisposable {
     if (known !== undefined) this.#tell(known, message.up, message.why);
   }
 
-  #tell(known: Known, up: boolean, why: string): void {
+  #tell(known: Known, up: boolean | null, why: string): void {
     known.last = { since: Date.now(), why };
     this.#options.onChange({ ...known.route, backend: known.backend, up, why });
   }

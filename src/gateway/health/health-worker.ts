@@ -15,7 +15,7 @@ import { type CheckResult, checkBackend } from './check-backend.ts';
 import type { FromHealth, HealthStart, ToHealth } from './health-messages.ts';
 import type { HealthTarget } from './health-target.ts';
 import { type Planned, Schedule } from './schedule.ts';
-import { setDown } from './set-down.ts';
+import { forgetHealth, setDown, wasChecked } from './shared-health.ts';
 import { judge, newcomer, type Standing } from './standing.ts';
 
 interface Checked {
@@ -48,15 +48,16 @@ class HealthWorker {
     if (message.kind === 'addresses') {
       for (const [slot, addresses] of message.backends) {
         const checked = this.#checked.get(slot);
-        if (checked !== undefined) checked.target = { ...checked.target, addresses };
+        if (checked !== undefined) checked.target = { ...checked.target, addresses, isPending: false };
       }
+      this.#hasten(message.backends.map(([slot]) => slot));
       return;
     }
     for (const page of message.pages) this.#backends.addPage(page);
     for (const slot of message.removed) {
       this.#checked.delete(slot);
       // The control thread has done so too, but a check may have ended in between.
-      setDown(this.#backends, this.#totals, slot, false);
+      forgetHealth(this.#backends, this.#totals, slot);
     }
     for (const target of message.put) {
       // Other settings, or another thread before this one: what is known of the backend stays.
@@ -69,7 +70,21 @@ class HealthWorker {
   }
 
   #knownOf(slot: number): Standing {
-    return { ...newcomer, down: this.#backends.get(slot, BACKEND_DOWN) !== 0 };
+    const down = this.#backends.get(slot, BACKEND_DOWN) !== 0;
+    return { ...newcomer, known: wasChecked(this.#backends, slot), down };
+  }
+
+  /** A name was looked up at last: those that could not be checked yet do not wait for another interval. */
+  #hasten(slots: readonly number[]): void {
+    const put = slots.flatMap(slot => {
+      const checked = this.#checked.get(slot);
+      return checked === undefined || checked.standing.known
+        ? []
+        : [{ slot, everyMs: checked.target.health.everyMs }];
+    });
+    if (put.length === 0) return;
+    this.#schedule.change(put, [], performance.now());
+    this.#work();
   }
 
   /** Starts what is due and sets the clock for the rest. */
@@ -106,12 +121,13 @@ class HealthWorker {
   #record(checked: Checked, { ok, why }: CheckResult): void {
     if (ok === undefined) return;
     const { slot, health } = checked.target;
-    this.#backends.add(slot, ok ? BACKEND_CHECKS_OK : BACKEND_CHECKS_FAILED, 1);
     const { down } = checked.standing;
     checked.standing = judge(checked.standing, ok, health);
-    if (checked.standing.down === down) return;
-    setDown(this.#backends, this.#totals, slot, !down);
-    this.#tell({ kind: 'changed', slot, up: down, why });
+    const isChanged = checked.standing.down !== down;
+    if (isChanged) setDown(this.#backends, this.#totals, slot, !down);
+    // Afterwards: with its first check a backend is known, and must not be up for a moment if it is down.
+    this.#backends.add(slot, ok ? BACKEND_CHECKS_OK : BACKEND_CHECKS_FAILED, 1);
+    if (isChanged) this.#tell({ kind: 'changed', slot, up: down, why });
   }
 
   #tellStretch(): void {

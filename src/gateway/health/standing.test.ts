@@ -7,14 +7,20 @@ function after(results: readonly boolean[], settings: { rise: number; fall: numb
   return results.reduce<Standing>((standing, ok) => judge(standing, ok, settings), newcomer).down;
 }
 
-test('judge() takes a backend down after `fall` failures in a row, not before', () => {
+test('judge() lets the first check of a backend decide, whatever rise and fall are', () => {
+  const settings = { rise: 5, fall: 5 };
+  assert.deepEqual(judge(newcomer, false, settings), { known: true, down: true, streak: 0 });
+  assert.deepEqual(judge(newcomer, true, settings), { known: true, down: false, streak: 0 });
+  assert.equal(newcomer.known, false);
+});
+
+test('judge() takes a backend that was up down after `fall` failures in a row, not before', () => {
   const settings = { rise: 2, fall: 3 };
-  assert.equal(after([], settings), false);
-  assert.equal(after([false], settings), false);
-  assert.equal(after([false, false], settings), false);
-  assert.equal(after([false, false, false], settings), true);
-  assert.equal(after([false, false, true, false, false], settings), false);
-  assert.equal(after([false], { rise: 2, fall: 1 }), true);
+  assert.equal(after([true], settings), false);
+  assert.equal(after([true, false, false], settings), false);
+  assert.equal(after([true, false, false, false], settings), true);
+  assert.equal(after([true, false, false, true, false, false], settings), false);
+  assert.equal(after([true, false], { rise: 2, fall: 1 }), true);
 });
 
 test('judge() brings it back after `rise` successes in a row, not before', () => {
@@ -25,11 +31,12 @@ test('judge() brings it back after `rise` successes in a row, not before', () =>
   assert.equal(after([false, true], { rise: 1, fall: 1 }), false);
 });
 
-test('judge() changes its mind exactly at the end of a run of `rise` or `fall`', () => {
+test('judge() changes its mind at the first check, and then exactly at the end of a run of `rise` or `fall`', () => {
   const limits = fc.integer({ min: 1, max: 4 });
   fc.assert(
-    fc.property(fc.array(fc.boolean()), limits, limits, (results, rise, fall) => {
-      let standing = newcomer;
+    fc.property(fc.boolean(), fc.array(fc.boolean()), limits, limits, (first, results, rise, fall) => {
+      let standing = judge(newcomer, first, { rise, fall });
+      assert.equal(standing.down, !first);
       const since: boolean[] = [];
       for (const ok of results) {
         const before = standing.down;

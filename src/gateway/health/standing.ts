@@ -1,23 +1,26 @@
-// What a check's result means: `fall` failures in a row take a backend down, `rise` successes in a row bring it back.
+// What a check's result means: the first one decides at once; then `fall` failures in a row take a backend down, and
+// `rise` successes in a row bring it back.
 
 import type { Health } from '../../cluster/cluster.ts';
 
 export interface Standing {
+  /** Whether it was ever checked. Until then it is neither up nor down, and tried like those that are up. */
+  readonly known: boolean;
   readonly down: boolean;
   /** Results in a row that say otherwise. */
   readonly streak: number;
 }
 
-/** A new backend counts as up until checks say otherwise. */
-export const newcomer: Standing = { down: false, streak: 0 };
+export const newcomer: Standing = { known: false, down: false, streak: 0 };
 
 export function judge(
   standing: Standing,
   ok: boolean,
   { rise, fall }: Pick<Health, 'rise' | 'fall'>,
 ): Standing {
-  const { down } = standing;
-  if (ok !== down) return standing.streak === 0 ? standing : { down, streak: 0 };
+  const { known, down } = standing;
+  if (!known) return { known: true, down: !ok, streak: 0 };
+  if (ok !== down) return standing.streak === 0 ? standing : { known, down, streak: 0 };
   const streak = standing.streak + 1;
-  return streak >= (down ? rise : fall) ? { down: !down, streak: 0 } : { down, streak };
+  return streak >= (down ? rise : fall) ? { known, down: !down, streak: 0 } : { known, down, streak };
 }

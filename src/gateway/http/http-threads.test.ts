@@ -198,3 +198,16 @@ for (const engine of ['epoll', 'net'] as const) {
     assert.equal(await visit(gateway), 200);
   });
 }
+
+test('HttpThreads: the lines that one held when it died are counted as dropped', async () => {
+  await using it = await given('epoll');
+  const { gateway, requests, dropped, deaths } = it;
+  const asked = 40;
+  for (let i = 0; i < asked; i++) assert.equal(await visit(gateway), 200);
+  // Some of the last are still waiting for others to be sent with.
+  for (const number of [0, 1]) gateway.killWorker(number, 'http');
+  await until(() => deaths.length === 2);
+  const lost = dropped.reduce((sum, count) => sum + count, 0);
+  assert.ok(lost > 0, 'it was killed at once');
+  assert.equal(requests.length + lost, asked);
+});

@@ -3,6 +3,7 @@
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import type { FromWorker, Pages, PartStart, TableMessage, ToWorker } from '../control/worker-messages.ts';
 import { FaultLog } from '../fault-log.ts';
+import { RecordWriter } from '../shared/record-ring.ts';
 import { Rows } from '../shared/rows.ts';
 import {
   BACKEND_FIELDS,
@@ -26,8 +27,10 @@ class HttpWorker {
 
   constructor(start: PartStart, control: MessagePort) {
     this.#control = control;
-    this.#log = new RequestLog((records, dropped) =>
-      this.#tell({ kind: 'requests', thread: start.number, records, dropped }),
+    const held = new RecordWriter(start.records, () => {});
+    this.#log = new RequestLog(
+      (records, dropped) => this.#tell({ kind: 'requests', thread: start.number, records, dropped }),
+      count => held.countHeld(count),
     );
     this.#part = new HttpPart({
       rows: new Rows(start.rows),

@@ -10,10 +10,14 @@ afterEach(() => mock.timers.reset());
 
 function given() {
   const batches: { readonly hosts: readonly (string | undefined)[]; readonly dropped: number }[] = [];
-  const log = new RequestLog((records, dropped) =>
-    batches.push({ hosts: records.map(({ host }) => host), dropped }),
+  let held = 0;
+  const log = new RequestLog(
+    (records, dropped) => batches.push({ hosts: records.map(({ host }) => host), dropped }),
+    change => {
+      held += change;
+    },
   );
-  return { log, batches };
+  return { log, batches, held: () => held };
 }
 
 function record(host: string): RequestRecord {
@@ -77,4 +81,17 @@ test('RequestLog.end() sends the last lines, whatever is under way', () => {
   assert.deepEqual(batches[1], { hosts: ['b'], dropped: 0 });
   log.end();
   assert.equal(batches.length, 2);
+});
+
+test('RequestLog tells how many lines would be lost with it, those that it has dropped included', () => {
+  const { log, batches, held } = given();
+  log.write(record('a'));
+  assert.equal(held(), 1);
+  log.flush();
+  assert.equal(held(), 0);
+  for (let i = 0; i < MAX_HELD + 3; i++) log.write(record('b'));
+  assert.equal(held(), MAX_HELD + 3);
+  log.taken();
+  assert.equal(batches.at(-1)?.dropped, 3);
+  assert.equal(held(), 0);
 });

@@ -39,18 +39,25 @@ const BATCH_MS = 20;
 
 export class RequestLog {
   readonly #send: (records: readonly RequestRecord[], dropped: number) => void;
+  readonly #onHeld: (change: number) => void;
   #held: RequestRecord[] = [];
   #dropped = 0;
   #isUnderWay = false;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(send: (records: readonly RequestRecord[], dropped: number) => void) {
+  /** `onHeld` is told how many lines more or fewer are lost if the thread dies now. */
+  constructor(
+    send: (records: readonly RequestRecord[], dropped: number) => void,
+    onHeld: (change: number) => void = () => {},
+  ) {
     this.#send = send;
+    this.#onHeld = onHeld;
   }
 
   write(record: RequestRecord): void {
     if (this.#held.length === MAX_HELD) this.#dropped++;
     else this.#held.push(record);
+    this.#onHeld(1);
     this.#timer ??= setTimeout(() => this.flush(), BATCH_MS);
   }
 
@@ -71,6 +78,7 @@ export class RequestLog {
     if (this.#held.length === 0) return;
     this.#isUnderWay = true;
     this.#send(this.#held, this.#dropped);
+    this.#onHeld(-this.#held.length - this.#dropped);
     this.#held = [];
     this.#dropped = 0;
   }

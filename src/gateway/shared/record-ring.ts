@@ -1,6 +1,7 @@
 // Connection records on their way from a worker to the log: a ring of bytes in shared memory, written by one
 // worker and read by the control thread. When it is full, records are counted and dropped; writing never waits.
 
+import { shownClusterId } from '../../cluster/cluster-id.ts';
 import { ANSWERED, CLIENT, FIRST_TO_END, HAS_ORIGIN, ORIGIN, PEER, type Rows } from './rows.ts';
 
 /** Room for some 6,000 connections between two reads. */
@@ -47,6 +48,7 @@ export interface ConnectionRecord {
   /** -1 when no backend was reached. */
   readonly dialMs: number;
   readonly host: string;
+  /** As it may be shown; empty where there was none. */
   readonly clusterId: string;
   /** Whether the client sent FIN before the backend did. */
   readonly clientEndedFirst: boolean;
@@ -95,6 +97,11 @@ export class RecordWriter {
     if (Atomics.exchange(this.#head, TOLD, 1) === 0) this.#tell();
   }
 
+  /** Lines that others than this ring hold for the log: should the thread die, they are lost. Negative once they are sent. */
+  countHeld(count: number): void {
+    Atomics.add(this.#head, DROPPED, count);
+  }
+
   #encode(rows: Rows, client: number, reason: number, now: number, logged: boolean): number {
     const b = this.#scratch;
     const origin = (rows.flags[client] & HAS_ORIGIN) === 0 ? 0 : ORIGIN_KNOWN;
@@ -118,7 +125,8 @@ export class RecordWriter {
       b.set(rows.addresses.subarray(from, from + ADDRESS), at);
       at = b.writeUInt16LE(rows.portOf(client, place), at + ADDRESS);
     }
-    for (const text of [rows.host[client] ?? '', rows.clusterId[client] ?? '']) {
+    const id = rows.clusterId[client];
+    for (const text of [rows.host[client] ?? '', id === undefined ? '' : shownClusterId(id)]) {
       const count = b.write(text.slice(0, MAX_TEXT), at + 1, 'latin1');
       b[at] = count;
       at += 1 + count;

@@ -4,7 +4,7 @@ import * as fc from 'fast-check';
 import { type Balance, balances } from '../../cluster/cluster.ts';
 import { sampleCluster, sampleRoute } from '../../cluster/clusters.samples.ts';
 import { parseIp } from '../../wire/ip-address.ts';
-import { setDown } from '../health/set-down.ts';
+import { setDown } from '../health/shared-health.ts';
 import { CLIENT, Rows } from '../shared/rows.ts';
 import { BACKEND_FIELDS, SharedSlots, TOTAL_DOWN, TOTAL_FIELDS } from '../shared/shared-memory.ts';
 import { Table } from '../table/table.ts';

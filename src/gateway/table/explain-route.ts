@@ -6,7 +6,9 @@ import type { CloseReason } from '../close-reason.ts';
 import { TUNNEL_SLOT } from '../shared/shared-memory.ts';
 import { routeConnect, routeHttp, routeTls } from '../stages/route.ts';
 import type { Question } from './explain.ts';
+import { shownList } from './explain-lists.ts';
 import { compileListener, type ListenerEntry, type TableListener } from './listener-table.ts';
+import { suggestHost, suggestId } from './suggest-host.ts';
 import type { Table, TableRoute } from './table.ts';
 
 export function routeOf(table: Table, question: Question, listener: TableListener): TableRoute | CloseReason {
@@ -23,26 +25,32 @@ export function whyNoRoute(
   reason: CloseReason,
 ): string {
   const { host, id } = question;
-  if (reason === 'unknown-cluster') return `no cluster has the id '${id}'`;
+  if (reason === 'unknown-cluster') return `no cluster has the id '${id}'${suggestId(table, id ?? '')}`;
   if (reason === 'no-sni') return `'${host}' cannot be a server name, and no id names the cluster`;
   const { only: _, ...showsAll } = entry;
   const hidden = routeOf(table, question, compileListener(showsAll));
   if (typeof hidden !== 'string')
-    return `${whose(question, hidden)}, but ${entry.on} does not show '${hidden.kind}'`;
+    return `${whose(question, hidden)}, but ${entry.on} does not show '${hidden.kind}'${describeOnly(entry)}`;
   if (id !== undefined) return `the cluster with id '${id}' has no route 'api'`;
   const known = knownRoute(table, question);
-  if (known === undefined) return `no cluster has '${host}'`;
+  if (known === undefined)
+    return `no cluster has '${host}'${suggestHost(table, question, normalizeHost(host))}`;
   if (known.slot === TUNNEL_SLOT) return `'${host}' is a tunnel host, and reached by TLS alone`;
   return `${whose(question, known)}, but its '${known.kind}' is reached ${howReached(question, known)} alone`;
 }
 
-/** Whose the name is, by whatever protocol. CONNECT knows nothing of `*`. */
+/** The route of a name, by any protocol. CONNECT ignores `*`. */
 function knownRoute(table: Table, { host: text, protocol }: Question): TableRoute | undefined {
   const host = normalizeHost(text);
   const http = table.httpRoute(host);
   const isNamed = http !== undefined && patternFor(host, http.hosts) !== CATCH_ALL;
   const named = table.routesByHost(host)?.[0] ?? (isNamed ? http : undefined);
   return named ?? (protocol === 'connect' ? undefined : (http ?? table.catchAll?.[0]));
+}
+
+/** The tunnel's own listener shows no kind of route at all. */
+function describeOnly({ only = [] }: ListenerEntry): string {
+  return only.length === 0 ? '' : `: its only is ${shownList(only)}`;
 }
 
 function howReached({ protocol }: Question, { kind, alpn }: TableRoute): string {

@@ -202,7 +202,7 @@ test('Explainer.explain() says why a known host is not reached', () => {
       "'web.a.lab' is a host of cluster 'a', but its 'apps-http' is reached by HTTP alone",
     ],
     [{ host: '', id: 'id-a', protocol: 'tls' }, "the cluster with id 'id-a' has no route 'api'"],
-    [{ host: 'b.lab', protocol: 'tls' }, "no cluster has 'b.lab'"],
+    [{ host: 'b.elsewhere', protocol: 'tls' }, "no cluster has 'b.elsewhere'"],
   ] as const) {
     assert.equal(stageOf(known.explain(question))?.text, text);
   }
@@ -220,7 +220,10 @@ test('Explainer.explain() passes over backends that are down, unless all are', (
   const healthy = new Explainer(
     [sampleCluster('a', { routes })],
     [{ on: ':443', balancers: [], agents: [], idTlv: [] }],
-    { isUp: (cluster, _, backend) => cluster === 'a' && !down.has(backend) },
+    {
+      healthOf: (cluster, _, backend) =>
+        cluster === 'a' && down.has(backend) ? { up: false, why: 'connection refused' } : { up: null },
+    },
   );
   const dialled = (host: string) => {
     const explanation = healthy.explain({ host, protocol: 'tls', from: '192.0.2.9' });
@@ -232,19 +235,192 @@ test('Explainer.explain() passes over backends that are down, unless all are', (
   down.add(String(first));
   const [second, text] = dialled('hashed.lab');
   assert.notEqual(second, first);
-  assert.equal(text, `${second} first, by source; down and tried last: ${first}`);
+  assert.equal(text, `${second} first, by source; down and tried last: ${first} (connection refused)`);
   down.add(String(second));
   const third = backends.find(backend => !down.has(backend));
-  const others = backends.filter(backend => backend !== third).join(', ');
+  const refused = (names: readonly string[]) => names.map(name => `${name} (connection refused)`).join(', ');
+  const others = refused(backends.filter(backend => backend !== third));
   assert.deepEqual(dialled('turns.lab'), [third, `${third}; down and tried last: ${others}`]);
 
   for (const backend of backends) down.add(backend);
-  assert.deepEqual(dialled('hashed.lab'), [
-    first,
-    `${first} first, by source; all are down, and tried all the same`,
-  ]);
-  assert.deepEqual(dialled('single.lab'), [
-    backends[0],
-    `${backends[0]}; it is down, and tried all the same`,
-  ]);
+  for (const [host, text] of [
+    ['hashed.lab', `every backend is down, and tried all the same: ${refused(backends)}`],
+    ['single.lab', `the only backend is down, and tried all the same: ${refused(backends.slice(0, 1))}`],
+  ]) {
+    const explanation = healthy.explain({ host, protocol: 'tls', from: '192.0.2.9' });
+    assert.deepEqual([explanation.served, explanation.reason], [false, 'connect-failed']);
+    const last = { stage: 'dial', ok: false, text: `would fail: connect-failed; ${text}` };
+    assert.deepEqual(stageOf(explanation), last);
+  }
+});
+
+describe('Explainer.explain() helps with a name that nobody has', () => {
+  const helping = new Explainer(
+    [
+      sampleCluster('blue', {
+        id: 'id-blue-1',
+        routes: [
+          sampleRoute({ hosts: ['api.blue.lab'], connect: ['tunnel.blue.svc'] }),
+          sampleRoute({ kind: 'apps-https', hosts: ['*.apps.blue.lab'] }),
+          sampleRoute({ kind: 'apps-http', hosts: ['*.web.blue.lab'] }),
+        ],
+      }),
+    ],
+    [{ on: ':443', balancers: [], agents: ['0.0.0.0/0'], idTlv: [0x20] }],
+  );
+  for (const [question, text] of [
+    [
+      { host: 'api.bleu.lab', protocol: 'tls' },
+      "no cluster has 'api.bleu.lab'; did you mean 'api.blue.lab' of cluster 'blue'?",
+    ],
+    [
+      { host: 'shop.aps.blue.lab', protocol: 'tls' },
+      "no cluster has 'shop.aps.blue.lab'; did you mean '*.apps.blue.lab' of cluster 'blue'?",
+    ],
+    [
+      { host: 'a.shop.apps.blue.lab', protocol: 'tls' },
+      "no cluster has 'a.shop.apps.blue.lab'; exactly one label in front of 'apps.blue.lab' is covered by '*.apps.blue.lab' of cluster 'blue'",
+    ],
+    [
+      { host: 'Apps.blue.lab.', protocol: 'tls' },
+      "no cluster has 'Apps.blue.lab.'; the name 'apps.blue.lab' itself is not covered by '*.apps.blue.lab' of cluster 'blue'",
+    ],
+    [
+      { host: 'a.b.web.blue.lab', protocol: 'http' },
+      "no cluster has 'a.b.web.blue.lab'; exactly one label in front of 'web.blue.lab' is covered by '*.web.blue.lab' of cluster 'blue'",
+    ],
+    [
+      { host: 'tunel.blue.svc', protocol: 'connect' },
+      "no cluster has 'tunel.blue.svc'; did you mean 'tunnel.blue.svc' of cluster 'blue'?",
+    ],
+    [{ host: 'bleu', protocol: 'connect' }, "no cluster has 'bleu'; did you mean 'blue' of cluster 'blue'?"],
+    [
+      { host: '', id: 'id-blue-2', protocol: 'tls' },
+      "no cluster has the id 'id-blue-2'; did you mean 'id-blue-1' of cluster 'blue'?",
+    ],
+    [{ host: 'something.else.example', protocol: 'tls' }, "no cluster has 'something.else.example'"],
+    [{ host: 'api.red.lab', protocol: 'tls' }, "no cluster has 'api.red.lab'"],
+  ] as const) {
+    test(`${question.protocol} ${question.host || question.id}`, () => {
+      assert.equal(stageOf(helping.explain(question))?.text, text);
+    });
+  }
+
+  test('and compares nothing with what cannot be a name', () => {
+    const long = 'x'.repeat(100_000);
+    for (const question of [
+      { host: long, protocol: 'tls' },
+      { host: long, protocol: 'http' },
+      { host: long, protocol: 'connect' },
+      { host: '', id: long, protocol: 'tls' },
+    ] as const) {
+      assert.doesNotMatch(String(stageOf(helping.explain(question))?.text), /did you mean/);
+    }
+  });
+
+  test('in a large table without searching all of it', () => {
+    const routes = (name: string) => [sampleRoute({ hosts: [`api.${name}.lab.example.com`] })];
+    const many = Array.from({ length: 50_000 }, (_, i) =>
+      sampleCluster(`c${i}`, { routes: routes(`c${i}`) }),
+    );
+    const large = new Explainer(many, [{ on: ':443', balancers: [], agents: [], idTlv: [] }]);
+    const { stages } = large.explain({ host: 'ap.c77.lab.example.com', protocol: 'tls' });
+    assert.match(
+      String(stages.at(-1)?.text),
+      /; did you mean 'api\.c77\.lab\.example\.com' of cluster 'c77'/,
+    );
+  });
+});
+
+test('Explainer.explain() names the list and the entry', () => {
+  const listing = new Explainer(
+    [
+      sampleCluster('a', {
+        allow: ['10.0.0.0/8', '192.168.0.0/16'],
+        routes: [
+          sampleRoute({ hosts: ['api.a.lab'] }),
+          { ...sampleRoute({ kind: 'oauth', hosts: ['oauth.a.lab'] }), allow: ['10.1.0.0/16'] },
+        ],
+      }),
+      sampleCluster('closed', { allow: [], routes: [sampleRoute({ hosts: ['closed.lab'] })] }),
+      sampleCluster('six', { allow: ['2001:db8::/32'], routes: [sampleRoute({ hosts: ['six.lab'] })] }),
+    ],
+    [
+      { on: ':443', balancers: [], agents: ['10.64.0.0/16'], idTlv: [0x20], only: ['oauth'] },
+      { on: ':6443', balancers: [], agents: [], idTlv: [0x20] },
+    ],
+  );
+  for (const [question, ok, text] of [
+    [{ host: 'api.a.lab', from: '10.1.2.3' }, true, "10.1.2.3 is in allow of cluster 'a', by 10.0.0.0/8"],
+    [
+      { host: 'oauth.a.lab', from: '10.1.2.3' },
+      true,
+      "10.1.2.3 is in allow of cluster 'a', by 10.0.0.0/8; and in allow of its route 'oauth', by 10.1.0.0/16",
+    ],
+    [
+      { host: 'api.a.lab', from: '11.1.2.3' },
+      false,
+      "11.1.2.3 is in no entry of allow of cluster 'a', which has 10.0.0.0/8, 192.168.0.0/16",
+    ],
+    [
+      { host: 'oauth.a.lab', from: '10.2.2.3' },
+      false,
+      "10.2.2.3 is in no entry of allow of its route 'oauth', which has 10.1.0.0/16",
+    ],
+    [
+      { host: 'closed.lab', from: '10.2.2.3' },
+      false,
+      "10.2.2.3 is not in allow of cluster 'closed', which is empty",
+    ],
+    [
+      { host: 'six.lab', from: '10.2.2.3' },
+      false,
+      "10.2.2.3 is in no entry of allow of cluster 'six', which has 2001:db8::/32; 10.2.2.3 is IPv4, and the list has only IPv6 networks",
+    ],
+    [{ host: 'api.a.lab' }, true, "allow of cluster 'a' applies: name the client to have it looked up"],
+  ] as const) {
+    const stage = listing.explain({ protocol: 'tls', ...question }).stages[3];
+    assert.deepEqual([stage.stage, stage.ok, stage.text], ['admit', ok, text]);
+  }
+  for (const [question, ok, text] of [
+    [
+      { from: '10.2.2.3', on: ':443' },
+      false,
+      "CONNECT to 'a'; 10.2.2.3 is in no entry of agents of :443, which has 10.64.0.0/16",
+    ],
+    [
+      { from: '10.2.2.3', on: ':6443' },
+      false,
+      "CONNECT to 'a'; 10.2.2.3 is not in agents of :6443, which is empty",
+    ],
+    [{ on: ':6443' }, false, "CONNECT to 'a'; agents of :6443 is empty"],
+    [
+      { from: '10.64.2.3', on: ':443' },
+      true,
+      "CONNECT to 'a'; 10.64.2.3 is in agents of :443, by 10.64.0.0/16",
+    ],
+    [{ on: ':443' }, true, "CONNECT to 'a'; for those in agents of :443: 10.64.0.0/16"],
+  ] as const) {
+    const stage = listing.explain({ protocol: 'connect', host: 'a', ...question }).stages[1];
+    assert.deepEqual([stage.stage, stage.ok, stage.text], ['identify', ok, text]);
+  }
+  const hidden = listing.explain({ protocol: 'tls', host: 'api.a.lab', on: ':443' });
+  assert.equal(
+    stageOf(hidden)?.text,
+    "'api.a.lab' is a host of cluster 'a', but :443 does not show 'api': its only is oauth",
+  );
+});
+
+test('Explainer.explain() takes the listener with the port that is connected to', () => {
+  const routes = [sampleRoute({ hosts: ['api.a.lab'] })];
+  const ports = new Explainer(
+    [sampleCluster('a', { routes })],
+    [':80', '192.0.2.1:443', ':6443'].map(on => ({ on, balancers: [], agents: [], idTlv: [] })),
+  );
+  const accepted = (port?: number) =>
+    ports.explain({ host: 'api.a.lab', protocol: 'tls', ...(port !== undefined && { port }) }).stages[0].text;
+  assert.equal(accepted(), 'on :80');
+  assert.equal(accepted(443), 'on 192.0.2.1:443');
+  assert.equal(accepted(6443), 'on :6443');
+  assert.equal(accepted(8443), 'on :80; no listener has port 8443');
 });

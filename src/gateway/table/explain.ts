@@ -10,8 +10,9 @@ import { TUNNEL_SLOT } from '../shared/shared-memory.ts';
 import { isAllowed } from '../stages/admit.ts';
 import { hashKeyOf } from '../stages/balance.ts';
 import { pickBest } from '../stages/rendezvous.ts';
+import { entryWith, shownList, whyNotIn } from './explain-lists.ts';
 import { routeOf, whyNoRoute } from './explain-route.ts';
-import { compileListener, type ListenerEntry, type TableListener } from './listener-table.ts';
+import { compileListener, type ListenerEntry } from './listener-table.ts';
 import { Table, type TableRoute } from './table.ts';
 import { TableAuthor } from './table-author.ts';
 
@@ -26,6 +27,8 @@ export interface Question {
   readonly id?: string;
   /** A listener's `on`. */
   readonly on?: string;
+  /** The port that is connected to: of several listeners the one with that port is meant, where there is one. */
+  readonly port?: number;
 }
 
 export const stages = ['accept', 'identify', 'route', 'admit', 'dial'] as const;
@@ -51,25 +54,33 @@ export class QuestionError extends Error {
 export interface Surroundings {
   /** Names that lead to the end of the agents' tunnels. */
   readonly tunnelHosts?: readonly string[];
-  /** As health checks have it. Without a gateway that runs nobody knows, and all count as up. */
-  readonly isUp?: (cluster: string, kind: string, backend: string) => boolean;
+  /** What health checks say. Without a gateway that runs nobody knows. */
+  readonly healthOf?: (cluster: string, kind: string, backend: string) => KnownHealth;
+}
+
+/** `up` is null where it is not known: such a backend is tried like those that are up. */
+interface KnownHealth {
+  readonly up: boolean | null;
+  readonly why?: string;
 }
 
 export class Explainer {
   readonly #table = new Table();
+  readonly #clusters: ReadonlyMap<string, Cluster>;
   readonly #listeners: readonly ListenerEntry[];
-  readonly #isUp: NonNullable<Surroundings['isUp']>;
+  readonly #healthOf: NonNullable<Surroundings['healthOf']>;
 
   constructor(
     clusters: readonly Cluster[],
     listeners: readonly ListenerEntry[],
-    { tunnelHosts = [], isUp = () => true }: Surroundings = {},
+    { tunnelHosts = [], healthOf = () => ({ up: null }) }: Surroundings = {},
   ) {
     const { put } = new TableAuthor().change(clusters, backend => [backend.host]);
     this.#table.apply([], put);
     this.#table.putTunnels(tunnelHosts, []);
+    this.#clusters = new Map(clusters.map(cluster => [cluster.name, cluster]));
     this.#listeners = listeners;
-    this.#isUp = isUp;
+    this.#healthOf = healthOf;
   }
 
   explain(question: Question): Explanation {
@@ -80,9 +91,9 @@ export class Explainer {
     const entry = this.#listener(question);
     const listener = compileListener(entry);
     const told = new Told();
-    told.say('accept', true, `on ${entry.on}${describeOnly(entry)}`);
+    told.say('accept', true, `on ${entry.on}${describeOnly(entry)}${describePort(entry, question)}`);
 
-    const refused = identify(told, question, listener, client);
+    const refused = identify(told, question, entry, client);
     if (refused !== undefined) return told.refuse(refused);
 
     const route = routeOf(this.#table, question, listener);
@@ -99,13 +110,25 @@ export class Explainer {
       `${describeMatch(question, route)} → cluster '${route.cluster.name}', route '${route.kind}'${signed ? ', and the id must be signed' : ''}`,
     );
 
+    const lists = this.#allowLists(route);
     if (client !== undefined && !isAllowed(route, client, 0)) {
-      told.say('admit', false, `${formatIp(client, 0)} is not in the allow list of the cluster or the route`);
+      const refusing = lists.find(({ list }) => entryWith(list, client) === undefined);
+      told.say('admit', false, whyNotIn(refusing?.list ?? [], refusing?.name ?? 'allow', client));
       return told.refuse('not-allowed');
     }
-    told.say('admit', true, describeAdmission(route, client));
-    const down = route.backends.map(({ text }) => !this.#isUp(route.cluster.name, route.kind, text));
-    return dial(told, route, hashKeyOf(route, normalizeHost(question.host), client), down);
+    told.say('admit', true, describeAdmission(route, lists, client));
+    const health = route.backends.map(({ text }) => this.#healthOf(route.cluster.name, route.kind, text));
+    return dial(told, route, hashKeyOf(route, normalizeHost(question.host), client), health);
+  }
+
+  /** As the file has them. */
+  #allowLists({ kind, cluster: { name } }: TableRoute): readonly NamedList[] {
+    const cluster = this.#clusters.get(name);
+    const own = cluster?.routes.find(route => route.kind === kind)?.allow;
+    return [
+      ...(cluster?.allow === undefined ? [] : [{ name: `allow of cluster '${name}'`, list: cluster.allow }]),
+      ...(own === undefined ? [] : [{ name: `allow of its route '${kind}'`, list: own }]),
+    ];
   }
 
   /** The one asked for; else the first that shows what is asked for; else the first. */
@@ -118,7 +141,9 @@ export class Explainer {
     }
     const shows = (entry: ListenerEntry) =>
       typeof routeOf(this.#table, question, compileListener(entry)) !== 'string';
-    return this.#listeners.find(shows) ?? this.#listeners[0];
+    const withPort = this.#listeners.filter(({ on }) => on.endsWith(`:${question.port}`));
+    const candidates = withPort.length === 0 ? this.#listeners : withPort;
+    return candidates.find(shows) ?? candidates[0];
   }
 }
 
@@ -158,10 +183,21 @@ function describeOnly({ only }: ListenerEntry): string {
     : `, which shows only ${only.join(', ')}`;
 }
 
+/** A load balancer or a firewall may map ports. */
+function describePort({ on }: ListenerEntry, { port }: Question): string {
+  return port === undefined || on.endsWith(`:${port}`) ? '' : `; no listener has port ${port}`;
+}
+
+/** What a person calls a list of networks, and what is in it. */
+interface NamedList {
+  readonly name: string;
+  readonly list: readonly string[];
+}
+
 function identify(
   told: Told,
   question: Question,
-  listener: TableListener,
+  { on, agents }: ListenerEntry,
   client: Uint8Array | undefined,
 ): CloseReason | undefined {
   const words = { tls: 'TLS with server name', http: 'HTTP with Host', connect: 'CONNECT to' }[
@@ -169,14 +205,18 @@ function identify(
   ];
   const what = `${words} '${question.host}'${question.id === undefined ? '' : `, PROXY header with id '${question.id}'`}`;
   if (question.protocol === 'connect' || question.id !== undefined) {
-    if (listener.agents === undefined || (client !== undefined && !listener.agents.admits(client, 0))) {
-      const who = client === undefined ? 'nobody' : formatIp(client, 0);
-      const why =
-        client === undefined ? `is in agents of ${listener.on}` : `is not in agents of ${listener.on}`;
-      told.say('identify', false, `${what}; ${who} ${why}`);
+    const name = `agents of ${on}`;
+    const entry = client === undefined ? undefined : entryWith(agents, client);
+    if (agents.length === 0 || (client !== undefined && entry === undefined)) {
+      const why = client === undefined ? `${name} is empty` : whyNotIn(agents, name, client);
+      told.say('identify', false, `${what}; ${why}`);
       return 'untrusted-agent';
     }
-    told.say('identify', true, `${what}; ${client === undefined ? 'for those in agents' : 'from an agent'}`);
+    const who =
+      client === undefined
+        ? `for those in ${name}: ${shownList(agents)}`
+        : `${formatIp(client, 0)} is in ${name}, by ${entry}`;
+    told.say('identify', true, `${what}; ${who}`);
     return undefined;
   }
   told.say('identify', true, `${what}${client === undefined ? '' : ` from ${formatIp(client, 0)}`}`);
@@ -193,13 +233,17 @@ function describeMatch(question: Question, route: TableRoute): string {
   return `'${CATCH_ALL}', which takes what nobody else has`;
 }
 
-function describeAdmission(route: TableRoute, client: Uint8Array | undefined): string {
-  const listed = route.cluster.allow !== undefined || route.allow !== undefined;
-  const who = !listed
-    ? 'anyone is allowed'
-    : client === undefined
-      ? 'an allow list applies: name the client to have it looked up'
-      : `${formatIp(client, 0)} is allowed`;
+function describeAdmission(
+  route: TableRoute,
+  lists: readonly NamedList[],
+  client: Uint8Array | undefined,
+): string {
+  const who =
+    lists.length === 0
+      ? 'anyone is allowed'
+      : client === undefined
+        ? `${lists.map(({ name }) => name).join(' and ')} applies: name the client to have it looked up`
+        : `${formatIp(client, 0)} is in ${lists.map(({ name, list }) => `${name}, by ${entryWith(list, client)}`).join('; and in ')}`;
   const limits = Object.entries(route.cluster.limits).map(([key, value]) => `${key} ${value}`);
   return limits.length === 0 ? who : `${who}; limits: ${limits.join(', ')}`;
 }
@@ -212,8 +256,13 @@ function endTunnel(told: Told, { host }: Question): Explanation {
   return told.serve(null);
 }
 
-/** `key` is what the balance hashes, and `down` what health checks say of each backend. */
-function dial(told: Told, route: TableRoute, key: number | undefined, down: readonly boolean[]): Explanation {
+/** `key` is what the balance hashes. */
+function dial(
+  told: Told,
+  route: TableRoute,
+  key: number | undefined,
+  health: readonly KnownHealth[],
+): Explanation {
   if (route.redirect) {
     told.say('dial', true, 'no backend: answered with 308 to https');
     return told.serve(null);
@@ -223,27 +272,28 @@ function dial(told: Told, route: TableRoute, key: number | undefined, down: read
     return told.refuse('no-backend');
   }
   const texts = route.backends.map(backend => backend.text);
-  const allDown = !down.includes(false);
-  const choice = texts.filter((_, index) => allDown || !down[index]);
+  const isDown = (index: number) => health[index].up === false;
+  const down = texts.flatMap((text, index) => (isDown(index) ? [describeDown(text, health[index].why)] : []));
+  if (down.length === texts.length) {
+    const which = down.length === 1 ? 'the only backend is down' : 'every backend is down';
+    told.say(
+      'dial',
+      false,
+      `would fail: connect-failed; ${which}, and tried all the same: ${down.join(', ')}`,
+    );
+    return told.refuse('connect-failed');
+  }
+  const choice = texts.filter((_, index) => !isDown(index));
   const first =
-    choice.length === 1
-      ? choice[0]
-      : key === undefined
-        ? null
-        : texts[pickBest(key, route.hashes, index => !allDown && down[index])];
+    choice.length === 1 ? choice[0] : key === undefined ? null : texts[pickBest(key, route.hashes, isDown)];
   const chosen =
     first === null
       ? `one of ${choice.join(', ')}, by ${route.balance}`
       : `${first}${choice.length === 1 ? '' : ` first, by ${route.balance}`}`;
-  told.say('dial', true, `${chosen}${describeDown(texts, down, allDown)}`);
+  told.say('dial', true, `${chosen}${down.length === 0 ? '' : `; down and tried last: ${down.join(', ')}`}`);
   return told.serve(first);
 }
 
-function describeDown(texts: readonly string[], down: readonly boolean[], allDown: boolean): string {
-  if (allDown)
-    return texts.length === 1
-      ? '; it is down, and tried all the same'
-      : '; all are down, and tried all the same';
-  const names = texts.filter((_, index) => down[index]);
-  return names.length === 0 ? '' : `; down and tried last: ${names.join(', ')}`;
+function describeDown(backend: string, why: string | undefined): string {
+  return why === undefined ? backend : `${backend} (${why})`;
 }

@@ -1,0 +1,28 @@
+// What is known of a backend's health, in the memory that all threads share. Workers read whether it is down on the path
+// of a connection.
+
+import {
+  BACKEND_CHECKS_FAILED,
+  BACKEND_CHECKS_OK,
+  BACKEND_DOWN,
+  type SharedSlots,
+  TOTAL_DOWN,
+} from '../shared/shared-memory.ts';
+
+/** Keeps the total right whoever calls it. */
+export function setDown(backends: SharedSlots, totals: Int32Array, slot: number, down: boolean): void {
+  const before = backends.exchange(slot, BACKEND_DOWN, Number(down));
+  if (before !== Number(down)) Atomics.add(totals, TOTAL_DOWN, down ? 1 : -1);
+}
+
+/** Until its first check nothing is known of a backend. */
+export function wasChecked(backends: SharedSlots, slot: number): boolean {
+  return backends.get(slot, BACKEND_CHECKS_OK) !== 0 || backends.get(slot, BACKEND_CHECKS_FAILED) !== 0;
+}
+
+/** It is not checked any more, or the slot is another backend's. */
+export function forgetHealth(backends: SharedSlots, totals: Int32Array, slot: number): void {
+  setDown(backends, totals, slot, false);
+  backends.set(slot, BACKEND_CHECKS_OK, 0);
+  backends.set(slot, BACKEND_CHECKS_FAILED, 0);
+}
