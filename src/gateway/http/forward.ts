@@ -8,6 +8,7 @@ import { framingOf } from '../../wire/http-response.ts';
 import { buildProxyV1, buildProxyV2 } from '../../wire/proxy-protocol.ts';
 import { BACKEND_ACTIVE } from '../shared/shared-memory.ts';
 import { firstBackend, orderBackends } from '../stages/balance.ts';
+import { ALL_ATTEMPTS, retryPause } from '../stages/retry-pause.ts';
 import type { TableRoute } from '../table/table.ts';
 import { askBackend, requestText } from './ask-backend.ts';
 import { type BackendRequest, DialError } from './backend-agent.ts';
@@ -15,11 +16,6 @@ import type { Exchange } from './exchange.ts';
 import { requestHeaders, responseHeaders, trailers } from './forward-headers.ts';
 import { type HttpPart, now } from './http-part.ts';
 import { headText, inform } from './inform.ts';
-
-/** Between one round over all backends and the next. */
-const NEXT_ROUND_MS = 1000;
-/** All attempts together get this many times `timeouts.connect`. */
-const ALL_ATTEMPTS = 3;
 
 /** RFC 9110 9.2.2: these may be sent again, so that they may meet a kept connection at its end. */
 const idempotent: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE', 'TRACE']);
@@ -165,14 +161,15 @@ function dialAgain(part: HttpPart, exchange: Exchange, route: TableRoute, { time
     return part.refuse(exchange, timedOut ? 'connect-timeout' : 'connect-failed');
   }
   if (exchange.attempt === 1) exchange.order = orderBackends(part, exchange.row, route, exchange.order[0]);
-  if (exchange.attempt % exchange.order.length !== 0) return attempt(part, exchange, route);
+  const pause = retryPause(exchange.attempt, exchange.order.length);
+  if (pause === 0) return attempt(part, exchange, route);
   setTimeout(
     () => {
       if (exchange.isOver) return;
       if (now() < lastMoment) attempt(part, exchange, route);
       else part.refuse(exchange, timedOut ? 'connect-timeout' : 'connect-failed');
     },
-    Math.max(0, Math.min(NEXT_ROUND_MS, lastMoment - now())),
+    Math.max(0, Math.min(pause, lastMoment - now())),
   );
 }
 

@@ -1,6 +1,6 @@
-// dial: reaches a backend of the route. Each backend is tried once, the balanced one first; then, a second later,
-// the list again, until 1 + `retries` attempts are made or three times `timeouts.connect` have passed. A backend
-// given by name is one backend: its addresses share one attempt. The client hears nothing until all have failed.
+// dial: reaches a backend of the route. Each backend is tried once, the balanced one first; then the list again after
+// the pauses of retry-pause.ts, until 1 + `retries` attempts are made or three times `timeouts.connect` have passed. A
+// backend given by name is one backend: its addresses share one attempt. The client hears nothing until all have failed.
 
 import { needsTls } from '../../cluster/cluster.ts';
 import { isIpv4 } from '../../wire/ip-address.ts';
@@ -37,13 +37,10 @@ import type { TableRoute } from '../table/table.ts';
 import { firstBackend, orderBackends } from './balance.ts';
 import type { DataPath } from './data-path.ts';
 import { end, refuse } from './end.ts';
+import { ALL_ATTEMPTS, retryPause } from './retry-pause.ts';
 import { beginTunnel } from './tunnel.ts';
 import { buildUplinkConnect, buildUplinkHeader, readConnectAnswer } from './uplink.ts';
 
-/** Between one round over all backends and the next. */
-const NEXT_ROUND_MS = 1000;
-/** All attempts together get this many times `timeouts.connect`. */
-const ALL_ATTEMPTS = 3;
 /** What a client may send ahead while its backend is dialled; beyond that it waits in the kernel. */
 const MAX_AHEAD = 64 * 1024;
 
@@ -199,15 +196,17 @@ function nextAttempt(path: DataPath, client: number, route: TableRoute): void {
   const { rows, settings, wheel, io } = path;
   const attempt = ++rows.attempt[client];
   path.dialFailed(route, rows.backend[client]);
-  if (attempt > settings.retries) return giveUp(path, client);
+  // A thread of ours that has died is back in a moment: `retries` is for backends.
+  if (attempt > settings.retries && !isHandedOver(route)) return giveUp(path, client);
   let order = path.dialOrders.get(client);
   if (order === undefined || order.length !== route.backends.length) {
     order = orderBackends(path, client, route, rows.backend[client]);
     path.dialOrders.set(client, order);
   }
   choose(path, client, route, order[attempt % order.length]);
-  if (attempt % order.length !== 0) return tryBackend(path, client, route);
-  wheel.set(client, Math.min(io.now() + NEXT_ROUND_MS, lastMoment(path, client)));
+  const pause = retryPause(attempt, order.length);
+  if (pause === 0) return tryBackend(path, client, route);
+  wheel.set(client, Math.min(io.now() + pause, lastMoment(path, client)));
 }
 
 function giveUp(path: DataPath, client: number): void {

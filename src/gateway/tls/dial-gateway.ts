@@ -1,15 +1,12 @@
 // An agent's way out with TLS: reaches one of the gateway's addresses and completes a verified handshake. Attempts are
-// made as dial.ts makes them: each address once, the one that last worked first, then after a second the list again.
+// made as dial.ts makes them: each address once, the one that last worked first, then the list again after the same
+// pauses.
 
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type ConnectionOptions, type TLSSocket, connect as tlsConnect } from 'node:tls';
+import { ALL_ATTEMPTS, retryPause } from '../stages/retry-pause.ts';
 import type { GatewayPlace } from './tls-config.ts';
-
-/** Between one round over all addresses and the next. */
-const NEXT_ROUND_MS = 1000;
-/** All attempts together get this many times `connectMs`. */
-const ALL_ATTEMPTS = 3;
 
 /** Why the gateway was not reached, in words for the log. */
 export class GatewayError extends Error {
@@ -47,10 +44,10 @@ export interface DialSettings {
 export class GatewayDialer {
   /** The address that last worked. */
   #preferred = '';
-  readonly #roundMs: number;
+  readonly #pause: typeof retryPause;
 
-  constructor(roundMs: number = NEXT_ROUND_MS) {
-    this.#roundMs = roundMs;
+  constructor(pause = retryPause) {
+    this.#pause = pause;
   }
 
   /** Rejects with a GatewayError; with the signal's reason once nobody waits for it any more. */
@@ -66,7 +63,8 @@ export class GatewayDialer {
     let failure = new GatewayError(`${gateway.host} does not resolve`);
     for (let attempt = 0; attempt <= settings.retries && order.length > 0; attempt++) {
       const address = order[attempt % order.length];
-      if (attempt > 0 && attempt % order.length === 0) await sleep(this.#roundMs, undefined, { signal });
+      const pause = Math.min(this.#pause(attempt, order.length), deadline - performance.now());
+      if (pause > 0) await sleep(pause, undefined, { signal });
       const left = Math.min(settings.connectMs, deadline - performance.now());
       if (left <= 0) break;
       try {
