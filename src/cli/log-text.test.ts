@@ -33,6 +33,14 @@ test('textLine() shows the host that was asked for when there is no route', () =
   );
 });
 
+test('textLine() says why a backend was not reached', () => {
+  const failed = { ...connection, level: 'warn', reason: 'connect-failed', error: 'refused' };
+  assert.match(
+    textLine(JSON.stringify(failed), false),
+    /warn connect-failed {3}192\.0\.2\.1:50000 → a\/api 192\.0\.2\.9:6443 refused \(api\.a\.lab\) in/,
+  );
+});
+
 test('textLine() names the level unless it is info, and the fields', () => {
   const line = { level: 'warn', time: '2026-01-02T03:04:05.678Z', msg: 'dropped', count: 7 };
   assert.equal(textLine(JSON.stringify(line), false), '03:04:05.678 warn dropped count=7\n');

@@ -32,6 +32,7 @@ function connectionText(fields: Fields, paint: (code: string, text: string) => s
     '→',
     paint('1', target),
     ...(fields.backend === null ? [] : [String(fields.backend)]),
+    ...(typeof fields.error === 'string' ? [paint('33', fields.error)] : []),
     ...(fields.host === null || fields.cluster === null ? [] : [paint('2', `(${fields.host})`)]),
     paint('2', `in ${bytesText(Number(fields.in))} out ${bytesText(Number(fields.out))} ${fields.ms} ms`),
   ];

@@ -1,11 +1,15 @@
 // One log line for each connection that ended, and for each HTTP request.
 
 import type { Logger } from 'pino';
+import { closeReasons } from '../gateway/close-reason.ts';
 import { connectionFields, place, tenths } from '../gateway/control/connection-fields.ts';
 import type { NamedRecord, NamedRequest } from '../gateway/control/gateway.ts';
+import { isDialReason } from '../gateway/stages/dial-failure.ts';
 
+/** A backend that could not be reached is something to look at; whoever else was refused may have meant no good. */
 export function logConnection(log: Logger, record: NamedRecord): void {
-  log.info(connectionFields(record), 'connection');
+  const level = isDialReason(closeReasons[record.reason]) ? 'warn' : 'info';
+  log[level](connectionFields(record), 'connection');
 }
 
 export function logRequest(log: Logger, record: NamedRequest): void {

@@ -71,10 +71,10 @@ test('BackendAgent tries the addresses of a name in turn, and prefers the one th
 
 test('BackendAgent says that none was reached, also where there is none', async () => {
   using agent = disposable();
-  for (const addresses of [['127.0.0.2', '127.0.0.3'], []]) {
+  for (const [failure, ...addresses] of [['refused', '127.0.0.2', '127.0.0.3'], ['name-not-found']]) {
     await assert.rejects(
       () => ask(agent, backend(1, ...addresses)),
-      error => error instanceof DialError && !error.timedOut,
+      error => error instanceof DialError && error.failure === failure,
     );
   }
 });

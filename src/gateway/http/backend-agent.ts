@@ -5,6 +5,8 @@ import { Agent, type ClientRequestArgs } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { formatIp } from '../../wire/ip-address.ts';
+import { errnoWord } from '../io/net-reactor.ts';
+import { type DialFailure, failureOf } from '../stages/dial-failure.ts';
 import type { TableBackend } from '../table/table.ts';
 
 /** What a request says about the connection it needs. */
@@ -21,11 +23,11 @@ type Callback = (error: Error | null, socket?: Socket) => void;
 /** The backend was not reached. */
 export class DialError extends Error {
   readonly code = 'ERR_DIAL';
-  readonly timedOut: boolean;
+  readonly failure: DialFailure;
 
-  constructor(timedOut: boolean, cause?: Error) {
+  constructor(failure: DialFailure, cause?: Error) {
     super('The backend was not reached', { cause });
-    this.timedOut = timedOut;
+    this.failure = failure;
   }
 }
 
@@ -55,7 +57,7 @@ export function dialAddresses(request: BackendRequest, callback: Callback): void
       callback(null, socket);
     });
   };
-  next(new DialError(false));
+  next(new DialError('name-not-found'));
 }
 
 function dialOne(
@@ -71,8 +73,8 @@ function dialOne(
     noDelay: true,
     ...(keepaliveMs !== undefined && { keepAlive: true, keepAliveInitialDelay: keepaliveMs }),
   });
-  const timer = setTimeout(() => fail(new DialError(true)), timeoutMs);
-  const failed = (error: Error) => fail(new DialError(false, error));
+  const timer = setTimeout(() => fail(new DialError('timeout')), timeoutMs);
+  const failed = (error: Error) => fail(new DialError(failureOf(errnoWord(error)), error));
   const fail = (failure: DialError) => {
     clearTimeout(timer);
     socket.destroy();

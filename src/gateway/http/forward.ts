@@ -152,14 +152,12 @@ function failed(part: HttpPart, exchange: Exchange, route: TableRoute, error: Er
   part.refuse(exchange, 'backend-reset');
 }
 
-function dialAgain(part: HttpPart, exchange: Exchange, route: TableRoute, { timedOut }: DialError): void {
+function dialAgain(part: HttpPart, exchange: Exchange, route: TableRoute, { failure }: DialError): void {
   const { settings, rows } = part;
   const lastMoment = exchange.dialAt + ALL_ATTEMPTS * settings.connectMs;
   part.onDialFailed(rows.backendSlot[exchange.row]);
   exchange.attempt++;
-  if (exchange.attempt > settings.retries || now() >= lastMoment) {
-    return part.refuse(exchange, timedOut ? 'connect-timeout' : 'connect-failed');
-  }
+  if (exchange.attempt > settings.retries || now() >= lastMoment) return part.giveUp(exchange, failure);
   if (exchange.attempt === 1) exchange.order = orderBackends(part, exchange.row, route, exchange.order[0]);
   const pause = retryPause(exchange.attempt, exchange.order.length);
   if (pause === 0) return attempt(part, exchange, route);
@@ -167,7 +165,7 @@ function dialAgain(part: HttpPart, exchange: Exchange, route: TableRoute, { time
     () => {
       if (exchange.isOver) return;
       if (now() < lastMoment) attempt(part, exchange, route);
-      else part.refuse(exchange, timedOut ? 'connect-timeout' : 'connect-failed');
+      else part.giveUp(exchange, failure);
     },
     Math.max(0, Math.min(pause, lastMoment - now())),
   );

@@ -11,6 +11,7 @@ import type { Verdict, Verdicts } from '../shared/verdicts.ts';
 import { leavePlace, reasonIndex } from '../stages/account.ts';
 import { isAllowed, type Places, takePlace } from '../stages/admit.ts';
 import type { Settings } from '../stages/data-path.ts';
+import { type DialFailure, dialFailureIndex, reasonOfFailure } from '../stages/dial-failure.ts';
 import { routeHttp } from '../stages/route.ts';
 import type { TableListener } from '../table/listener-table.ts';
 import type { Table } from '../table/table.ts';
@@ -261,14 +262,19 @@ export class HttpPart {
     return refusal;
   }
 
+  /** No backend could be reached. */
+  giveUp(exchange: Exchange, failure: DialFailure): void {
+    this.refuse(exchange, reasonOfFailure(failure), dialFailureIndex[failure]);
+  }
+
   /** Answers with the reason's status and closes: a refusal is the connection's end. */
-  refuse(exchange: Exchange, reason: CloseReason): void {
+  refuse(exchange: Exchange, reason: CloseReason, failure = 0): void {
     if (exchange.isOver) return;
     const { status, word } = wordFor(reason);
     const { connection, request, response } = exchange;
     const started = response.headersSent;
     if (!started) exchange.status = status;
-    this.#say(connection, exchange, reason, started);
+    this.#say(connection, exchange, reason, started, failure);
     connection.isClosing = true;
     this.finish(exchange, true);
     const { socket } = connection;
@@ -424,6 +430,7 @@ export class HttpPart {
     exchange: Exchange | undefined,
     reason: CloseReason | undefined,
     isBroken = false,
+    failure = 0,
   ): void {
     this.#tell(connection, {
       slot: exchange?.route?.slot ?? 0,
@@ -432,6 +439,7 @@ export class HttpPart {
       reason: reason === undefined ? -1 : reasonIndex[reason],
       isBroken,
       isEnding: false,
+      failure,
     });
   }
 

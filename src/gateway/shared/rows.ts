@@ -54,8 +54,6 @@ export const COUNTED = 2048;
 export const HAS_ORIGIN = 4096;
 /** Counted per source for its cluster. */
 export const SOURCE_COUNTED = 16384;
-/** The last dial attempt ran out of time rather than failing. */
-export const TIMED = 8192;
 /** The reactor told that FIN or a reset has arrived: reads go on to the end. */
 export const HUNG = 32768;
 /** The tunnel has lasted, and its backend's side has TCP keepalive too. */
@@ -129,7 +127,10 @@ export class Rows {
   readonly understood: Int32Array;
   /** How many held bytes there must be before the hello is looked at again. */
   readonly needed: Int32Array;
-  /** More on the close reason, 0 when there is nothing more: for `bad-signature` an index into `signatureFaults`. */
+  /**
+   * More on the close reason, 0 when there is nothing more: for `bad-signature` an index into `signatureFaults`, for a
+   * dial that failed one into `dialFailures`.
+   */
   readonly detail: Uint8Array;
   readonly detailSeconds: Int32Array;
   readonly ports: Uint16Array;

@@ -74,6 +74,7 @@ export function conclude(
   const reason = said < 0 || said === reasonIndex.done ? told : closeReasons[said];
   if (isHandedOver) {
     rows.dialMs[client] = verdicts.dialMs(client);
+    if (said >= 0) rows.detail[client] = verdicts.failure(client);
     // What the part moved by itself.
     rows.bytesIn[client] += verdicts.bytesIn(client);
     rows.bytesOut[client] += verdicts.bytesOut(client);

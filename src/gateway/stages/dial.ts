@@ -23,7 +23,6 @@ import {
   NO_PROTOCOL,
   PEER,
   RETURNED,
-  TIMED,
   TLS,
 } from '../shared/rows.ts';
 import {
@@ -36,6 +35,13 @@ import {
 import type { TableRoute } from '../table/table.ts';
 import { firstBackend, orderBackends } from './balance.ts';
 import type { DataPath } from './data-path.ts';
+import {
+  type DialFailure,
+  dialFailureIndex,
+  dialFailures,
+  failureOf,
+  reasonOfFailure,
+} from './dial-failure.ts';
 import { end, refuse } from './end.ts';
 import { ALL_ATTEMPTS, retryPause } from './retry-pause.ts';
 import { beginTunnel } from './tunnel.ts';
@@ -62,7 +68,7 @@ export function dial(path: DataPath, client: number, route: TableRoute): void {
 /** The backend's socket has news. */
 export function dialEvent(path: DataPath, backend: number, events: number): void {
   const client = path.rows.peer[backend];
-  if ((events & FAILED) !== 0) return failed(path, client, backend, false);
+  if ((events & FAILED) !== 0) return failed(path, client, backend, failureOf(path.io.failure(backend)));
   // A backend that speaks first may have done so already: that edge does not come again.
   if ((events & READABLE) !== 0) path.rows.flags[backend] |= MORE;
   if ((events & WRITABLE) !== 0) connected(path, client, backend);
@@ -76,14 +82,14 @@ export function greetingEvent(path: DataPath, backend: number): void {
   if (answer.kind === 'incomplete') return;
   if (answer.kind === 'broken') {
     path.uplinkRefused(0, '');
-    return failed(path, client, backend, false);
+    return failed(path, client, backend, answer.failure);
   }
   if (answer.kind === 'refused') {
     path.uplinkRefused(answer.status, answer.told);
     // Another gateway may have room; what one does not allow, the others will not either.
-    return answer.status >= 500
-      ? failed(path, client, backend, false)
-      : refuse(path, client, 'connect-failed');
+    if (answer.status >= 500) return failed(path, client, backend, 'other');
+    rows.detail[client] = dialFailureIndex.other;
+    return refuse(path, client, 'connect-failed');
   }
   const hold = rows.kept[backend];
   if (hold !== undefined) path.giveBack(hold);
@@ -96,7 +102,7 @@ export function greetingEvent(path: DataPath, backend: number): void {
 /** The attempt's time is up (backend's handle), or the next round begins (client's handle). */
 export function dialTimer(path: DataPath, handle: number): void {
   const { rows } = path;
-  if (rows.state[handle] !== DIALING) return failed(path, rows.peer[handle], handle, true);
+  if (rows.state[handle] !== DIALING) return failed(path, rows.peer[handle], handle, 'timeout');
   const route = path.table.route(rows.slot[handle]);
   if (route === undefined || isLate(path, handle)) return giveUp(path, handle);
   tryBackend(path, handle, route);
@@ -158,6 +164,7 @@ function tryBackend(path: DataPath, client: number, route: TableRoute): void {
   const { rows, io, settings } = path;
   const backend = route.backends[rows.backend[client]];
   const addresses = backend?.addresses ?? [];
+  if (addresses.length === 0) rows.detail[client] = dialFailureIndex['name-not-found'];
   while (rows.addressIndex[client] < addresses.length) {
     const tried = rows.addressIndex[client];
     const handle = io.connect(addresses[(backend.preferred + tried) % addresses.length]);
@@ -172,19 +179,18 @@ function tryBackend(path: DataPath, client: number, route: TableRoute): void {
       path.wheel.set(handle, Math.min(now + share, lastMoment(path, client)));
       return;
     }
+    rows.detail[client] = dialFailureIndex[failureOf(handle)];
     rows.addressIndex[client]++;
   }
-  rows.flags[client] &= ~TIMED;
   nextAttempt(path, client, route);
 }
 
-function failed(path: DataPath, client: number, handle: number, timed: boolean): void {
+function failed(path: DataPath, client: number, handle: number, failure: DialFailure): void {
   const { rows, io } = path;
   rows.peer[client] = -1;
   path.release(handle);
   io.close(handle);
-  if (timed) rows.flags[client] |= TIMED;
-  else rows.flags[client] &= ~TIMED;
+  rows.detail[client] = dialFailureIndex[failure];
   const route = path.table.route(rows.slot[client]);
   const addresses = route?.backends[rows.backend[client]]?.addresses;
   if (route === undefined || addresses === undefined || isLate(path, client)) return giveUp(path, client);
@@ -209,8 +215,10 @@ function nextAttempt(path: DataPath, client: number, route: TableRoute): void {
   wheel.set(client, Math.min(io.now() + pause, lastMoment(path, client)));
 }
 
+/** For the reason of the last attempt. */
 function giveUp(path: DataPath, client: number): void {
-  refuse(path, client, (path.rows.flags[client] & TIMED) === 0 ? 'connect-failed' : 'connect-timeout');
+  const failure = dialFailures[path.rows.detail[client]];
+  refuse(path, client, reasonOfFailure(failure === '' ? 'other' : failure));
 }
 
 function lastMoment(path: DataPath, client: number): number {
@@ -228,8 +236,8 @@ function connected(path: DataPath, client: number, handle: number): void {
     return reached(path, client, handle, route && firstBytes(path, client, route), answerOf(path, client));
   // The gateway is asked first, and may take as long as it took to be reached.
   const request = buildUplinkConnect(route.uplink);
-  if (io.write(handle, request, 0, request.length) !== request.length)
-    return failed(path, client, handle, false);
+  const written = io.write(handle, request, 0, request.length);
+  if (written !== request.length) return failed(path, client, handle, failureOf(written));
   rows.state[handle] = GREETING;
   wheel.set(handle, Math.min(io.now() + settings.connectMs, lastMoment(path, client)));
   if ((rows.flags[handle] & MORE) !== 0) greetingEvent(path, handle);

@@ -77,7 +77,7 @@ test('GatewayDialer comes back to the addresses, 1 + retries attempts in all', {
     new GatewayDialer(shortly).dial(gateway, options, settings, signal),
     (error: GatewayError) => {
       assert.match(error.message, /^127\.0\.0\.1: /);
-      return error instanceof GatewayError && !error.timedOut;
+      return error instanceof GatewayError && error.failure !== 'timeout';
     },
   );
   assert.equal(attempts, 4);
@@ -100,7 +100,9 @@ test('GatewayDialer gives up on one that says nothing', { skip }, async () => {
   const port = await listen(server, '127.0.0.1');
   const gateway = await place(port, '127.0.0.1');
   const quick = { ...settings, connectMs: 30 };
-  await assert.rejects(new GatewayDialer(shortly).dial(gateway, options, quick, signal), { timedOut: true });
+  await assert.rejects(new GatewayDialer(shortly).dial(gateway, options, quick, signal), {
+    failure: 'timeout',
+  });
   for (const socket of sockets) socket.destroy();
   server.close();
 });
@@ -135,6 +137,7 @@ test('GatewayDialer says that a name leads nowhere', { skip }, async () => {
   const gateway = await place(443);
   await assert.rejects(new GatewayDialer(shortly).dial(gateway, options, settings, signal), {
     message: 'gw.test does not resolve',
+    failure: 'name-not-found',
   });
 });
 

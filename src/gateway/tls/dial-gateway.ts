@@ -5,19 +5,26 @@
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type ConnectionOptions, type TLSSocket, connect as tlsConnect } from 'node:tls';
+import { errnoWord } from '../io/net-reactor.ts';
+import { type DialFailure, failureOf } from '../stages/dial-failure.ts';
 import { ALL_ATTEMPTS, retryPause } from '../stages/retry-pause.ts';
 import type { GatewayPlace } from './tls-config.ts';
+
+interface GatewayFailure {
+  readonly failure?: DialFailure;
+  readonly isFinal?: boolean;
+}
 
 /** Why the gateway was not reached, in words for the log. */
 export class GatewayError extends Error {
   readonly code = 'ERR_GATEWAY';
-  readonly timedOut: boolean;
+  readonly failure: DialFailure;
   /** What another address or another attempt would not change: a certificate that does not verify. */
   readonly isFinal: boolean;
 
-  constructor(message: string, { timedOut = false, isFinal = false } = {}) {
+  constructor(message: string, { failure = 'other', isFinal = false }: GatewayFailure = {}) {
     super(message);
-    this.timedOut = timedOut;
+    this.failure = failure;
     this.isFinal = isFinal;
   }
 }
@@ -60,7 +67,7 @@ export class GatewayDialer {
     const { addresses } = gateway;
     const deadline = performance.now() + ALL_ATTEMPTS * settings.connectMs;
     const order = addresses.toSorted((a, b) => Number(b === this.#preferred) - Number(a === this.#preferred));
-    let failure = new GatewayError(`${gateway.host} does not resolve`);
+    let failure = new GatewayError(`${gateway.host} does not resolve`, { failure: 'name-not-found' });
     for (let attempt = 0; attempt <= settings.retries && order.length > 0; attempt++) {
       const address = order[attempt % order.length];
       const pause = Math.min(this.#pause(attempt, order.length), deadline - performance.now());
@@ -114,7 +121,7 @@ function handshake(
     raw.destroy();
     tls.destroy();
   };
-  const late = () => fail(new GatewayError(`${address}: no answer in time`, { timedOut: true }));
+  const late = () => fail(new GatewayError(`${address}: no answer in time`, { failure: 'timeout' }));
   const timer = setTimeout(late, connectMs);
   const onAbort = () => fail(signal.reason as Error);
   const onClose = () => fail(new GatewayError(`${address}: closed during the handshake`));
@@ -164,7 +171,7 @@ function explain(
       { isFinal: true },
     );
   }
-  return new GatewayError(`${address}: ${plain(error)}`, { timedOut: code === 'ETIMEDOUT' });
+  return new GatewayError(`${address}: ${plain(error)}`, { failure: failureOf(errnoWord(error)) });
 }
 
 /** Node adds advice for its own programmers. */

@@ -13,6 +13,7 @@ import { TLS } from '../shared/rows.ts';
 import type { Verdicts } from '../shared/verdicts.ts';
 import { reasonIndex } from '../stages/account.ts';
 import type { Settings } from '../stages/data-path.ts';
+import { dialFailureIndex, reasonOfFailure } from '../stages/dial-failure.ts';
 import { refusalWord } from '../stages/refusal.ts';
 import { type GatewayConnection, GatewayDialer, GatewayError, type GatewayTls } from './dial-gateway.ts';
 import { endTunnel, TunnelContexts } from './end-tunnel.ts';
@@ -113,7 +114,7 @@ export class TlsPart {
       if (!(error instanceof GatewayError)) throw error;
       this.#options.onDialFailed();
       this.trouble('gateway not reached', error.message);
-      this.refuse(connection, error.timedOut ? 'connect-timeout' : 'connect-failed');
+      this.refuse(connection, reasonOfFailure(error.failure), dialFailureIndex[error.failure]);
       return undefined;
     }
   }
@@ -122,8 +123,8 @@ export class TlsPart {
    * It did not come about: the front tells the reason, and the client hears its word once it has said hello, which it
    * may be about to.
    */
-  refuse(connection: TlsConnection, reason: CloseReason): void {
-    this.#say(connection.told, -1, reason, false);
+  refuse(connection: TlsConnection, reason: CloseReason, failure = 0): void {
+    this.#say(connection.told, -1, reason, false, failure);
     void this.#answer(connection, reason);
   }
 
@@ -161,6 +162,7 @@ export class TlsPart {
     dialMs: number,
     reason: CloseReason | undefined,
     isBroken: boolean,
+    failure = 0,
   ): void {
     const verdicts = this.#options.verdicts[worker];
     // The first reason counts: what follows from it may look like another.
@@ -172,6 +174,7 @@ export class TlsPart {
       reason: reason === undefined ? -1 : reasonIndex[reason],
       isBroken,
       isEnding: false,
+      failure,
     });
   }
 
