@@ -318,6 +318,8 @@ export class Agent implements MetricsView, AsyncDisposable {
       retries: RETRIES,
       connections: Math.max(1, Math.floor((this.#host.openFiles - OTHER_FILES) / 2)),
       pending: 10_000,
+      // It asks nobody anything: none of its clients waits to be routed.
+      pendingPerSource: undefined,
       perSource: undefined,
       log: 'all',
     };

@@ -77,6 +77,8 @@ export interface GatewayLimits {
   readonly perSource?: number;
   /** Connections that are not routed yet. */
   readonly pending: number;
+  /** Of these, from one source. Absent means no limit. */
+  readonly pendingPerSource?: number;
 }
 
 export interface LogSettings {

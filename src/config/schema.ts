@@ -45,6 +45,8 @@ const TAKEN_TLVS = new Map([
   [0xe1, 'the signature of an id'],
 ]);
 
+/** By default no fewer sources than this can take all places of connections that are not routed yet. */
+const SOURCES_AT_LEAST = 10;
 const MAX_WORKERS = 1024;
 const MAX_RETRIES = 100;
 const file = text('a file name');
@@ -129,12 +131,14 @@ const limits = map({
   connections: aLimit('leave it out for the default, (open-file limit - 512) / 2').optional(),
   perSource: limit.default('off'),
   pending: aLimit('leave it out for the default, 10000').default(10_000),
+  pendingPerSource: limit.optional(),
 }).transform((given): GatewayLimits => {
-  const { connections, perSource, pending } = given;
+  const { connections, perSource, pending, pendingPerSource = Math.ceil(pending / SOURCES_AT_LEAST) } = given;
   return {
     ...(connections !== undefined && { connections }),
     ...(perSource !== 'off' && { perSource }),
     pending,
+    ...(pendingPerSource !== 'off' && { pendingPerSource }),
   };
 });
 

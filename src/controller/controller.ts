@@ -393,6 +393,7 @@ export class Controller implements AdminView, AsyncDisposable {
       connections:
         limits.connections ?? Math.max(1, Math.floor((this.#options.host.openFiles - OTHER_FILES) / 2)),
       pending: limits.pending,
+      pendingPerSource: limits.pendingPerSource,
       perSource: limits.perSource,
       log: log.connections,
     };

@@ -56,6 +56,7 @@ export async function startSampleGateway(
       retries: 3,
       connections: 1000,
       pending: 1000,
+      pendingPerSource: undefined,
       perSource: undefined,
       log: 'all',
       ...options.settings,

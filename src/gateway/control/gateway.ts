@@ -159,7 +159,11 @@ export class Gateway implements AsyncDisposable {
     this.#options = options;
     this.#settings = settings;
     const totals = new SharedArrayBuffer(TOTAL_FIELDS * Int32Array.BYTES_PER_ELEMENT);
-    const sources = new SharedArrayBuffer(sourceCountsBytes(2 * settings.connections));
+    // Each may count for the gateway, for its cluster and, until it is routed, among those that are not.
+    const { connections, pending } = settings;
+    const sources = new SharedArrayBuffer(
+      sourceCountsBytes(2 * connections + Math.min(connections, pending)),
+    );
     const nonces = new SharedArrayBuffer(nonceTableBytes(NONCES));
     const seed = randomInt(2 ** 32);
     this.#totals = new Int32Array(totals);

@@ -50,6 +50,8 @@ export const ADMITTED = 512;
 export const PENDING = 1024;
 /** Counted per source for the whole gateway. */
 export const COUNTED = 2048;
+/** Counted per source among those not yet routed. */
+export const PENDING_COUNTED = 8192;
 /** The agent's header told where the agent's client came from. */
 export const HAS_ORIGIN = 4096;
 /** Counted per source for its cluster. */

@@ -11,6 +11,7 @@ import {
   HANDED_OVER,
   IDENTIFYING,
   PENDING,
+  PENDING_COUNTED,
   RETURNED,
   type Rows,
   SOURCE_COUNTED,
@@ -31,7 +32,7 @@ import {
   TOTAL_PENDING,
   TOTAL_WATCHED,
 } from '../shared/shared-memory.ts';
-import type { SourceCounts } from '../shared/source-counts.ts';
+import { GATEWAY_SCOPE, PENDING_SCOPE, type SourceCounts } from '../shared/source-counts.ts';
 import type { Verdicts } from '../shared/verdicts.ts';
 
 /** Where a connection is counted. `counters` are those of its worker. */
@@ -95,9 +96,10 @@ function account(rows: Rows, counts: Counts, client: number, reason: CloseReason
   const slot = rows.slot[client];
   const flags = rows.flags[client];
   Atomics.sub(counts.totals, TOTAL_CONNECTIONS, 1);
-  if ((flags & PENDING) !== 0) Atomics.sub(counts.totals, TOTAL_PENDING, 1);
+  leavePending(rows, counts, client);
   if ((flags & (HANDED_OVER | RETURNED)) !== 0) Atomics.sub(counts.totals, TOTAL_HANDED_OVER, 1);
-  if ((flags & COUNTED) !== 0) counts.sources.remove(0, rows.addresses, rows.addressAt(client, CLIENT));
+  if ((flags & COUNTED) !== 0)
+    counts.sources.remove(GATEWAY_SCOPE, rows.addresses, rows.addressAt(client, CLIENT));
   leavePlace(rows, counts, client);
   // The HTTP part counts the bytes of its requests by itself.
   if (slot === 0 && (flags & HANDED_OVER) === 0) {
@@ -105,6 +107,16 @@ function account(rows: Rows, counts: Counts, client: number, reason: CloseReason
     counts.counters.add(0, BYTES_OUT_AT, rows.bytesOut[client]);
   }
   counts.counters.add(slot, REASONS_AT + reasonIndex[reason], 1);
+}
+
+/** Undoes what was counted for a connection that is not routed yet; once, whoever calls it. */
+export function leavePending(rows: Rows, { totals, sources }: Counts, client: number): void {
+  const flags = rows.flags[client];
+  if ((flags & PENDING) === 0) return;
+  rows.flags[client] = flags & ~(PENDING | PENDING_COUNTED);
+  Atomics.sub(totals, TOTAL_PENDING, 1);
+  if ((flags & PENDING_COUNTED) !== 0)
+    sources.remove(PENDING_SCOPE, rows.addresses, rows.addressAt(client, CLIENT));
 }
 
 /** Undoes what `takePlace` and the choice of a backend counted, for a connection or a request. */

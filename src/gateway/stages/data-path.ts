@@ -42,6 +42,7 @@ export interface Settings {
   readonly retries: number;
   readonly connections: number;
   readonly pending: number;
+  readonly pendingPerSource: number | undefined;
   readonly perSource: number | undefined;
   readonly log: 'all' | 'refused' | 'none';
   /** What signatures of cluster ids are verified with. Absent: they are not looked at. */
