@@ -32,6 +32,8 @@ export interface SampleGatewayOptions {
   readonly settings?: Partial<Settings>;
   /** What every name resolves to. */
   readonly addresses?: readonly string[];
+  /** How many nonces can be remembered. */
+  readonly nonces?: number;
 }
 
 export async function startSampleGateway(
@@ -69,6 +71,7 @@ export async function startSampleGateway(
       workers,
       share: true,
       capacity: 4096,
+      ...(options.nonces !== undefined && { nonces: options.nonces }),
       resolver: new NameResolver(
         () => {},
         async () => [...addresses],

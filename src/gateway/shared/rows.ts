@@ -144,6 +144,8 @@ export class Rows {
   /** The host asked for: SNI, Host or CONNECT name. */
   readonly host: (string | undefined)[] = [];
   readonly clusterId: (string | undefined)[] = [];
+  /** A signature that is right and not used yet. */
+  readonly proof: ({ readonly timeMs: number; readonly nonce: Uint8Array } | undefined)[] = [];
 
   constructor(memory: SharedArrayBuffer) {
     const capacity = memory.byteLength / ROW_BYTES;
@@ -236,5 +238,6 @@ export class Rows {
     this.keptTo[handle] = 0;
     this.host[handle] = undefined;
     this.clusterId[handle] = undefined;
+    this.proof[handle] = undefined;
   }
 }

@@ -3,6 +3,7 @@
 // Counters grow by pages, so that a table may grow without limit and costs memory only for what it has.
 
 import { closeReasons } from '../close-reason.ts';
+import { RECENT_COUNT_WORDS } from './recent-count.ts';
 import { TOKEN_BUCKET_BYTES, TokenBuckets } from './token-bucket.ts';
 
 /** Slots a page holds; a power of two. */
@@ -128,26 +129,31 @@ export class SharedSlots {
     this.#pages.push(new Int32Array(memory));
   }
 
+  /** Where a slot's field is, for what takes more than one of these operations. */
+  pageOf(slot: number): Int32Array {
+    return this.#pages[slot >>> PAGE_SHIFT];
+  }
+
+  indexOf(slot: number, field: number): number {
+    return (slot & PAGE_MASK) * this.#fields + field;
+  }
+
   /** Answers the value before. */
   add(slot: number, field: number, amount: number): number {
-    return Atomics.add(this.#pages[slot >>> PAGE_SHIFT], (slot & PAGE_MASK) * this.#fields + field, amount);
+    return Atomics.add(this.pageOf(slot), this.indexOf(slot, field), amount);
   }
 
   get(slot: number, field: number): number {
-    return Atomics.load(this.#pages[slot >>> PAGE_SHIFT], (slot & PAGE_MASK) * this.#fields + field);
+    return Atomics.load(this.pageOf(slot), this.indexOf(slot, field));
   }
 
   /** Answers the value before. */
   exchange(slot: number, field: number, value: number): number {
-    return Atomics.exchange(
-      this.#pages[slot >>> PAGE_SHIFT],
-      (slot & PAGE_MASK) * this.#fields + field,
-      value,
-    );
+    return Atomics.exchange(this.pageOf(slot), this.indexOf(slot, field), value);
   }
 
   set(slot: number, field: number, value: number): void {
-    Atomics.store(this.#pages[slot >>> PAGE_SHIFT], (slot & PAGE_MASK) * this.#fields + field, value);
+    Atomics.store(this.pageOf(slot), this.indexOf(slot, field), value);
   }
 }
 
@@ -170,7 +176,9 @@ export class BucketPages {
 
 /** Fields of a cluster slot. */
 export const CLUSTER_ACTIVE = 0;
-export const CLUSTER_FIELDS = 1;
+/** Its nonces that are remembered: see nonce-shares.ts. */
+export const CLUSTER_NONCES = 1;
+export const CLUSTER_FIELDS = CLUSTER_NONCES + RECENT_COUNT_WORDS;
 
 /** Fields of a backend slot. `TURN` of a route's first backend is the route's round-robin turn. */
 export const BACKEND_ACTIVE = 0;

@@ -3,6 +3,7 @@
 // readiness, or ends the connection with a reason. This file hands events to the stage that a row is in.
 
 import { FAILED, HUNG_UP, READABLE, type Reactor, type ReactorHandlers } from '../io/reactor.ts';
+import { NonceShares } from '../shared/nonce-shares.ts';
 import type { NonceTable } from '../shared/nonce-table.ts';
 import {
   CLOSING,
@@ -110,7 +111,7 @@ export class DataPath implements ReactorHandlers {
     this.settings = settings;
     this.rows = shared.rows;
     this.wheel = new TimingWheel(io.capacity, io.now());
-    this.identity = new IdentityVerifier(shared.nonces);
+    this.identity = new IdentityVerifier(shared.nonces, new NonceShares(shared.nonces, shared.clusters));
     this.#onMessage = onMessage;
     this.#onDialFailed = onDialFailed;
     this.#onUplinkRefused = onUplinkRefused;

@@ -43,7 +43,7 @@ import type { DataPath } from './data-path.ts';
 import { clientWhileDialing, dial } from './dial.ts';
 import { end, refuse } from './end.ts';
 import { routeConnect, routeTls } from './route.ts';
-import { refusedId, verifyConnect, verifyHeader } from './verify-identity.ts';
+import { refusedId, spendSignature, verifyConnect, verifyHeader } from './verify-identity.ts';
 
 /** A source with this many times its share of connections is not even waited for to say why. */
 const FLOOD = 2;
@@ -393,7 +393,7 @@ function toPart(path: DataPath, client: number, route: TableRoute): false {
 function proceed(path: DataPath, client: number, route: TableRoute | Parameters<typeof refuse>[2]): false {
   if (typeof route === 'string') return refused(path, client, route);
   if (route.slot < FIRST_SLOT) return toPart(path, client, route);
-  const refusal = admit(path, client, route);
+  const refusal = admit(path, client, route) ?? spendSignature(path, client, route.cluster);
   if (refusal !== undefined) return refused(path, client, refusal);
   dial(path, client, route);
   return false;
