@@ -40,6 +40,8 @@ const CONNECT_MS = 10_000;
 const HALF_CLOSED_MS = 60_000;
 /** Under the 55 s after which some networks forget a silent connection. */
 const KEEPALIVE_MS = 30_000;
+/** As the gateway's default. */
+const STALLED_MS = 300_000;
 const RETRIES = 3;
 /** After SIGTERM, how long what is open may go on. */
 const DRAIN_MS = 600_000;
@@ -315,6 +317,7 @@ export class Agent implements MetricsView, AsyncDisposable {
       idleMs: undefined,
       halfClosedMs: HALF_CLOSED_MS,
       keepaliveMs: KEEPALIVE_MS,
+      stalledMs: STALLED_MS,
       retries: RETRIES,
       connections: Math.max(1, Math.floor((this.#host.openFiles - OTHER_FILES) / 2)),
       pending: 10_000,

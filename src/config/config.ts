@@ -64,6 +64,7 @@ export interface Timeouts {
   readonly helloMs: number;
   readonly connectMs: number;
   readonly idleMs?: number;
+  readonly stalledMs?: number;
   readonly halfClosedMs?: number;
   readonly drainDelayMs: number;
   readonly drainMs: number;

@@ -66,7 +66,7 @@ timeouts:
 `,
       says: [
         '4:11: clusters[0].allow: has no value: must be a list such as [10.0.0.0/8]',
-        '6:10: timeouts: has no value: must be a map with the keys hello, connect, idle, halfClosed, drainDelay, drain and keepalive',
+        '6:10: timeouts: has no value: must be a map with the keys hello, connect, idle, stalled, halfClosed, drainDelay, drain and keepalive',
       ],
     },
   ],

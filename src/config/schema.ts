@@ -109,17 +109,19 @@ const timeouts = map({
   hello: durationMs(1, WAIT).default(5000),
   connect: durationMs(1, WAIT).default(3000),
   idle: durationOrOff(1).default('off'),
+  stalled: durationOrOff(1).default(300_000),
   halfClosed: durationOrOff(1).default(60_000),
   drainDelay: durationMs(0, 'cannot be off: write 0s for no delay').default(0),
   drain: durationMs(0, 'cannot be off: write 0s to cut at once, or a long time such as 24h').default(600_000),
   // The kernel counts it in seconds.
   keepalive: durationOrOff(1000).default(30_000),
 }).transform((given): Timeouts => {
-  const { hello, connect, idle, halfClosed, drainDelay, drain, keepalive } = given;
+  const { hello, connect, idle, stalled, halfClosed, drainDelay, drain, keepalive } = given;
   return {
     helloMs: hello,
     connectMs: connect,
     ...(idle !== 'off' && { idleMs: idle }),
+    ...(stalled !== 'off' && { stalledMs: stalled }),
     ...(halfClosed !== 'off' && { halfClosedMs: halfClosed }),
     drainDelayMs: drainDelay,
     drainMs: drain,

@@ -389,6 +389,7 @@ export class Controller implements AdminView, AsyncDisposable {
       idleMs: timeouts.idleMs,
       halfClosedMs: timeouts.halfClosedMs,
       keepaliveMs: timeouts.keepaliveMs,
+      stalledMs: timeouts.stalledMs,
       retries,
       connections:
         limits.connections ?? Math.max(1, Math.floor((this.#options.host.openFiles - OTHER_FILES) / 2)),

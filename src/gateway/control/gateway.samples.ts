@@ -55,6 +55,7 @@ export async function startSampleGateway(
       idleMs: undefined,
       halfClosedMs: undefined,
       keepaliveMs: 30_000,
+      stalledMs: undefined,
       retries: 3,
       connections: 1000,
       pending: 1000,

@@ -7,6 +7,7 @@ import { Socket } from 'node:net';
 import { formatIp, mapIp } from '../../wire/ip-address.ts';
 import type { HandOver } from '../shared/hand-over.ts';
 import { type HandedOver, receiveHandOver } from '../shared/receive-hand-over.ts';
+import { StallMeter } from '../stall-meter.ts';
 import type { HttpConnection } from './exchange.ts';
 
 /** Told once the header is there. */
@@ -56,6 +57,7 @@ export function acceptHandOver(front: Socket, accepted: Accepted): void {
       countedOut: 0,
       moved: -1,
       movedAt: 0,
+      meter: new StallMeter(),
     });
     socket.resume();
   });

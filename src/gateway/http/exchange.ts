@@ -6,6 +6,7 @@ import type { Socket } from 'node:net';
 import type { CloseReason } from '../close-reason.ts';
 import type { HandOver } from '../shared/hand-over.ts';
 import type { Verdict } from '../shared/verdicts.ts';
+import type { StallMeter } from '../stall-meter.ts';
 import type { TableRoute } from '../table/table.ts';
 import type { JudgedRequest } from './judge-request.ts';
 import type { KeptConnection } from './kept-connections.ts';
@@ -39,6 +40,8 @@ export interface HttpConnection {
   /** How many bytes and ends had passed when it was last looked at, and since when no more have. */
   moved: number;
   movedAt: number;
+  /** Whether what is in progress stands still. */
+  readonly meter: StallMeter;
 }
 
 /** As node:http gives it. */

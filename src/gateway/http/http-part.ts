@@ -232,7 +232,7 @@ export class HttpPart {
     if (this.#draining) response.shouldKeepAlive = false;
     response.prependListener('finish', () => this.#answered(exchange));
     response.once('close', () => this.#left(exchange));
-    response.on('error', () => this.cut(exchange, 'client-reset'));
+    response.on('error', () => this.cut(exchange, lostFor(connection)));
     const refusal = this.#begin(exchange);
     if (refusal !== undefined) this.refuse(exchange, refusal);
     else if (exchange.route?.redirect === true) redirect(exchange);
@@ -357,7 +357,8 @@ export class HttpPart {
     if (leash === undefined) return;
     // What the front would have seen by itself.
     const isOpen = last.reason < 0 || last.reason === reasonIndex.done;
-    if (isOpen) this.#tell(connection, { ...last, reason: reasonIndex[isReset ? 'client-reset' : 'done'] });
+    const reason = isReset ? lostFor(connection) : 'done';
+    if (isOpen) this.#tell(connection, { ...last, reason: reasonIndex[reason] });
     leash.destroy();
   }
 
@@ -497,13 +498,31 @@ export class HttpPart {
         connection.socket.destroy();
         continue;
       }
-      if (connection.current !== undefined) this.#countBytes(connection, connection.current);
+      if (connection.current !== undefined) {
+        this.#countBytes(connection, connection.current);
+        if (this.#isStalled(connection, connection.current, time)) this.#endStalled(connection.current);
+      }
       const reason = connection.leash === undefined ? undefined : overdue(connection, this.settings, time);
       if (reason !== undefined) this.#close(connection, reason, false);
     }
     this.h2.lookAround();
     this.kept.lookAround();
     this.#log.flush();
+  }
+
+  /** Nobody takes, or sends, what is to come next. Of a backend that thinks about its answer nothing is awaited. */
+  #isStalled({ socket, meter }: HttpConnection, exchange: Exchange, time: number): boolean {
+    const { request, upstream, spliced } = exchange;
+    const backend = spliced ?? upstream?.socket ?? undefined;
+    return meter.isStalled([socket, backend], !request.complete, this.settings.stalledMs, time);
+  }
+
+  /** A client that stopped in the middle of its request may hear so. */
+  #endStalled(exchange: Exchange): void {
+    const { request, response, upstream } = exchange;
+    const isHeard = !request.complete && !response.headersSent && (upstream?.writableLength ?? 0) === 0;
+    if (isHeard) this.refuse(exchange, 'idle-timeout');
+    else this.cut(exchange, 'idle-timeout');
   }
 
   /** Without a word to the client. */
@@ -527,6 +546,12 @@ function reasonFor({ code }: NodeJS.ErrnoException): CloseReason {
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return 'hello-timeout';
   // FIN in the middle of a request.
   return code === 'HPE_INVALID_EOF_STATE' ? 'client-gone' : 'bad-request';
+}
+
+/** Its socket has an error: the client's reset, or that the kernel has waited in vain for the client to take something. */
+function lostFor({ socket }: HttpConnection): CloseReason {
+  const error: NodeJS.ErrnoException | null = socket.errored;
+  return error?.code === 'ETIMEDOUT' ? 'idle-timeout' : 'client-reset';
 }
 
 /** No further request is taken from it: it was refused, or what it said last is being written. */

@@ -8,6 +8,7 @@ import { parseResponseHead } from '../../wire/http-response.ts';
 import { buildHandOver, type FrontRow, readRowHeader } from '../shared/hand-over.ts';
 import type { HandedOver } from '../shared/receive-hand-over.ts';
 import { reasonIndex } from '../stages/account.ts';
+import { StallMeter } from '../stall-meter.ts';
 import type { H2Connect } from './h2-connect.ts';
 
 /** What came before a reset is passed on, unless the client takes longer than this for it. */
@@ -22,6 +23,7 @@ const wasReset = {
   isBroken: false,
   isEnding: false,
 };
+const hasStalled = { ...wasReset, reason: reasonIndex['idle-timeout'] };
 const unavailable = { status: 503, body: Buffer.from('over-limit: the gateway is full, or about to end\n') };
 
 /** As its connection sees it. */
@@ -59,6 +61,7 @@ class StreamPassage implements Passage {
   /** Where the front has it, once it is open. */
   #row: FrontRow | undefined;
   #isOver = false;
+  readonly #meter = new StallMeter();
   #cutTimer: NodeJS.Timeout | undefined;
 
   constructor(part: H2Connect, stream: ServerHttp2Stream, question: Uint8Array) {
@@ -96,6 +99,10 @@ class StreamPassage implements Passage {
     const standing = this.#standing(this.#row);
     // One that has ended well is read to its end first.
     if (standing === 'broken' || (standing === 'ended' && socket.readableEnded)) this.#frontEnded(socket);
+    else if (
+      this.#meter.isStalled([this.#stream, socket], false, this.#part.settings.stalledMs, performance.now())
+    )
+      this.#giveUp(this.#row, socket);
   }
 
   drop(): void {
@@ -200,13 +207,22 @@ class StreamPassage implements Passage {
     else stream.write(nothing, cut);
   }
 
+  /** The client, or the front, takes nothing of what waits for it. */
+  #giveUp(row: FrontRow, socket: Socket): void {
+    this.#isOver = true;
+    this.#part.verdictsOf(row)?.say(row.handle, row.generation, hasStalled);
+    closeWithError(this.#stream);
+    socket.destroy();
+  }
+
   #clientClosed(): void {
     const [stream, socket] = [this.#stream, this.#socket];
     clearTimeout(this.#cutTimer);
     const isWhole = stream.readableEnded && !stream.aborted && stream.rstCode === constants.NGHTTP2_NO_ERROR;
     // What the front has not taken yet is still passed on.
     if (isWhole && this.#row !== undefined) return;
-    if (this.#row !== undefined) {
+    // One that is over has its reason.
+    if (this.#row !== undefined && !this.#isOver) {
       const { handle, generation } = this.#row;
       this.#part.verdictsOf(this.#row)?.say(handle, generation, wasReset);
     }

@@ -1,7 +1,7 @@
 // Whose nonces are remembered, so that no cluster takes the room of another. A part of the room is guaranteed, the same
 // for each cluster that has an id; the rest is common, and a cluster may have of it twice as much as is left over. So one
-// that floods alone gets two thirds of it, each of ten a little less than a tenth, and however many there are, the others
-// find at least what is guaranteed. What is remembered cannot be taken back, which is why the limit comes before.
+// that floods alone gets two thirds of it, the next two thirds of what that one left, and however many there are, each
+// finds at least what is guaranteed. What is remembered cannot be taken back, which is why the limit comes before.
 
 import type { NonceTable } from './nonce-table.ts';
 import { addRecent, recentCount } from './recent-count.ts';

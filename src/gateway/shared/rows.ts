@@ -62,6 +62,10 @@ export const HUNG = 32768;
 export const LASTING = 65536;
 /** It sent FIN before the other side did. */
 export const FIRST_TO_END = 16777216;
+/** Of a backend: the wheel comes back to see whether what is kept, for either side, is taken. */
+export const LOOKED_AFTER = 33554432;
+/** The reactor gave it up, as it took nothing for too long. */
+export const STALLED = 67108864;
 /** A write to it has failed, which takes the error away: reading no longer tells whether FIN or a reset came first. */
 export const UNWRITABLE = 131072;
 /** Handed over to the HTTP part, and counted there. */
@@ -93,8 +97,8 @@ export const ORIGIN = 2;
 export const DESTINATION = 3;
 const PLACES = 4;
 
-/** Six doubles, thirteen 32-bit words, two 16-bit words and the ports, three bytes and the addresses. */
-const ROW_BYTES = 6 * 8 + 13 * 4 + (2 + PLACES) * 2 + 3 + PLACES * ADDRESS;
+/** Seven doubles, thirteen 32-bit words, two 16-bit words and the ports, three bytes and the addresses. */
+const ROW_BYTES = 7 * 8 + 13 * 4 + (2 + PLACES) * 2 + 3 + PLACES * ADDRESS;
 
 export class Rows {
   readonly capacity: number;
@@ -123,6 +127,8 @@ export class Rows {
   readonly dialMs: Float64Array;
   /** When the last byte passed. */
   readonly activeAt: Float64Array;
+  /** Of what is kept for this handle: when some of it was last taken. */
+  readonly keptAt: Float64Array;
   readonly bytesIn: Float64Array;
   readonly bytesOut: Float64Array;
   /** Where in the held bytes the part not yet understood begins. */
@@ -164,6 +170,7 @@ export class Rows {
     this.dialAt = carve(Float64Array);
     this.dialMs = carve(Float64Array);
     this.activeAt = carve(Float64Array);
+    this.keptAt = carve(Float64Array);
     this.bytesIn = carve(Float64Array);
     this.bytesOut = carve(Float64Array);
     this.peer = carve(Int32Array);

@@ -31,7 +31,9 @@ export const REASONS_AT = 0;
 export const BYTES_IN_AT = closeReasons.length;
 export const BYTES_OUT_AT = BYTES_IN_AT + 1;
 export const ACTIVE_AT = BYTES_OUT_AT + 1;
-export const SECONDS_SUM_AT = ACTIVE_AT + 1;
+/** Memory for what the other side does not take. */
+export const KEPT_AT = ACTIVE_AT + 1;
+export const SECONDS_SUM_AT = KEPT_AT + 1;
 export const SECONDS_AT = SECONDS_SUM_AT + 1;
 /** Doubles per slot. In slot 0, which stands for "no route yet", the histogram is that of hellos. */
 const STRIDE = SECONDS_AT + secondsBuckets.length + 1;
@@ -67,6 +69,11 @@ export class RouteCounters {
   clear(slot: number): void {
     const at = (slot & PAGE_MASK) * STRIDE;
     this.#pages[slot >>> PAGE_SHIFT].fill(0, at, at + STRIDE);
+  }
+
+  /** Of all slots: what a thread had that is gone with it. */
+  clearField(offset: number): void {
+    for (const page of this.#pages) for (let at = offset; at < page.length; at += STRIDE) page[at] = 0;
   }
 }
 

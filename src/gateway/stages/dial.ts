@@ -92,7 +92,7 @@ export function greetingEvent(path: DataPath, backend: number): void {
     return refuse(path, client, 'connect-failed');
   }
   const hold = rows.kept[backend];
-  if (hold !== undefined) path.giveBack(hold);
+  if (hold !== undefined) path.giveBack(backend, hold);
   rows.kept[backend] = undefined;
   rows.keptTo[backend] = 0;
   rows.flags[backend] |= MORE;
@@ -275,7 +275,7 @@ function reached(
   rows.keptTo[client] = 0;
   if (header === undefined) return beginTunnel(path, client, handle, held, from, to, answer);
   const bytes = held === undefined ? header : Buffer.concat([header, held.subarray(from, to)]);
-  if (held !== undefined) path.giveBack(held);
+  if (held !== undefined) path.giveBack(client, held);
   beginTunnel(path, client, handle, bytes, 0, bytes.length, answer);
 }
 

@@ -1,8 +1,11 @@
 // tunnel: bytes from one side to the other, both ways at once. No byte is lost, doubled or reordered; what one
 // side cannot take is kept in one buffer and the other side is not read meanwhile; FIN passes on in each
-// direction by itself; a reset passes on after what came before it. An idle tunnel owns no buffer and no timer.
+// direction by itself; a reset passes on after what came before it. An idle tunnel owns no buffer and no timer. A side
+// that takes nothing of what waits for it ends the connection after `timeouts.stalled`: the reactor sees to what the
+// kernel has, and here it is looked, now and then, at what is kept.
 
-import { AGAIN, FAILED, HUNG_UP, READABLE, WRITABLE } from '../io/reactor.ts';
+import { type CloseReason, closeReasons } from '../close-reason.ts';
+import { AGAIN, FAILED, HUNG_UP, READABLE, TIMED_OUT, WRITABLE } from '../io/reactor.ts';
 import {
   ENDED,
   FAILING,
@@ -11,14 +14,16 @@ import {
   HUNG,
   LASTING,
   LENT,
+  LOOKED_AFTER,
   MORE,
   RETURNED,
   SHUT,
+  STALLED,
   TUNNEL,
   UNWRITABLE,
 } from '../shared/rows.ts';
 import { BYTES_IN_AT, BYTES_OUT_AT, HTTP_SLOT } from '../shared/shared-memory.ts';
-import { type DataPath, SMALL_READ } from './data-path.ts';
+import type { DataPath } from './data-path.ts';
 import { end, endOfPart, endWithReset } from './end.ts';
 
 /** Reads of one direction before others get their turn. */
@@ -49,6 +54,8 @@ export function beginTunnel(
     countOut(path, client, answer.length);
   }
   if (!flush(path, backend) || !flush(path, client)) return;
+  if (rows.kept[backend] !== undefined) lookAfter(path, backend);
+  if (rows.kept[client] !== undefined) lookAfter(path, client);
   if ((rows.flags[client] & MORE) !== 0 && !pump(path, client)) return;
   if ((rows.flags[backend] & MORE) !== 0) pump(path, backend);
 }
@@ -57,7 +64,7 @@ export function tunnelEvent(path: DataPath, handle: number, events: number): voi
   const { rows } = path;
   if ((rows.flags[handle] & LENT) !== 0) return lentEvent(path, handle, events);
   if ((events & HUNG_UP) !== 0 && isBrokenOff(path, handle))
-    return endWithReset(path, handle, 'client-reset');
+    return endWithReset(path, handle, clientReset(path, handle));
   if ((events & FAILED) !== 0) rows.flags[handle] |= FAILING | MORE;
   if ((events & (READABLE | HUNG_UP)) !== 0) rows.flags[handle] |= MORE;
   if ((events & WRITABLE) !== 0) {
@@ -75,8 +82,16 @@ export function continueTunnel(path: DataPath, handle: number): void {
   pump(path, handle);
 }
 
-/** `idle` or `halfClosed` may have run out: the deadline is only looked at here, not moved with every byte. */
-export function tunnelTimer(path: DataPath, client: number): void {
+/**
+ * Of a client: `idle` or `halfClosed` may have run out. Of a backend: `stalled` may have, for either side. The deadlines are
+ * only looked at here, not moved with every byte.
+ */
+export function tunnelTimer(path: DataPath, handle: number): void {
+  if (path.rows.slot[handle] === 0) stallTimer(path, handle);
+  else idleTimer(path, handle);
+}
+
+function idleTimer(path: DataPath, client: number): void {
   const { rows, wheel, io, settings } = path;
   if ((rows.flags[client] & LENT) !== 0) return lentTimer(path, client);
   if ((rows.flags[client] & LASTING) === 0) {
@@ -90,6 +105,36 @@ export function tunnelTimer(path: DataPath, client: number): void {
   if (deadline > io.now()) return wheel.set(client, deadline);
   if (!halfClosed || limit === settings.idleMs) end(path, client, 'idle-timeout');
   else end(path, client, 'half-closed-timeout');
+}
+
+function stallTimer(path: DataPath, backend: number): void {
+  const { rows, io, settings } = path;
+  rows.flags[backend] &= ~LOOKED_AFTER;
+  const { stalledMs } = settings;
+  if (stalledMs === undefined) return;
+  const client = rows.peer[backend];
+  const since = Math.min(keptSince(path, client), keptSince(path, backend));
+  if (since + stalledMs <= io.now()) endWithReset(path, client, 'idle-timeout');
+  else if (since < Infinity) comeBackAt(path, backend, since + stalledMs);
+}
+
+/** Infinity when nothing is kept for it. */
+function keptSince({ rows }: DataPath, handle: number): number {
+  return rows.kept[handle] === undefined ? Infinity : rows.keptAt[handle];
+}
+
+/** Something is kept for that side from now on. Both sides share the wheel's place of the backend, which needs none else. */
+function lookAfter(path: DataPath, handle: number): void {
+  const { rows, io, settings } = path;
+  rows.keptAt[handle] = io.now();
+  const backend = rows.slot[handle] === 0 ? handle : rows.peer[handle];
+  if (settings.stalledMs === undefined || (rows.flags[backend] & LOOKED_AFTER) !== 0) return;
+  comeBackAt(path, backend, io.now() + settings.stalledMs);
+}
+
+function comeBackAt({ rows, wheel }: DataPath, backend: number, time: number): void {
+  rows.flags[backend] |= LOOKED_AFTER;
+  wheel.set(backend, time);
 }
 
 /** A client that its part serves by itself was reset. The part reads that too, behind what came before; if it reads. */
@@ -128,8 +173,8 @@ function pump(path: DataPath, source: number): boolean {
       return true;
     }
     if ((rows.flags[source] & ENDED) !== 0) return true;
-    const space = path.readSpace;
-    const count = io.read(source, path.buffer, 0, space);
+    const space = path.kept.readSpace(rows.cluster[clientOf(path, source)]);
+    const count = io.read(source, path.kept.buffer, 0, space);
     if (count === AGAIN) {
       rows.flags[source] &= ~MORE;
       return true;
@@ -138,7 +183,10 @@ function pump(path: DataPath, source: number): boolean {
       const isReset = (rows.flags[source] & UNWRITABLE) !== 0 || isBrokenOff(path, source);
       return isReset ? passReset(path, source) : ended(path, source);
     }
-    if (count < 0) return passReset(path, source);
+    if (count < 0) {
+      if (count === TIMED_OUT) rows.flags[source] |= STALLED;
+      return passReset(path, source);
+    }
     moved(path, source, count);
     if (!send(path, target, count)) return false;
     if (count < space && (rows.flags[source] & (HUNG | FAILING)) === 0) {
@@ -174,16 +222,15 @@ function countOut(path: DataPath, client: number, count: number): void {
 function send(path: DataPath, target: number, count: number): boolean {
   const { rows, io } = path;
   if ((rows.flags[target] & FAILING) !== 0) return lost(path, target);
-  const sent = io.write(target, path.buffer, 0, count);
+  const sent = io.write(target, path.kept.buffer, 0, count);
   if (sent === count) return true;
-  if (sent < 0 && sent !== AGAIN) return targetFailed(path, target);
+  if (sent < 0 && sent !== AGAIN) return targetFailed(path, target, sent);
   const from = Math.max(sent, 0);
-  if (count - from <= SMALL_READ) {
-    keep(path, target, Uint8Array.prototype.slice.call(path.buffer, from, count), 0, count - from);
-  } else {
-    keep(path, target, path.buffer, from, count);
-    path.lendBuffer();
-  }
+  const client = clientOf(path, target);
+  const kept = path.kept.keep(target, rows.cluster[client], rows.slot[client], from, count);
+  const at = kept.length === count - from ? 0 : from;
+  keep(path, target, kept, at, at + count - from);
+  lookAfter(path, target);
   return true;
 }
 
@@ -202,13 +249,14 @@ function flush(path: DataPath, target: number): boolean {
   if (sent === AGAIN) return true;
   if (sent < 0) {
     rows.kept[target] = undefined;
-    path.giveBack(bytes);
-    return targetFailed(path, target);
+    path.giveBack(target, bytes);
+    return targetFailed(path, target, sent);
   }
   rows.keptFrom[target] += sent;
+  rows.keptAt[target] = io.now();
   if (rows.keptFrom[target] < rows.keptTo[target]) return true;
   rows.kept[target] = undefined;
-  path.giveBack(bytes);
+  path.giveBack(target, bytes);
   if ((rows.flags[target] & SHUT) === 0) return true;
   if (isEndOfPart(path, target)) return false;
   io.shutdown(target);
@@ -247,9 +295,13 @@ function isEndOfPart(path: DataPath, client: number): boolean {
   return true;
 }
 
-/** The client reset its HTTP/2 stream: the HTTP part has said so, and then closed. */
+/** The client reset its HTTP/2 stream, or stalled: the HTTP part has said so, and then closed. */
 function isBrokenOff(path: DataPath, handle: number): boolean {
   return (path.rows.flags[handle] & RETURNED) !== 0 && path.shared.verdicts.reason(handle) >= 0;
+}
+
+function clientReset(path: DataPath, client: number): CloseReason {
+  return isBrokenOff(path, client) ? closeReasons[path.shared.verdicts.reason(client)] : 'client-reset';
 }
 
 function isInTlsPart({ rows }: DataPath, client: number): boolean {
@@ -276,8 +328,8 @@ function limitHalfClosed(path: DataPath, client: number): void {
 }
 
 /** A write found the target gone. What it sent before is read first; reading then tells the rest. */
-function targetFailed(path: DataPath, target: number): boolean {
-  path.rows.flags[target] |= FAILING | MORE | UNWRITABLE;
+function targetFailed(path: DataPath, target: number, error: number): boolean {
+  path.rows.flags[target] |= FAILING | MORE | UNWRITABLE | (error === TIMED_OUT ? STALLED : 0);
   return (path.rows.flags[target] & ENDED) === 0 ? pump(path, target) : lost(path, target);
 }
 
@@ -294,6 +346,10 @@ function lost(path: DataPath, target: number): boolean {
 /** `source` was reset and all it sent is read: its peer gets the reset once it took what was kept for it. */
 function passReset(path: DataPath, source: number): boolean {
   const client = clientOf(path, source);
+  if ((path.rows.flags[source] & STALLED) !== 0) {
+    endWithReset(path, client, 'idle-timeout');
+    return false;
+  }
   // A unix socket that is closed before all was read from it looks like a reset.
   if (client !== source && (path.rows.flags[client] & HANDED_OVER) !== 0) {
     const isNew = (path.rows.flags[source] & ENDED) === 0;
@@ -302,7 +358,7 @@ function passReset(path: DataPath, source: number): boolean {
   }
   // The TLS part says why before it closes: without a word its thread has died.
   if (client !== source && isInTlsPart(path, client)) end(path, client, 'shutdown');
-  else endWithReset(path, client, client === source ? 'client-reset' : 'backend-reset');
+  else endWithReset(path, client, client === source ? clientReset(path, client) : 'backend-reset');
   return false;
 }
 

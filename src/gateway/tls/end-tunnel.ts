@@ -69,6 +69,7 @@ function comeBack(part: TlsPart, connection: TlsConnection, outer: TLSSocket): v
   inner.write(buildHandOver(source, destination, { ...told, isTunnelled: true }));
   gone.addEventListener('abort', () => inner.destroy());
   // The front has both, and itself tells why they end: see tunnel-links.ts.
+  connection.joined(outer, inner);
   join({
     near: outer,
     far: inner,

@@ -108,6 +108,7 @@ function openAnew(
     if (alert !== undefined) part.trouble('client left', distrust(alert));
     part.refuse(connection, alert === undefined ? 'bad-hello' : 'client-gone');
   });
+  connection.joined(inner, outer.tls);
   join({
     near: inner,
     far: outer.tls,

@@ -216,8 +216,18 @@ export class TlsPart {
     });
   }
 
+  /** One side takes nothing of what waits for it: both are cut off. */
+  #giveUp(connection: TlsConnection): void {
+    this.#say(connection.told, -1, 'idle-timeout', true);
+    connection.cut();
+  }
+
   #lookAround(): void {
-    for (const connection of this.#connections.values()) connection.look();
+    const now = performance.now();
+    for (const connection of this.#connections.values()) {
+      if (connection.isStalled(this.settings.stalledMs, now)) this.#giveUp(connection);
+      else connection.look();
+    }
   }
 }
 
