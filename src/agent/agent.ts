@@ -12,6 +12,7 @@ import { Gateway, type GatewayConfig, type NamedRecord } from '../gateway/contro
 import { NameResolver } from '../gateway/control/name-resolver.ts';
 import { canShareListeners } from '../gateway/io/net-reactor.ts';
 import { type EngineName, whyNoEpoll } from '../gateway/io/open-reactor.ts';
+import { openFilesWarning, roomIn } from '../gateway/open-files.ts';
 import { NO_PROTOCOL } from '../gateway/shared/rows.ts';
 import { secondsBuckets } from '../gateway/shared/shared-memory.ts';
 import type { Settings } from '../gateway/stages/data-path.ts';
@@ -50,9 +51,6 @@ const DRAIN_MS = 600_000;
  * there are thousands of Services it takes a few. What it still sends here is served.
  */
 const LEFT_MS = 5000;
-/** Descriptors that are not connections. */
-const OTHER_FILES = 512;
-const MAX_CAPACITY = 1 << 20;
 /** The one cluster's name in metrics and the log is its id; a name of its own it does not know. */
 const ROUTE = 'api';
 /** A node's own traffic is little, and a node may have a hundred cores. */
@@ -182,7 +180,7 @@ export class Agent implements MetricsView, AsyncDisposable {
         arch: this.#host.arch,
         workers: this.#workers,
         share: canShareListeners(this.#host.platform),
-        capacity: Math.min(this.#host.openFiles, MAX_CAPACITY),
+        capacity: roomIn(this.#host.openFiles).capacity,
         resolver: new NameResolver((name, error) => {
           if (error === undefined) this.#log.info({ name }, "the gateway's name resolves again");
           else this.#log.warn({ name, error }, "the gateway's name does not resolve");
@@ -198,6 +196,8 @@ export class Agent implements MetricsView, AsyncDisposable {
       },
       this.#config(),
     );
+    const why = openFilesWarning(undefined, this.#host.openFiles);
+    if (why !== undefined) this.#log.warn({ openFiles: this.#host.openFiles, why }, 'few open files');
     this.#watch = await watchAgentFiles(this.#options, {
       changed: files => this.#use(files),
       bad: error => this.#log.error({ error: error.message }, 'file refused; what was read before stays'),
@@ -311,6 +311,7 @@ export class Agent implements MetricsView, AsyncDisposable {
   }
 
   #settings(): Settings {
+    const room = roomIn(this.#host.openFiles);
     return {
       helloMs: HELLO_MS,
       connectMs: CONNECT_MS,
@@ -319,7 +320,8 @@ export class Agent implements MetricsView, AsyncDisposable {
       keepaliveMs: KEEPALIVE_MS,
       stalledMs: STALLED_MS,
       retries: RETRIES,
-      connections: Math.max(1, Math.floor((this.#host.openFiles - OTHER_FILES) / 2)),
+      connections: room.connections,
+      clientFiles: room.clientFiles,
       pending: 10_000,
       // It asks nobody anything: none of its clients waits to be routed.
       pendingPerSource: undefined,

@@ -1,12 +1,14 @@
 // `causeway check`: reads the file as `run` would and says what is wrong with it.
 
 import { type Config, engines } from '../config/config.ts';
-import { byPlace, formatMistake, type Mistake } from '../config/mistake.ts';
+import { byPlace, formatMistake, type Mistake, mistakeAt } from '../config/mistake.ts';
 import { notThereYet } from '../config/not-there-yet.ts';
 import { readConfigFile } from '../config/read-config-file.ts';
 import { judgeFiles } from '../controller/named-files.ts';
+import { openFilesWarning } from '../gateway/open-files.ts';
 import { plan } from '../plan/plan.ts';
 import { type Command, parse, requireFile, UsageError } from './command.ts';
+import { openFileLimit } from './open-file-limit.ts';
 import { painter } from './terminal.ts';
 
 const MISTAKES = 1;
@@ -48,9 +50,12 @@ async function run(args: readonly string[]): Promise<number> {
   const unread = files
     .filter(({ isUnread }) => isUnread)
     .map(mistake => ({ ...mistake, text: `run will refuse to start: ${mistake.text}` }));
+  const misfit = read.ok ? openFilesWarning(read.config.limits.connections, openFileLimit()) : undefined;
+  const misfits =
+    read.ok && misfit !== undefined ? [mistakeAt(read.places, 'limits.connections', misfit)] : [];
   const report: Report = {
     mistakes: read.ok ? files.filter(({ isUnread }) => !isUnread) : read.mistakes,
-    warnings: read.ok ? [...read.warnings, ...unread].toSorted(byPlace) : [],
+    warnings: read.ok ? [...read.warnings, ...unread, ...misfits].toSorted(byPlace) : [],
     missing: config === undefined ? { refused: [], ignored: [] } : notThereYet(config),
     counts: config === undefined ? undefined : plan(config.clusters).counts,
   };

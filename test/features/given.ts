@@ -23,15 +23,16 @@ export class Peer implements Disposable {
   readonly socket: Socket;
   /** Its own `host:port`, as the gateway's log has it. */
   readonly address: string;
-  /** When it came to be, as the log writes it. */
-  readonly since = new Date().toISOString();
+  /** When it came to be, or a little before, as the log writes it. */
+  readonly since: string;
   #end: End | undefined;
   #chunks: Buffer[] = [];
   #length = 0;
   readonly #waiting: (() => void)[] = [];
 
-  constructor(socket: Socket) {
+  constructor(socket: Socket, since = new Date().toISOString()) {
     this.socket = socket;
+    this.since = since;
     this.address = place(socket.localAddress, socket.localPort);
     socket.on('data', (chunk: Buffer) => {
       this.#chunks.push(chunk);
@@ -133,6 +134,8 @@ export async function connectClient(
   port: number,
   { from, to = '127.0.0.1' }: ClientOptions = {},
 ): Promise<Peer> {
+  // It may be refused, and logged, before this side knows that it is connected.
+  const since = new Date().toISOString();
   const socket = connect({
     port,
     host: to,
@@ -140,7 +143,7 @@ export async function connectClient(
     ...(from !== undefined && { localAddress: from }),
   });
   await once(socket, 'connect');
-  return new Peer(socket);
+  return new Peer(socket, since);
 }
 
 /** Connects, says that, and waits until the other side has ended. */

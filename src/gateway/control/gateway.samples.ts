@@ -58,6 +58,7 @@ export async function startSampleGateway(
       stalledMs: undefined,
       retries: 3,
       connections: 1000,
+      clientFiles: 4096,
       pending: 1000,
       pendingPerSource: undefined,
       perSource: undefined,

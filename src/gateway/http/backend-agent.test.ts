@@ -42,6 +42,7 @@ async function ask(agent: BackendAgent, to: TableBackend, header?: Uint8Array): 
     backend: to,
     connectMs: 5000,
     keepaliveMs: 30_000,
+    clientFiles: 4096,
     header,
   };
   const sent = request(options);

@@ -5,7 +5,7 @@ import { Agent, type ClientRequestArgs } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { formatIp } from '../../wire/ip-address.ts';
-import { errnoWord } from '../io/net-reactor.ts';
+import { descriptorOf, errnoWord } from '../io/net-reactor.ts';
 import { type DialFailure, failureOf } from '../stages/dial-failure.ts';
 import type { TableBackend } from '../table/table.ts';
 
@@ -14,6 +14,8 @@ export interface BackendRequest extends ClientRequestArgs {
   readonly backend: TableBackend;
   readonly connectMs: number;
   readonly keepaliveMs: number | undefined;
+  /** Descriptors from this number on are spare: see open-files.ts. */
+  readonly clientFiles: number;
   /** A PROXY header to begin with, or nothing. */
   readonly header: Uint8Array | undefined;
 }
@@ -61,7 +63,7 @@ export function dialAddresses(request: BackendRequest, callback: Callback): void
 }
 
 function dialOne(
-  { backend, keepaliveMs }: BackendRequest,
+  { backend, keepaliveMs, clientFiles }: BackendRequest,
   index: number,
   timeoutMs: number,
   done: (failure: DialError | undefined, socket?: Socket) => void,
@@ -82,6 +84,7 @@ function dialOne(
   };
   socket.once('error', failed);
   socket.once('connect', () => {
+    if (descriptorOf(socket) >= clientFiles) return fail(new DialError('exhausted'));
     clearTimeout(timer);
     socket.off('error', failed);
     // Between two requests there is a moment in which nobody else listens, and an error would end the thread.

@@ -60,6 +60,7 @@ function attempt(part: HttpPart, exchange: Exchange, route: TableRoute, mayReuse
       Math.min(settings.connectMs, exchange.dialAt + ALL_ATTEMPTS * settings.connectMs - now()),
     ),
     keepaliveMs: settings.keepaliveMs,
+    clientFiles: settings.clientFiles,
     header: proxyHeader(exchange, route),
   };
   if (isKept) {

@@ -16,7 +16,7 @@ import {
 import type { CloseReason } from '../close-reason.ts';
 import type { FrontRow } from '../shared/hand-over.ts';
 import type { HandedOver } from '../shared/receive-hand-over.ts';
-import type { Verdicts } from '../shared/verdicts.ts';
+import type { Verdict, Verdicts } from '../shared/verdicts.ts';
 import { reasonIndex } from '../stages/account.ts';
 import type { Settings } from '../stages/data-path.ts';
 import { buildConnectHead } from './connect-head.ts';
@@ -45,6 +45,15 @@ const ANY_STREAM = 2 ** 31 - 1;
 /** nghttp2's numbers for a preface that is none, and for frames that make it answer faster than it can send. */
 const BAD_MAGIC = -903;
 const FLOODED = -904;
+
+const inProgress: Verdict = {
+  slot: 0,
+  backendSlot: 0,
+  dialMs: -1,
+  reason: -1,
+  isBroken: false,
+  isEnding: false,
+};
 
 interface Session {
   readonly http2: ServerHttp2Session;
@@ -84,7 +93,8 @@ export class H2Connect {
 
   /** `first` is what the client has said so far. */
   serve(connection: HandedOver, first: Buffer): void {
-    const { socket } = connection;
+    const { socket, told } = connection;
+    this.#verdicts[told.worker]?.say(told.handle, told.generation, inProgress);
     socket.unshift(first);
     const http2 = performServerHandshake(socket, {
       settings: {
@@ -201,14 +211,7 @@ export class H2Connect {
     clearTimeout(session.timer);
     const { worker, handle, generation } = session.connection.told;
     const reason = session.reason ?? reasonFor(error) ?? (session.hadStream ? 'done' : 'client-gone');
-    this.#verdicts[worker]?.say(handle, generation, {
-      slot: 0,
-      backendSlot: 0,
-      dialMs: -1,
-      reason: reasonIndex[reason],
-      isBroken: false,
-      isEnding: false,
-    });
+    this.#verdicts[worker]?.say(handle, generation, { ...inProgress, reason: reasonIndex[reason] });
     return reason;
   }
 }

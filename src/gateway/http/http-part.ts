@@ -5,6 +5,7 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { createServer, type Server as NetServer, type Socket } from 'node:net';
 import type { CloseReason } from '../close-reason.ts';
+import { descriptorOf } from '../io/net-reactor.ts';
 import { CLIENT, REQUEST, type Rows } from '../shared/rows.ts';
 import { BYTES_IN_AT, BYTES_OUT_AT, type RequestCounters } from '../shared/shared-memory.ts';
 import type { Verdict, Verdicts } from '../shared/verdicts.ts';
@@ -116,6 +117,8 @@ export class HttpPart {
       this.#front.once('listening', resolve);
       this.#front.once('error', reject);
     });
+    // Out of descriptors: the front sees that nobody has taken what it handed over.
+    this.#front.on('error', () => {});
   }
 
   configure(settings: Settings): void {
@@ -171,9 +174,15 @@ export class HttpPart {
   }
 
   #accept(front: Socket): void {
+    // Those that are left are spare: see open-files.ts.
+    if (descriptorOf(front) >= this.settings.clientFiles) {
+      front.destroy();
+      return;
+    }
     acceptHandOver(front, {
       http: connection => {
         const { socket, leash } = connection;
+        this.#tell(connection, nowhere);
         this.#connections.set(socket, connection);
         socket.once('close', hadError => this.#closed(connection, hadError));
         if (leash !== undefined) socket.once('finish', () => this.#ended(connection));

@@ -5,6 +5,7 @@
 import { constants, type ServerHttp2Stream } from 'node:http2';
 import { connect, type Socket } from 'node:net';
 import { parseResponseHead } from '../../wire/http-response.ts';
+import { descriptorOf } from '../io/net-reactor.ts';
 import { buildHandOver, type FrontRow, readRowHeader } from '../shared/hand-over.ts';
 import type { HandedOver } from '../shared/receive-hand-over.ts';
 import { reasonIndex } from '../stages/account.ts';
@@ -82,6 +83,8 @@ class StreamPassage implements Passage {
     const socket = connect({ path, allowHalfOpen: true });
     this.#socket = socket;
     socket.on('error', () => {});
+    // Those that are left are spare: see open-files.ts. Now, since a client may open all its streams at once.
+    if (descriptorOf(socket) >= this.#part.settings.clientFiles) return this.#refuse();
     socket.once('close', () => {
       if (this.#isOver) return;
       if (socket.bytesRead === 0 && socket.bytesWritten === 0) this.ask(tries - 1);

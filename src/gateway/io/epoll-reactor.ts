@@ -244,6 +244,10 @@ export class EpollReactor implements Reactor {
     return failed ? BROKEN : wordOfErrno(this.#error[0]);
   }
 
+  descriptor(handle: number): number {
+    return handle;
+  }
+
   peerAddress(handle: number, into: Uint8Array, at: number): number {
     if (handle !== this.#lastAccepted) {
       this.#length[0] = SOCKADDR_BYTES;

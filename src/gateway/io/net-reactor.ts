@@ -46,8 +46,14 @@ interface OwnedSocket extends net.Socket {
   handle: number;
   /** Without an address, and not gone for that. */
   isUnix: boolean;
-  /** Node's own; see wasReset() and StallWatch. */
-  readonly _handle?: { getpeername?(out: object): number; readonly writeQueueSize?: number } | null;
+  /** Node's own; see wasReset(), StallWatch and descriptorOf(). */
+  readonly _handle?: NodeHandle | null;
+}
+
+interface NodeHandle {
+  getpeername?(out: object): number;
+  readonly writeQueueSize?: number;
+  readonly fd?: number;
 }
 
 interface OpenListener {
@@ -209,6 +215,10 @@ export class NetReactor implements Reactor {
 
   failure(handle: number): number {
     return this.#failures[handle] || BROKEN;
+  }
+
+  descriptor(handle: number): number {
+    return descriptorOf(this.#sockets[handle]);
   }
 
   peerAddress(handle: number, into: Uint8Array, at: number): number {
@@ -484,6 +494,11 @@ function putAddress(
   if (bytes === undefined) return -1;
   into.set(bytes, at);
   return port;
+}
+
+/** The process's number for a socket of Node's; -1 where it has none, as before it connects. */
+export function descriptorOf(socket: net.Socket | undefined): number {
+  return (socket as OwnedSocket | undefined)?._handle?.fd ?? -1;
 }
 
 const words: Record<string, number> = {

@@ -105,6 +105,8 @@ export interface Reactor {
   connect(address: SocketAddress): number;
   /** Why a connect failed. */
   failure(handle: number): number;
+  /** The process's number for it, which is the lowest that was free; -1 where there is none (yet). */
+  descriptor(handle: number): number;
   /** Writes the 16 address bytes and answers the port; zeros for a unix socket; -1 when the connection is gone already. */
   peerAddress(handle: number, into: Uint8Array, at: number): number;
   localAddress(handle: number, into: Uint8Array, at: number): number;

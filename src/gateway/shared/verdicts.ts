@@ -107,6 +107,11 @@ export class Verdicts {
     return this.generation(handle) === generation;
   }
 
+  /** Whether the part has it: it says so before anything else. */
+  isTaken(handle: number): boolean {
+    return this.#said(handle) !== undefined;
+  }
+
   say(handle: number, generation: number, said: Verdict): void {
     if (!this.isCurrent(handle, generation)) return;
     const at = handle * WORDS;

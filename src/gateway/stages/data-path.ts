@@ -45,6 +45,8 @@ export interface Settings {
   readonly stalledMs: number | undefined;
   readonly retries: number;
   readonly connections: number;
+  /** Descriptors from this number on are not for clients. */
+  readonly clientFiles: number;
   readonly pending: number;
   readonly pendingPerSource: number | undefined;
   readonly perSource: number | undefined;

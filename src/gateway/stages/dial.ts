@@ -6,7 +6,7 @@ import { needsTls } from '../../cluster/cluster.ts';
 import { isIpv4 } from '../../wire/ip-address.ts';
 import { buildProxyV1, buildProxyV2, type Endpoint } from '../../wire/proxy-protocol.ts';
 import { recognize } from '../../wire/recognize.ts';
-import { AGAIN, FAILED, READABLE, WRITABLE } from '../io/reactor.ts';
+import { AGAIN, EXHAUSTED, FAILED, READABLE, type SocketAddress, WRITABLE } from '../io/reactor.ts';
 import { buildHandOver, rowHeader } from '../shared/hand-over.ts';
 import {
   CLIENT,
@@ -71,7 +71,10 @@ export function dialEvent(path: DataPath, backend: number, events: number): void
   if ((events & FAILED) !== 0) return failed(path, client, backend, failureOf(path.io.failure(backend)));
   // A backend that speaks first may have done so already: that edge does not come again.
   if ((events & READABLE) !== 0) path.rows.flags[backend] |= MORE;
-  if ((events & WRITABLE) !== 0) connected(path, client, backend);
+  if ((events & WRITABLE) === 0) return;
+  // An adapter may know the descriptor only now.
+  if (path.io.descriptor(backend) >= path.settings.clientFiles) failed(path, client, backend, 'exhausted');
+  else connected(path, client, backend);
 }
 
 /** The gateway answers an agent's CONNECT. */
@@ -167,7 +170,7 @@ function tryBackend(path: DataPath, client: number, route: TableRoute): void {
   if (addresses.length === 0) rows.detail[client] = dialFailureIndex['name-not-found'];
   while (rows.addressIndex[client] < addresses.length) {
     const tried = rows.addressIndex[client];
-    const handle = io.connect(addresses[(backend.preferred + tried) % addresses.length]);
+    const handle = connect(path, addresses[(backend.preferred + tried) % addresses.length]);
     if (handle >= 0) {
       const now = io.now();
       rows.clear(handle);
@@ -183,6 +186,14 @@ function tryBackend(path: DataPath, client: number, route: TableRoute): void {
     rows.addressIndex[client]++;
   }
   nextAttempt(path, client, route);
+}
+
+/** As that of the reactor; but descriptors that are spare are left alone, see open-files.ts. */
+function connect({ io, settings }: DataPath, address: SocketAddress): number {
+  const handle = io.connect(address);
+  if (handle < 0 || io.descriptor(handle) < settings.clientFiles) return handle;
+  io.close(handle);
+  return EXHAUSTED;
 }
 
 function failed(path: DataPath, client: number, handle: number, failure: DialFailure): void {
@@ -202,8 +213,9 @@ function nextAttempt(path: DataPath, client: number, route: TableRoute): void {
   const { rows, settings, wheel, io } = path;
   const attempt = ++rows.attempt[client];
   path.dialFailed(route, rows.backend[client]);
-  // A thread of ours that has died is back in a moment: `retries` is for backends.
-  if (attempt > settings.retries && !isHandedOver(route)) return giveUp(path, client);
+  // A thread of ours that has died is back in a moment: `retries` is for backends, and for what we have too little of.
+  const isAwaited = isHandedOver(route) && rows.detail[client] !== dialFailureIndex.exhausted;
+  if (attempt > settings.retries && !isAwaited) return giveUp(path, client);
   let order = path.dialOrders.get(client);
   if (order === undefined || order.length !== route.backends.length) {
     order = orderBackends(path, client, route, rows.backend[client]);

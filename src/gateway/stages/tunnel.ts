@@ -24,7 +24,7 @@ import {
 } from '../shared/rows.ts';
 import { BYTES_IN_AT, BYTES_OUT_AT, HTTP_SLOT } from '../shared/shared-memory.ts';
 import type { DataPath } from './data-path.ts';
-import { end, endOfPart, endWithReset } from './end.ts';
+import { end, endOfPart, endWithReset, refuse } from './end.ts';
 
 /** Reads of one direction before others get their turn. */
 const READS_PER_TURN = 2;
@@ -267,6 +267,7 @@ function flush(path: DataPath, target: number): boolean {
 function ended(path: DataPath, source: number): boolean {
   const { rows, io } = path;
   const target = rows.peer[source];
+  if (isTurnedAway(path, source)) return false;
   rows.flags[source] = (rows.flags[source] & ~MORE) | ENDED;
   if ((rows.flags[target] & ENDED) === 0) rows.flags[source] |= FIRST_TO_END;
   rows.flags[target] |= SHUT;
@@ -292,6 +293,14 @@ function isEndOfPart(path: DataPath, client: number): boolean {
   if (shared.verdicts.reason(client) >= 0) endOfPart(path, client);
   else if (!isLent && (rows.slot[client] !== HTTP_SLOT || shared.verdicts.isEnding(client))) return false;
   else endWithReset(path, client, 'shutdown');
+  return true;
+}
+
+/** The part closed before it had so much as looked at what it was handed: it has no descriptors left. Refused here, then. */
+function isTurnedAway(path: DataPath, part: number): boolean {
+  const client = path.rows.peer[part];
+  if ((path.rows.flags[client] & HANDED_OVER) === 0 || path.shared.verdicts.isTaken(client)) return false;
+  refuse(path, client, 'over-limit');
   return true;
 }
 
@@ -350,6 +359,7 @@ function passReset(path: DataPath, source: number): boolean {
     endWithReset(path, client, 'idle-timeout');
     return false;
   }
+  if (isTurnedAway(path, source)) return false;
   // A unix socket that is closed before all was read from it looks like a reset.
   if (client !== source && (path.rows.flags[client] & HANDED_OVER) !== 0) {
     const isNew = (path.rows.flags[source] & ENDED) === 0;

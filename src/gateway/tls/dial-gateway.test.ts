@@ -10,7 +10,7 @@ import { GatewayDialer, GatewayError } from './dial-gateway.ts';
 
 const skip = missingPrograms('openssl');
 const NAME = 'gw.test';
-const settings = { connectMs: 5000, keepaliveMs: 30_000, retries: 3 };
+const settings = { connectMs: 5000, keepaliveMs: 30_000, retries: 3, clientFiles: 4096 };
 const signal = new AbortController().signal;
 
 async function listen(server: Server, host: string, port = 0): Promise<number> {

@@ -5,7 +5,7 @@
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type ConnectionOptions, type TLSSocket, connect as tlsConnect } from 'node:tls';
-import { errnoWord } from '../io/net-reactor.ts';
+import { descriptorOf, errnoWord } from '../io/net-reactor.ts';
 import { type DialFailure, failureOf } from '../stages/dial-failure.ts';
 import { ALL_ATTEMPTS, retryPause } from '../stages/retry-pause.ts';
 import type { GatewayPlace } from './tls-config.ts';
@@ -46,6 +46,8 @@ export interface DialSettings {
   readonly connectMs: number;
   readonly keepaliveMs: number | undefined;
   readonly retries: number;
+  /** Descriptors from this number on are spare: see open-files.ts. */
+  readonly clientFiles: number;
 }
 
 export class GatewayDialer {
@@ -97,7 +99,7 @@ function handshake(
   { port, serverName, ca }: GatewayPlace,
   address: string,
   { wrongProtocol, ...options }: GatewayTls,
-  { connectMs, keepaliveMs }: DialSettings,
+  { connectMs, keepaliveMs, clientFiles }: DialSettings,
   signal: AbortSignal,
 ): Promise<GatewayConnection> {
   const raw = connect({
@@ -130,6 +132,10 @@ function handshake(
   if (signal.aborted) onAbort();
   // Stays: what breaks later is told by the TLS socket, and an error that nobody listens for ends the thread.
   raw.on('error', onError);
+  raw.once('connect', () => {
+    if (descriptorOf(raw) < clientFiles) return;
+    fail(new GatewayError(`${address}: no open files left for it`, { failure: 'exhausted' }));
+  });
   tls.on('error', onError);
   tls.once('close', onClose);
   tls.once('secureConnect', () => resolve({ tls, reset: () => raw.resetAndDestroy() }));

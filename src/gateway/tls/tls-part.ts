@@ -7,6 +7,7 @@ import type { Duplex } from 'node:stream';
 import { mapIp } from '../../wire/ip-address.ts';
 import type { Endpoint } from '../../wire/proxy-protocol.ts';
 import type { CloseReason } from '../close-reason.ts';
+import { descriptorOf } from '../io/net-reactor.ts';
 import type { HandOver } from '../shared/hand-over.ts';
 import { type HandedOver, receiveHandOver } from '../shared/receive-hand-over.ts';
 import { TLS } from '../shared/rows.ts';
@@ -196,6 +197,11 @@ export class TlsPart {
   }
 
   #accept(socket: Socket): void {
+    // Those that are left are spare: see open-files.ts.
+    if (descriptorOf(socket) >= this.settings.clientFiles) {
+      socket.destroy();
+      return;
+    }
     receiveHandOver(socket, ({ told, source, destination }, rest) => {
       if (rest.length > 0) socket.unshift(rest);
       this.#begin({ socket, told, source: mapped(source), destination: mapped(destination) });
@@ -207,6 +213,7 @@ export class TlsPart {
     const isCurrent = () =>
       this.#options.verdicts[told.worker]?.isCurrent(told.handle, told.generation) === true;
     const connection = new TlsConnection(handed, isCurrent);
+    this.#say(told, -1, undefined, false);
     this.#connections.set(socket, connection);
     socket.once('close', () => this.#connections.delete(socket));
     // A fault with one of them must not end the others, as an exception that nobody catches would.

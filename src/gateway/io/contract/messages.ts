@@ -50,6 +50,7 @@ export type Operation =
       readonly op:
         | 'accept'
         | 'quiesce'
+        | 'descriptor'
         | 'failure'
         | 'lend'
         | 'discard'

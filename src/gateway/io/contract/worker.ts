@@ -192,6 +192,8 @@ class Script implements ReactorHandlers, Stage {
         if (value >= 0) this.opened(value, undefined);
         return { value };
       }
+      case 'descriptor':
+        return { value: this.io.descriptor(handle) };
       case 'failure':
         return { value: this.io.failure(handle) };
       case 'peer':
