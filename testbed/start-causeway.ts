@@ -37,6 +37,7 @@ export interface CausewayOptions {
    */
   readonly config: string;
   readonly args?: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
   /** Default: this checkout's. */
   readonly command?: string;
   readonly readyTimeoutMs?: number;
@@ -45,7 +46,7 @@ export interface CausewayOptions {
 }
 
 export async function startCauseway(options: CausewayOptions): Promise<Causeway> {
-  const { config, args = [], command = causewayBin, readyTimeoutMs, netns } = options;
+  const { config, args = [], env, command = causewayBin, readyTimeoutMs, netns } = options;
   const dir = await tempDir();
   const file = join(dir.path, 'causeway.yaml');
   const complete = (text: string) => {
@@ -58,6 +59,7 @@ export async function startCauseway(options: CausewayOptions): Promise<Causeway>
     program = await startProgram({
       command,
       args: ['run', '-c', file, ...engineArgs(), ...args],
+      env,
       netns,
       ready: { log: /"msg":"ready"/ },
       ...(readyTimeoutMs !== undefined && { readyTimeoutMs }),

@@ -8,6 +8,7 @@ import type { Histogram, MetricsView } from '../admin/metrics.ts';
 import type { Status } from '../admin/status.ts';
 import type { Cluster, Uplink } from '../cluster/cluster.ts';
 import { logConnection } from '../controller/connection-log.ts';
+import { logDeath } from '../controller/death-log-line.ts';
 import { Gateway, type GatewayConfig, type NamedRecord } from '../gateway/control/gateway.ts';
 import { NameResolver } from '../gateway/control/name-resolver.ts';
 import { canShareListeners } from '../gateway/io/net-reactor.ts';
@@ -70,6 +71,7 @@ export class Agent implements MetricsView, AsyncDisposable {
   #watch: Disposable | undefined;
   #engine: EngineName = 'net';
   #draining = false;
+  readonly #drained = Promise.withResolvers<void>();
   readonly #ending = new AbortController();
   #changing: Promise<void> = Promise.resolve();
   readonly #hinted = new Map<string, number>();
@@ -119,7 +121,7 @@ export class Agent implements MetricsView, AsyncDisposable {
 
   notReady(): string | undefined {
     if (this.#draining) return 'draining';
-    return this.#gateway === undefined ? 'the listener is not open yet' : undefined;
+    return this.#gateway === undefined ? 'the listener is not open yet' : this.#gateway.trouble;
   }
 
   status(): Status {
@@ -138,10 +140,21 @@ export class Agent implements MetricsView, AsyncDisposable {
     };
   }
 
+  /** Resolves when a drain is over. */
+  get drained(): Promise<void> {
+    return this.#drained.promise;
+  }
+
   /** Once nobody is led here any more, nothing more is accepted; resolves when all has ended. */
-  async drain(): Promise<void> {
-    if (this.#draining) return;
-    this.#draining = true;
+  drain(): Promise<void> {
+    if (!this.#draining) {
+      this.#draining = true;
+      this.#drain().then(this.#drained.resolve, this.#drained.reject);
+    }
+    return this.drained;
+  }
+
+  async #drain(): Promise<void> {
     if (this.#options.endpoints) {
       await this.#tenant.leaveEndpoints();
       await delay(LEFT_MS, undefined, { signal: this.#ending.signal }).catch(() => {});
@@ -192,7 +205,8 @@ export class Agent implements MetricsView, AsyncDisposable {
         onUplinkRefused: (status, told) =>
           this.#hint('gateway refused', explainRefusal(status, told), `${status}`),
         onTlsTrouble: (what, trouble) => this.#hint(what, trouble),
-        onWorkerDeath: (thread, cause) => this.#log.error({ thread, err: cause }, 'thread died'),
+        onSocketsMoved: () => this.#log.warn('the sockets between threads were gone and are made anew'),
+        onThreadDeath: (thread, cause, death) => logDeath(this.#log, thread, cause, death),
       },
       this.#config(),
     );

@@ -1,17 +1,19 @@
-// `causeway agent`: the tenant side as a process. Flags and environment, signals, exit codes and the log; everything else
-// is the agent's.
+// `causeway agent`: the tenant side as a process. Flags and environment, exit codes and the log; signals are lifetime.ts's,
+// everything else is the agent's.
 
-import { availableParallelism, hostname } from 'node:os';
+import { hostname } from 'node:os';
 import { Agent } from '../agent/agent.ts';
 import { AdvertiseError } from '../agent/agent-endpoint.ts';
 import { AgentFileError } from '../agent/agent-files.ts';
 import { type AgentFlags, type AgentOptions, readAgentOptions } from '../agent/agent-options.ts';
 import { LocalAddressError } from '../agent/local-address.ts';
 import { ListenError } from '../gateway/control/listen-error.ts';
+import { StartError } from '../gateway/control/start-error.ts';
 import { KubeAccessError } from '../kube/kube-access.ts';
 import { type Command, parse, UsageError } from './command.ts';
+import { Lifetime } from './lifetime.ts';
 import { type Log, openLog } from './log.ts';
-import { openFileLimit } from './open-file-limit.ts';
+import { machine } from './machine.ts';
 import { coloured } from './terminal.ts';
 import { version } from './version.ts';
 
@@ -63,7 +65,8 @@ SIGTERM and SIGINT drain: open connections may finish; the second one ends now. 
 --endpoints the address leaves them first, and 5 s later nothing more is accepted. Files
 are read again when they change. The log goes to stdout as that of causeway run does.
 
-Exit codes: 0 after a drain; 1 a file or an address cannot be used; 2 cannot listen; 64 wrong usage.`;
+Exit codes: 0 after a drain; 1 a file or an address cannot be used; 2 cannot listen or start; 64 wrong
+usage; 70 a fault of causeway itself, to be started again.`;
 
 export const agentCommand: Command = {
   name: 'agent',
@@ -103,16 +106,17 @@ async function run(args: readonly string[]): Promise<number> {
     process.stdout.isTTY === true,
     coloured(process.stdout),
   );
+  const lifetime = await Lifetime.begin();
+  lifetime.use(log);
   for (const flag of read.unused) log.logger.warn(flag);
   try {
-    await serve(read.options, log);
-    return 0;
+    await serve(lifetime, read.options, log);
+    return lifetime.exit(0);
   } catch (error) {
-    if (error instanceof ListenError) return refuse(error, CANNOT_LISTEN);
-    if (mistakes.some(kind => error instanceof kind)) return refuse(error as Error, BAD_FILE);
+    if (error instanceof ListenError || error instanceof StartError)
+      return lifetime.exit(refuse(error, CANNOT_LISTEN));
+    if (mistakes.some(kind => error instanceof kind)) return lifetime.exit(refuse(error as Error, BAD_FILE));
     throw error;
-  } finally {
-    await log.close();
   }
 }
 
@@ -143,46 +147,30 @@ function readBoolean(variable: string, value: string): boolean {
   throw new UsageError(`${variable} must be true or false: ${value}. See 'causeway help agent'`);
 }
 
-async function serve(options: AgentOptions, { logger }: Log): Promise<void> {
+async function serve(lifetime: Lifetime, options: AgentOptions, { logger }: Log): Promise<void> {
   const host = {
-    cores: availableParallelism(),
-    openFiles: openFileLimit(),
-    platform: process.platform,
-    arch: process.arch,
-    node: process.version,
+    ...machine(),
     version: version(),
     // Downward API: what tells this agent from the others of its cluster.
     identity: `${process.env.NODE_NAME ?? hostname()}/${process.env.POD_NAME ?? hostname()}`,
   };
-  await using agent = await Agent.start(options, host, logger);
-  const ended = untilEnded(agent);
-  const { engine, workers, listeners } = agent.status();
   const { clusterId, uplink, gateway } = options;
-  logger.info(
-    {
-      listen: listeners.map(({ address }) => address),
-      admin: agent.metricsUrl,
-      engine,
-      workers,
-      clusterId,
-      uplink,
-      gateway: `${gateway.host}:${gateway.port}`,
+  await lifetime.serve(
+    () => Agent.start(options, host, logger),
+    agent => {
+      const { engine, workers, listeners } = agent.status();
+      logger.info(
+        {
+          listen: listeners.map(({ address }) => address),
+          admin: agent.metricsUrl,
+          engine,
+          workers,
+          clusterId,
+          uplink,
+          gateway: `${gateway.host}:${gateway.port}`,
+        },
+        'ready',
+      );
     },
-    'ready',
   );
-  await ended;
-}
-
-/** Resolves when the drain is over, or on the second signal. */
-function untilEnded(agent: Agent): Promise<void> {
-  return new Promise((resolve, reject) => {
-    let signals = 0;
-    const stop = () => {
-      signals++;
-      if (signals === 1) agent.drain().then(resolve, reject);
-      else resolve();
-    };
-    process.on('SIGTERM', stop);
-    process.on('SIGINT', stop);
-  });
 }

@@ -37,6 +37,7 @@ export function openLog(settings: LogSettings, isTerminal: boolean, colour: bool
   sink.on('error', () => {});
   const wantsText = ({ format }: LogSettings) => format === 'text' || (format === 'auto' && isTerminal);
   let asText = wantsText(settings);
+  let isClosed = false;
   const logger = pino(
     {
       level: settings.level,
@@ -44,7 +45,11 @@ export function openLog(settings: LogSettings, isTerminal: boolean, colour: bool
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: label => ({ level: label }) },
     },
-    { write: line => sink.write(asText ? textLine(line, colour) : line) },
+    {
+      write(line) {
+        if (!isClosed) sink.write(asText ? textLine(line, colour) : line);
+      },
+    },
   );
   return {
     logger,
@@ -53,10 +58,16 @@ export function openLog(settings: LogSettings, isTerminal: boolean, colour: bool
       asText = wantsText(next);
     },
     async close() {
+      if (isClosed) return;
+      isClosed = true;
       clearTimeout(timer);
       let late: NodeJS.Timeout | undefined;
       await Promise.race([
-        new Promise<void>(resolve => sink.flush(() => resolve())),
+        // Not flush(): without a minimum length that answers before the write under way is done.
+        new Promise<void>(resolve => {
+          sink.once('close', resolve);
+          sink.end();
+        }),
         new Promise<void>(resolve => {
           late = setTimeout(resolve, FLUSH_MS);
         }),

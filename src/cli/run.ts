@@ -1,11 +1,14 @@
-// `causeway run`: the gateway as a process. Signals, exit codes and the log; everything else is the controller's.
+// `causeway run`: the gateway as a process. Flags, exit codes and the log; signals are lifetime.ts's, everything else is
+// the controller's.
 
 import { type Config, engines } from '../config/config.ts';
 import { ConfigError } from '../controller/config-error.ts';
-import { Controller, type ControllerOptions } from '../controller/controller.ts';
-import { loadConfig } from '../controller/load-config.ts';
+import { Controller } from '../controller/controller.ts';
+import { loadConfig, type Overrides } from '../controller/load-config.ts';
 import { ListenError } from '../gateway/control/listen-error.ts';
+import { StartError } from '../gateway/control/start-error.ts';
 import { type Command, parse, requireFile, UsageError } from './command.ts';
+import { Lifetime } from './lifetime.ts';
 import { type Log, openLog } from './log.ts';
 import { machine } from './machine.ts';
 import { coloured } from './terminal.ts';
@@ -33,8 +36,8 @@ Signals
 The log goes to stdout: JSON lines, or text on a terminal. The line "ready" carries the real
 addresses. healthz, readyz, metrics and the API are on http://127.0.0.1:9440 (admin.on).
 
-Exit codes: 0 after a drain; 1 bad config; 2 cannot listen, also when another process already
-listens there; 64 wrong usage.`;
+Exit codes: 0 after a drain; 1 bad config; 2 cannot listen or start, also when another process
+already listens there; 64 wrong usage; 70 a fault of causeway itself, to be started again.`;
 
 export const runCommand: Command = { name: 'run', summary: 'serves the file', help, run };
 
@@ -46,72 +49,39 @@ async function run(args: readonly string[]): Promise<number> {
   });
   const file = requireFile('run', values.config);
   const overrides = { ...engineFlag(values.engine), ...workersFlag(values.workers) };
-  const signals = takeSignals();
-  let log: Log | undefined;
+  const lifetime = await Lifetime.begin();
+  return lifetime.exit(await serve(lifetime, file, overrides));
+}
+
+/** Answers the exit code. */
+async function serve(lifetime: Lifetime, file: string, overrides: Overrides): Promise<number> {
   try {
     const readAt = Date.now();
     const { config } = await loadConfig(file, overrides);
-    log = openLog(config.log, process.stdout.isTTY === true, coloured(process.stdout));
-    await serve({ file, config, readAt, overrides }, log, signals);
+    const log = openLog(config.log, process.stdout.isTTY === true, coloured(process.stdout));
+    lifetime.use(log);
+    const options = { file, config, readAt, overrides, log: log.logger, useLog: log.use };
+    await lifetime.serve(
+      () => Controller.start({ ...options, version: version(), host: machine() }),
+      controller => sayReady(controller, log),
+    );
     return 0;
   } catch (error) {
-    if (!(error instanceof ConfigError || error instanceof ListenError)) throw error;
-    process.stderr.write(`${error.message}\n`);
+    if (!mistakes.some(kind => error instanceof kind)) throw error;
+    process.stderr.write(`${(error as Error).message}\n`);
     return error instanceof ConfigError ? BAD_CONFIG : CANNOT_LISTEN;
-  } finally {
-    await log?.close();
   }
 }
 
-async function serve(
-  what: Pick<ControllerOptions, 'file' | 'config' | 'readAt' | 'overrides'>,
-  { logger, use }: Log,
-  signals: Signals,
-): Promise<void> {
-  await using controller = await Controller.start({
-    ...what,
-    log: logger,
-    useLog: use,
-    version: version(),
-    host: machine(),
-  });
-  const ended = untilEnded(controller, signals);
+/** What a person must change. */
+const mistakes = [ConfigError, ListenError, StartError] as const;
+
+function sayReady(controller: Controller, { logger }: Log): void {
   const { engine, workers, listeners } = controller.status();
   logger.info(
     { listen: listeners.map(({ address }) => address), admin: controller.adminUrl, engine, workers },
     'ready',
   );
-  await ended;
-}
-
-interface Signals {
-  reload(): void;
-  stop(): void;
-}
-
-/**
- * From the first moment on: the kernel gives the first process of a container only those signals that it handles. Until
- * something is served there is nothing to drain, and the file is about to be read.
- */
-function takeSignals(): Signals {
-  const signals: Signals = { reload: () => {}, stop: () => process.exit(0) };
-  process.on('SIGTERM', () => signals.stop());
-  process.on('SIGINT', () => signals.stop());
-  process.on('SIGHUP', () => signals.reload());
-  return signals;
-}
-
-/** Resolves when a drain is over, which a signal or the admin side began, or on the second signal. */
-function untilEnded(controller: Controller, signals: Signals): Promise<void> {
-  signals.reload = () => void controller.reload();
-  return new Promise((resolve, reject) => {
-    controller.drained.then(resolve, reject);
-    signals.stop = () => {
-      // Also after a drain began over HTTP: a preStop hook may ask for it, and the signal follows at once.
-      signals.stop = resolve;
-      controller.drain().catch(reject);
-    };
-  });
 }
 
 function engineFlag(flag: string | undefined): { engine?: Config['engine'] } {

@@ -11,6 +11,7 @@ import { tryProofs } from '../demo/proof.ts';
 import { tlsProofs } from '../demo/tls-proofs.ts';
 import { uplinkProofs } from '../demo/uplink-proofs.ts';
 import { ListenError } from '../gateway/control/listen-error.ts';
+import { exitForSure } from './exit-for-sure.ts';
 import { type Log, openLog } from './log.ts';
 import { machine } from './machine.ts';
 import { painter } from './terminal.ts';
@@ -30,10 +31,11 @@ const HURRIED_STEP_MS = 400;
 export async function showDemo(once: boolean, port: number): Promise<number> {
   // Before anything is there to be taken away: a signal that comes early must not leave it.
   const ended = untilSignal();
+  await exitForSure();
   try {
     using folder = DemoFolder.claim(process.cwd(), { pid: process.pid, isRunning });
-    // Whatever way the process goes, other than by SIGKILL.
-    process.once('exit', () => folder[Symbol.dispose]());
+    // Whatever way the process goes, other than by SIGKILL; before exit-for-sure.ts ends it.
+    process.prependOnceListener('exit', () => folder[Symbol.dispose]());
     const logs: Log[] = [];
     try {
       await using demo = await Demo.start({

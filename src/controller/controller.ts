@@ -17,6 +17,7 @@ import { changedSince, FileWatch } from '../config/watch-file.ts';
 import { Gateway, type GatewayConfig, type NamedRecord } from '../gateway/control/gateway.ts';
 import { ListenError } from '../gateway/control/listen-error.ts';
 import { NameResolver } from '../gateway/control/name-resolver.ts';
+import { StartError } from '../gateway/control/start-error.ts';
 import type { HealthChange } from '../gateway/health/health-thread.ts';
 import { canShareListeners, errnoWord } from '../gateway/io/net-reactor.ts';
 import { type EngineName, whyNoEpoll } from '../gateway/io/open-reactor.ts';
@@ -28,6 +29,7 @@ import { type Plan, plan } from '../plan/plan.ts';
 import { BadSignatureLog } from './bad-signature-log.ts';
 import { ConfigError } from './config-error.ts';
 import { logConnection, logRequest } from './connection-log.ts';
+import { logDeath } from './death-log-line.ts';
 import { cannotListen, listenersOf } from './listeners.ts';
 import { loadConfigAside, type Overrides } from './load-config.ts';
 import { type LoadedSecrets, SecretWatch } from './secret-watch.ts';
@@ -182,7 +184,7 @@ export class Controller implements AdminView, AsyncDisposable {
 
   notReady(): string | undefined {
     if (this.#draining) return 'draining';
-    return this.#gateway === undefined ? 'the listeners are not open yet' : undefined;
+    return this.#gateway === undefined ? 'the listeners are not open yet' : this.#gateway.trouble;
   }
 
   /** Reads the file again, one time after the other. One that has not begun yet will see what this one is for. */
@@ -243,7 +245,8 @@ export class Controller implements AdminView, AsyncDisposable {
           onRecord: record => this.#ended(record),
           onRequest: record => logRequest(log, record),
           onDropped: count => log.warn({ count }, 'dropped'),
-          onWorkerDeath: (thread, cause) => log.error({ thread, err: cause }, 'thread died'),
+          onSocketsMoved: () => log.warn('the sockets between threads were gone and are made anew'),
+          onThreadDeath: (thread, cause, death) => logDeath(log, thread, cause, death),
           onHealth: change => this.#healthChanged(change),
           onTlsTrouble: (what, why) => log.warn({ why }, what),
         },
@@ -317,7 +320,7 @@ export class Controller implements AdminView, AsyncDisposable {
       this.#logOpenFiles(config);
     } catch (error) {
       // Whatever it is, the next edit must find us alive.
-      const expected = error instanceof ConfigError || error instanceof ListenError;
+      const expected = [ConfigError, ListenError, StartError].some(kind => error instanceof kind);
       this.#error = error instanceof Error ? error.message : String(error);
       const refused = 'file refused; what was served before goes on';
       log.error({ error: this.#error, ...(!expected && { err: error }) }, refused);

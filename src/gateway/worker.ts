@@ -2,8 +2,8 @@
 
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import { describeRows } from './control/open-connections.ts';
-import type { FromWorker, TableMessage, ToWorker, WorkerStart } from './control/worker-messages.ts';
-import { type OpenedReactor, openReactor } from './io/open-reactor.ts';
+import type { FromWorker, Pages, TableMessage, ToWorker, WorkerStart } from './control/worker-messages.ts';
+import { openReactor } from './io/open-reactor.ts';
 import type { Reactor } from './io/reactor.ts';
 import { NonceTable } from './shared/nonce-table.ts';
 import { RecordWriter } from './shared/record-ring.ts';
@@ -16,6 +16,7 @@ import {
   SharedSlots,
 } from './shared/shared-memory.ts';
 import { SourceCounts } from './shared/source-counts.ts';
+import { ThreadControl } from './shared/thread-control.ts';
 import { Verdicts } from './shared/verdicts.ts';
 import { acceptAll, closeListener } from './stages/accept.ts';
 import { DataPath, type Shared } from './stages/data-path.ts';
@@ -35,7 +36,7 @@ class Worker {
   readonly #handles = new Map<number, number>();
   #dialFailedAt = 0;
 
-  constructor(start: WorkerStart, { io }: OpenedReactor, control: MessagePort) {
+  constructor(start: WorkerStart, io: Reactor, control: MessagePort) {
     this.#control = control;
     this.#io = io;
     this.#shared = {
@@ -72,7 +73,11 @@ class Worker {
   #message(message: ToWorker): void {
     switch (message.kind) {
       case 'open':
-        this.#io.listen(message.address, result => this.#opened(message.index, result));
+        this.#io.listen(message.address, result => this.#opened(message, result));
+        break;
+      case 'pages':
+        this.#usePages(message.pages);
+        this.#tell({ kind: 'applied', request: message.request });
         break;
       case 'close':
         for (const index of message.indexes) this.#close(index);
@@ -124,14 +129,14 @@ class Worker {
     }
   }
 
-  #opened(index: number, result: number): void {
+  #opened({ index, request }: Extract<ToWorker, { kind: 'open' }>, result: number): void {
     if (result >= 0) {
       this.#handles.set(index, result);
       this.#path.rows.clear(result);
       this.#path.rows.state[result] = OPENED;
       this.#path.rows.listener[result] = index;
     }
-    this.#tell({ kind: 'opened', index, result: result < 0 ? result : this.#io.listeningPort(result) });
+    this.#tell({ kind: 'opened', request, result: result < 0 ? result : this.#io.listeningPort(result) });
   }
 
   #close(index: number): void {
@@ -141,12 +146,14 @@ class Worker {
     closeListener(this.#path, handle);
   }
 
-  #apply(message: TableMessage): void {
-    const { counters, clusters, buckets, backends } = message.pages;
+  #usePages({ counters, clusters, buckets, backends }: Pages): void {
     for (const page of counters) this.#shared.counters.addPage(page);
     for (const page of clusters) this.#shared.clusters.addPage(page);
     for (const page of buckets) this.#shared.buckets.addPage(page);
     for (const page of backends) this.#shared.backends.addPage(page);
+  }
+
+  #apply(message: TableMessage): void {
     this.#path.settings = message.settings;
     this.#io.keepalive(message.settings.keepaliveMs ?? 0);
     this.#io.stalled(message.settings.stalledMs ?? 0);
@@ -159,7 +166,7 @@ class Worker {
       this.#path.rows.state[handle] = LISTENER;
       acceptAll(this.#path, handle);
     }
-    this.#tell({ kind: 'applied', generation: message.generation });
+    this.#tell({ kind: 'applied', request: message.request });
   }
 
   #dialFailed(slot: number): void {
@@ -172,8 +179,8 @@ class Worker {
 
 if (parentPort !== null) {
   const start = workerData as WorkerStart;
-  const opened = await openReactor(start.engine, start);
-  const started: FromWorker = { kind: 'started', wakeFd: opened.wakeFd, epollFd: opened.epollFd };
-  parentPort.postMessage(started);
-  new Worker(start, opened, parentPort).run();
+  const io = await openReactor(start.engine, { ...start, control: new ThreadControl(start.control) });
+  const worker = new Worker(start, io, parentPort);
+  parentPort.postMessage({ kind: 'started' } satisfies FromWorker);
+  worker.run();
 }

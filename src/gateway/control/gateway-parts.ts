@@ -24,12 +24,17 @@ export interface GatewayPartsOptions {
   readonly addressesOf: (name: string) => readonly string[];
 }
 
+/** The internal listener's index, and where it is, by worker. */
+interface Fronts {
+  readonly index: number;
+  readonly paths: readonly string[];
+}
+
 export class GatewayParts implements AsyncDisposable {
   readonly #options: GatewayPartsOptions;
   #tlsConfig: TlsConfig | undefined;
   #folder: SocketFolder | undefined;
-  /** The internal listener's index, and where it is, by worker. */
-  #fronts: { readonly index: number; readonly paths: readonly string[] } | undefined;
+  #fronts: Fronts | undefined;
 
   constructor(options: GatewayPartsOptions) {
     this.#options = options;
@@ -55,17 +60,53 @@ export class GatewayParts implements AsyncDisposable {
   }
 
   /** Its threads have no table yet. */
-  async start(part: PartThreads, options: PartThreadOptions): Promise<void> {
+  async start(part: PartThreads, options: PartThreadOptions): Promise<Error | undefined> {
     await this.#openFronts();
-    await part.start(await this.#path(), options);
+    const failure = await part.start(await this.#path(), options);
     for (const thread of part.threads) this.#tellFronts(thread);
+    return failure;
   }
 
-  async restart(thread: WorkerThread, options: PartThreadOptions): Promise<boolean> {
+  /** Answers why it could not be done. */
+  async restart(thread: WorkerThread, options: PartThreadOptions): Promise<Error | undefined> {
     const part = thread.kind === 'http' ? this.http : this.tls;
-    if (!(await part.restart(thread, options))) return false;
-    this.#tellFronts(thread);
-    return true;
+    const failure = await part.restart(thread, options);
+    if (failure === undefined) this.#tellFronts(thread);
+    return failure;
+  }
+
+  /** Whether threads can still reach each other by their sockets. */
+  async isConnected(): Promise<boolean> {
+    const sockets = [...this.http.sockets, ...this.tls.sockets, ...(this.#fronts?.paths ?? [])];
+    return this.#folder === undefined || this.#folder.isThere(sockets);
+  }
+
+  /**
+   * Makes the folder of sockets anew and moves everybody there. What is open goes on. Throws where that cannot be done.
+   * Workers get connections at their new fronts once they have the entries, and the old ones are to be closed then:
+   * it answers their index.
+   */
+  async moveFolder(): Promise<readonly number[]> {
+    const [before, fronts] = [this.#folder, this.#fronts];
+    this.#folder = undefined;
+    this.#fronts = undefined;
+    try {
+      await this.#openFronts();
+      const folder = await this.#path();
+      for (const part of [this.http, this.tls]) if (part.threads.length > 0) await part.move(folder);
+    } catch (error) {
+      const opened = this.#fronts as Fronts | undefined;
+      if (opened !== undefined) this.#options.listeners.close([opened.index]);
+      await (this.#folder as SocketFolder | undefined)?.[Symbol.asyncDispose]();
+      this.#folder = before;
+      this.#fronts = fronts;
+      throw error;
+    }
+    await before?.[Symbol.asyncDispose]();
+    for (const part of [this.http, this.tls]) for (const thread of part.threads) this.#tellFronts(thread);
+    this.tellHttp();
+    this.tellTls();
+    return fronts === undefined ? [] : [fronts.index];
   }
 
   /** Where HTTP goes from now on. */
@@ -90,16 +131,16 @@ export class GatewayParts implements AsyncDisposable {
     for (const worker of this.#options.workers) worker.send({ kind: 'tunnels', hosts, sockets });
   }
 
-  /** In a worker that starts, or starts anew. */
-  async openFront(worker: WorkerThread): Promise<void> {
-    if (this.#fronts === undefined) return;
+  /** In a worker that starts, or starts anew. Answers why it could not be done. */
+  async openFront(worker: WorkerThread): Promise<ListenError | undefined> {
+    if (this.#fronts === undefined) return undefined;
     const { index, paths } = this.#fronts;
     const path = paths[worker.number];
     // That of one that died stands in the way.
     await rm(path, { force: true });
     const address = { address: new Uint8Array(16), port: 0, path };
     const result = await worker.open({ kind: 'open', index, address });
-    if (result !== undefined && result < 0) throw new ListenError(path, result);
+    return result !== undefined && result < 0 ? new ListenError(path, result) : undefined;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -119,7 +160,12 @@ export class GatewayParts implements AsyncDisposable {
     const { workers, listeners } = this.#options;
     const index = listeners.reserve('');
     this.#fronts = { index, paths: workers.map(({ number }) => join(folder, `front-${number}`)) };
-    await Promise.all(workers.map(worker => this.openFront(worker)));
+    const failures = await Promise.all(workers.map(worker => this.openFront(worker)));
+    const failure = failures.find(one => one !== undefined);
+    if (failure === undefined) return;
+    listeners.close([index]);
+    this.#fronts = undefined;
+    throw failure;
   }
 
   #tellFronts(thread: WorkerThread): void {

@@ -6,6 +6,7 @@ import type { Cluster } from '../../cluster/cluster.ts';
 import type { HealthChange } from '../health/health-thread.ts';
 import type { EngineName } from '../io/open-reactor.ts';
 import type { Settings } from '../stages/data-path.ts';
+import type { BackOff } from './death-log.ts';
 import {
   Gateway,
   type GatewayConfig,
@@ -20,8 +21,9 @@ export interface SampleGateway extends AsyncDisposable {
   readonly config: GatewayConfig;
   readonly records: NamedRecord[];
   readonly requests: NamedRequest[];
-  /** Names of threads that died. */
+  /** Names of threads that died, and why. */
   readonly deaths: string[];
+  readonly causes: Error[];
   readonly changes: HealthChange[];
 }
 
@@ -30,6 +32,7 @@ export interface SampleGatewayOptions {
   readonly workers?: number;
   readonly listener?: Partial<Listener>;
   readonly settings?: Partial<Settings>;
+  readonly backOff?: BackOff;
   /** What every name resolves to. */
   readonly addresses?: readonly string[];
   /** How many nonces can be remembered. */
@@ -40,10 +43,11 @@ export async function startSampleGateway(
   engine: EngineName,
   options: SampleGatewayOptions,
 ): Promise<SampleGateway> {
-  const { clusters, workers = 2, addresses = [] } = options;
+  const { clusters, workers = 2, addresses = [], backOff } = options;
   const records: NamedRecord[] = [];
   const requests: NamedRequest[] = [];
   const deaths: string[] = [];
+  const causes: Error[] = [];
   const changes: HealthChange[] = [];
   const place = { on: '127.0.0.1:0', host: '127.0.0.1', port: 0 };
   const config: GatewayConfig = {
@@ -81,10 +85,15 @@ export async function startSampleGateway(
       onRecord: record => records.push(record),
       onRequest: request => requests.push(request),
       onDropped: () => {},
-      onWorkerDeath: thread => deaths.push(thread),
+      onThreadDeath: (thread, cause) => {
+        deaths.push(thread);
+        causes.push(cause);
+      },
+      ...(backOff !== undefined && { backOff }),
       onHealth: change => changes.push(change),
     },
     config,
   );
-  return { gateway, config, records, requests, deaths, changes, [Symbol.asyncDispose]: () => gateway.stop() };
+  const stop = () => gateway.stop();
+  return { gateway, config, records, requests, deaths, causes, changes, [Symbol.asyncDispose]: stop };
 }

@@ -1,6 +1,7 @@
 // The control side of the gateway: starts the workers, sends them the table, reads their counters and records.
 // Nothing here is on the path of a connection. `apply` is all or nothing: a listener that cannot be opened
-// refuses the whole change, and what was served before goes on. A worker that dies is started again. Listeners
+// refuses the whole change, and what was served before goes on. A thread that dies is started again (revival.ts), and
+// whatever is under way meanwhile ends: every question to a thread has an answer, a death or a deadline. Listeners
 // (open-listeners.ts), the parts behind the workers (gateway-parts.ts), what was counted (route-counts.ts) and records
 // (record-taker.ts) look after themselves.
 
@@ -31,8 +32,9 @@ import type { Settings } from '../stages/data-path.ts';
 import { refusalStatus } from '../stages/refusal.ts';
 import { RetiredSlots } from '../table/retired-slots.ts';
 import type { ClusterEntry } from '../table/table.ts';
-import { type RouteSlot, TableAuthor } from '../table/table-author.ts';
+import { namesIn, type RouteSlot, TableAuthor } from '../table/table-author.ts';
 import type { TlsConfig } from '../tls/tls-config.ts';
+import type { BackOff, Death } from './death-log.ts';
 import { GatewayParts } from './gateway-parts.ts';
 import type { NameResolver } from './name-resolver.ts';
 import {
@@ -44,9 +46,11 @@ import {
 import { type Listener, type OpenListener, OpenListeners } from './open-listeners.ts';
 import { PartThreads } from './part-threads.ts';
 import { RecordTaker } from './record-taker.ts';
+import { Revival } from './revival.ts';
 import { type Figures, RouteCounts } from './route-counts.ts';
+import { StartError } from './start-error.ts';
 import type { FromWorker, TableMessage, ToWorker, WorkerStart } from './worker-messages.ts';
-import { WorkerThread } from './worker-thread.ts';
+import { type ThreadKind, WorkerThread } from './worker-thread.ts';
 
 /** How long a change waits for names that are new; they are dialled as soon as they are known. */
 const NAMES_MS = 500;
@@ -61,9 +65,10 @@ const CUT_MS = 1000;
  * connections a second, of which one cluster alone may have 2,200. 9 MiB.
  */
 const NONCES = 300_000;
-/** A worker that died less than this after its last death is not started at once but after RESTART_MS. */
-const OFTEN_MS = 10_000;
-const RESTART_MS = 1000;
+/** How often it is looked whether the sockets between threads are still there. */
+const LOOK_MS = 5000;
+/** How often a thread is started before the gateway gives up starting at all. */
+const START_TRIES = 3;
 
 export type { Figures, Listener };
 
@@ -90,11 +95,15 @@ export interface GatewayOptions {
   readonly onDropped: (count: number) => void;
   /** Something about TLS that a person should know. */
   readonly onTlsTrouble?: (what: string, why: string) => void;
+  /** The sockets between threads were gone, and are made anew. */
+  readonly onSocketsMoved?: () => void;
   /** An agent's gateway answered with no. */
   readonly onUplinkRefused?: (status: number, told: string) => void;
   readonly onRequest: (record: NamedRequest) => void;
-  /** The thread's name. */
-  readonly onWorkerDeath: (thread: string, cause: Error) => void;
+  /** The thread's name. It is started again after a pause. */
+  readonly onThreadDeath: (thread: string, cause: Error, death: Death) => void;
+  /** Default: see death-log.ts. */
+  readonly backOff?: BackOff;
   readonly onHealth: (change: HealthChange) => void;
 }
 
@@ -135,7 +144,7 @@ export class Gateway implements AsyncDisposable {
   readonly #options: GatewayOptions;
   readonly #author = new TableAuthor();
   readonly #workers: readonly WorkerThread[];
-  readonly #start: Omit<WorkerStart, 'number' | 'rows' | 'records' | 'verdicts'>;
+  readonly #start: Omit<WorkerStart, 'number' | 'rows' | 'control' | 'records' | 'verdicts'>;
   readonly #totals: Int32Array;
   readonly #pages = new SharedPages();
   readonly #verdicts: readonly SharedArrayBuffer[];
@@ -152,10 +161,12 @@ export class Gateway implements AsyncDisposable {
   #listing: Promise<unknown> = Promise.resolve();
   /** Changes of what the workers serve, one after the other. */
   #queue: Promise<unknown> = Promise.resolve();
-  /** When each thread last died. */
-  readonly #deaths = new Map<WorkerThread, number>();
+  readonly #revival: Revival<ThreadKind | 'health'>;
   #accepting = true;
   #stopped = false;
+  readonly #look: NodeJS.Timeout;
+  /** Why threads cannot reach each other. */
+  #disconnected: string | undefined;
 
   private constructor(options: GatewayOptions, settings: Settings) {
     this.#options = options;
@@ -177,6 +188,7 @@ export class Gateway implements AsyncDisposable {
       totals: this.#totals,
       sources: new SourceCounts(sources, seed),
     };
+    this.#revival = new Revival(options.onThreadDeath, options.backOff);
     this.#verdicts = Array.from({ length: workers }, () => Verdicts.memory(capacity));
     this.#workers = this.#verdicts.map(
       (verdicts, number) =>
@@ -190,8 +202,9 @@ export class Gateway implements AsyncDisposable {
           },
         ),
     );
+    for (const { pages } of this.#workers) this.#pages.add(pages);
     const part = (kind: 'http' | 'tls') =>
-      new PartThreads(kind, workers, counts, this.#verdicts, {
+      new PartThreads(kind, workers, counts, this.#verdicts, this.#pages, {
         message: message => this.#message(message),
         died: (thread, cause) => {
           this.#send({ kind: 'part-died', part: kind, index: thread.number });
@@ -208,20 +221,33 @@ export class Gateway implements AsyncDisposable {
     });
     this.#counts = new RouteCounts([{ threads: this.#workers }, this.#parts.http, this.#parts.tls]);
     this.#records = new RecordTaker(this.#workers, record => this.#tellRecord(record), options.onDropped);
+    this.#look = setInterval(() => void this.checkSockets(), LOOK_MS).unref();
     this.#health = new HealthThread({
       backends: this.#pages.backends,
       pages: this.#pages.backendPages,
       totals,
       onChange: options.onHealth,
-      onDeath: cause => options.onWorkerDeath('health', cause),
+      onDeath: cause =>
+        this.#revival.died({ name: 'health', kind: 'health' }, cause, () => this.#health.revive()),
     });
+  }
+
+  /** Somebody may clean up the temporary directory, where the sockets between threads are. */
+  async checkSockets(): Promise<void> {
+    if (this.#stopped || (await this.#parts.isConnected())) return;
+    try {
+      await this.#inTurn(() => this.#moveSockets());
+      this.#disconnected = undefined;
+    } catch (error) {
+      this.#disconnected = (error as Error).message;
+    }
   }
 
   /** Starts the workers and opens the listeners; the first table is served when it returns. */
   static async start(options: GatewayOptions, config: GatewayConfig): Promise<Gateway> {
     const gateway = new Gateway(options, config.settings);
     try {
-      await Promise.all(gateway.#workers.map(thread => gateway.#startWorker(thread)));
+      await Promise.all(gateway.#workers.map(thread => gateway.#startFirst(thread)));
       await gateway.apply(config);
       return gateway;
     } catch (error) {
@@ -257,6 +283,13 @@ export class Gateway implements AsyncDisposable {
     for (const { slot, route, backend } of this.#author.backends()) {
       yield { ...route, slot, backend, ...this.healthOf(slot), checks: this.#health.checksOf(slot) };
     }
+  }
+
+  /** Why no new connections should come here, in a few words; undefined when all is well. */
+  get trouble(): string | undefined {
+    if (!this.#workers.some(worker => worker.isUp)) return 'no worker thread is running';
+    const kind = this.#revival.failing();
+    return kind === undefined ? this.#disconnected : `${kind} threads keep dying; the log says why`;
   }
 
   apply(config: GatewayConfig): Promise<void> {
@@ -342,12 +375,13 @@ export class Gateway implements AsyncDisposable {
     Atomics.store(this.#totals, TOTAL_WATCHED, watched ? 1 : 0);
   }
 
-  /** Nothing more is accepted; resolves when all connections have ended, or cuts them after `limitMs`. */
+  /**
+   * Nothing more is accepted; resolves when all connections have ended, or cuts them after `limitMs`. It does not wait
+   * for a change that is under way: that one looks for it before it opens or serves anything.
+   */
   async drain(limitMs: number): Promise<void> {
-    await this.#inTurn(async () => {
-      this.#accepting = false;
-      this.#send({ kind: 'drain' });
-    });
+    this.#accepting = false;
+    this.#send({ kind: 'drain' });
     const until = performance.now() + limitMs;
     await sleep(LISTENER_CLOSES_MS);
     while (this.connections > 0 && !this.#stopped) {
@@ -359,6 +393,9 @@ export class Gateway implements AsyncDisposable {
   /** Ends what is open now, and the workers. */
   async stop(): Promise<void> {
     if (this.#stopped) return;
+    this.#accepting = false;
+    clearInterval(this.#look);
+    this.#revival[Symbol.dispose]();
     await this.#cut('shutdown');
     this.#stopped = true;
     this.#records.finish();
@@ -430,13 +467,19 @@ export class Gateway implements AsyncDisposable {
   }
 
   async #apply(config: GatewayConfig): Promise<void> {
+    this.#mustAccept();
     // First what may fail: until the listeners are open nothing has changed.
     const { http, tls } = this.#parts;
-    if (config.tls !== undefined && tls.threads.length === 0)
-      await this.#parts.start(tls, { ...this.#start, settings: config.settings });
+    if (config.tls !== undefined && tls.threads.length === 0) await this.#startPart(tls);
     if (needsHttp(config) && http.threads.length === 0) await this.#startHttp();
     const opened = await this.#listeners.openNew(config.listeners);
-    await this.#options.resolver.watch(namesIn(config), NAMES_MS, names => this.#renamed(names));
+    await this.#options.resolver.watch(namesOf(config), NAMES_MS, names => this.#renamed(names));
+    try {
+      this.#mustAccept();
+    } catch (error) {
+      this.#listeners.close(opened.map(({ index }) => index));
+      throw error;
+    }
     this.#parts.useTls(config.tls);
     const change = this.#author.change(config.clusters, (backend, uplink) =>
       this.#addressesOf(backend, uplink),
@@ -445,10 +488,13 @@ export class Gateway implements AsyncDisposable {
     this.#settings = config.settings;
     this.#generation++;
     this.#pages.grow(this.#author.pages);
+    // A worker counts what an HTTP thread has routed, so nobody learns of a route before all have room to count for it.
+    await Promise.all(this.#all().map(thread => this.#givePages(thread)));
     this.#parts.tellTls();
     // The parts first: a worker hands over at once what comes in by a new listener.
+    const table = this.#table(change.removed, change.put);
     for (const threads of [[...tls.threads, ...http.threads], this.#workers]) {
-      await Promise.all(threads.map(thread => thread.apply(this.#table(thread, change.removed, change.put))));
+      await Promise.all(threads.map(thread => thread.apply(table)));
     }
     const changed = change.put.map(cluster => cluster.name);
     this.#health.change(this.#author.backends(changed), change.freed.backends);
@@ -463,57 +509,89 @@ export class Gateway implements AsyncDisposable {
     this.#recycle();
   }
 
-  #table(thread: WorkerThread, removed: readonly string[], put: readonly ClusterEntry[]): TableMessage {
-    return {
-      kind: 'table',
-      generation: this.#generation,
-      pages: this.#pages.give(thread.pages),
-      removed,
-      put,
-      listeners: [...this.#listeners.entries, ...this.#parts.entries],
-      settings: this.#settings,
-    };
+  #mustAccept(): void {
+    if (!this.#accepting) throw new Error('The gateway is draining');
   }
 
-  #startWorker(thread: WorkerThread): Promise<boolean> {
+  async #givePages(thread: WorkerThread): Promise<void> {
+    const pages = this.#pages.give(thread.pages);
+    if (pages !== undefined) await thread.use(pages);
+  }
+
+  #table(removed: readonly string[], put: readonly ClusterEntry[]): Omit<TableMessage, 'kind' | 'request'> {
+    const listeners = [...this.#listeners.entries, ...this.#parts.entries];
+    return { removed, put, listeners, settings: this.#settings };
+  }
+
+  /** Pages and the whole table, for a thread that has none yet. */
+  async #bringUpToDate(thread: WorkerThread): Promise<void> {
+    await this.#givePages(thread);
+    await thread.apply(this.#table([], this.#author.entries));
+  }
+
+  /** Answers why it could not be done. */
+  #startWorker(thread: WorkerThread): Promise<Error | undefined> {
     const verdicts = this.#verdicts[thread.number];
     return thread.start({ ...this.#start, settings: this.#settings, verdicts });
+  }
+
+  async #startFirst(thread: WorkerThread): Promise<void> {
+    let failure: Error | undefined;
+    for (let tries = 0; tries < START_TRIES; tries++) {
+      failure = await this.#startWorker(thread);
+      if (failure === undefined) return;
+    }
+    throw new StartError(thread.kind, failure as Error, this.#options.capacity);
+  }
+
+  async #startPart(part: PartThreads): Promise<void> {
+    const failure = await this.#parts.start(part, { ...this.#start, settings: this.#settings });
+    if (failure !== undefined) throw new StartError(part.kind, failure, this.#options.capacity);
   }
 
   /** Its threads know what is served so far; workers send nothing there until then. */
   async #startHttp(): Promise<void> {
     const { http } = this.#parts;
-    await this.#parts.start(http, { ...this.#start, settings: this.#settings });
-    await Promise.all(
-      http.threads.map(thread => thread.apply(this.#table(thread, [], this.#author.entries))),
-    );
+    await this.#startPart(http);
+    await Promise.all(http.threads.map(thread => this.#bringUpToDate(thread)));
     this.#parts.tellHttp();
   }
 
   #died(thread: WorkerThread, cause: Error): void {
-    this.#options.onWorkerDeath(thread.name, cause);
     this.takeRecords();
-    const now = performance.now();
-    const pause = now - (this.#deaths.get(thread) ?? Number.NEGATIVE_INFINITY) < OFTEN_MS ? RESTART_MS : 0;
-    this.#deaths.set(thread, now);
-    setTimeout(() => void this.#inTurn(() => this.#revive(thread)), pause);
+    this.#revival.died(thread, cause, () => this.#inTurn(() => this.#revive(thread)));
   }
 
-  /** Gives a thread that starts anew all that the others have. */
-  async #revive(thread: WorkerThread): Promise<void> {
-    if (this.#stopped) return;
-    const isStarted = await (thread.kind === 'worker'
+  /** Gives a thread that starts anew all that the others have. Answers why it could not be started. */
+  async #revive(thread: WorkerThread): Promise<Error | undefined> {
+    if (this.#stopped) return undefined;
+    const failure = await (thread.kind === 'worker'
       ? this.#startWorker(thread)
       : this.#parts.restart(thread, { ...this.#start, settings: this.#settings }));
-    if (!isStarted) return;
+    if (failure !== undefined) return failure;
     if (thread.kind === 'worker') {
       this.#parts.tellHttp([thread]);
-      await this.#parts.openFront(thread);
-      if (this.#accepting) await this.#listeners.openIn(thread);
+      const closed =
+        (await this.#parts.openFront(thread)) ??
+        (this.#accepting ? await this.#listeners.openIn(thread) : undefined);
+      // Without its listeners it is no use; its death brings us here again, after a pause.
+      if (closed !== undefined) thread.kill(closed);
     }
     this.#parts.tellTls();
-    await thread.apply(this.#table(thread, [], this.#author.entries));
+    await this.#bringUpToDate(thread);
     if (!this.#accepting) thread.send({ kind: 'drain' });
+    return undefined;
+  }
+
+  async #moveSockets(): Promise<void> {
+    if (this.#stopped || (await this.#parts.isConnected())) return;
+    const closed = await this.#parts.moveFolder();
+    // What an agent's route dials is one of these sockets.
+    const backends = this.#author.readdress((backend, uplink) => this.#addressesOf(backend, uplink));
+    if (backends.length > 0) this.#send({ kind: 'addresses', backends });
+    await Promise.all(this.#workers.map(worker => worker.apply(this.#table([], []))));
+    this.#listeners.close(closed);
+    this.#options.onSocketsMoved?.();
   }
 
   #message(message: FromWorker): void {
@@ -590,12 +668,13 @@ function needsHttp({ clusters, listeners }: GatewayConfig): boolean {
   );
 }
 
-function namesIn({ clusters, tls }: GatewayConfig): Set<string> {
-  const hosts = clusters.flatMap(cluster =>
-    cluster.routes.flatMap(route => route.pool.backends.map(backend => backend.host)),
-  );
-  if (tls !== undefined && tls.kind !== 'tunnel-end') hosts.push(tls.gateway.host);
-  return new Set(hosts.filter(host => isIP(host) === 0));
+/** All names that are to be looked up. */
+function namesOf({ clusters, tls }: GatewayConfig): Set<string> {
+  const names = new Set<string>();
+  for (const cluster of clusters) for (const name of namesIn(cluster)) names.add(name);
+  if (tls !== undefined && tls.kind !== 'tunnel-end' && isIP(tls.gateway.host) === 0)
+    names.add(tls.gateway.host);
+  return names;
 }
 
 function countBackends(clusters: readonly Cluster[]): number {

@@ -18,7 +18,8 @@ function given(answers: Record<string, readonly string[] | Error>) {
   return { resolver, asked, errors, answers };
 }
 
-const later = () => new Promise(resolve => setImmediate(resolve));
+/** Longer than changes wait to be reported together. */
+const later = () => new Promise(resolve => setTimeout(resolve, 40));
 
 test('NameResolver.watch() knows new names when it returns', async () => {
   const { resolver } = given({ a: ['192.0.2.1', '2001:db8::1'], b: ['192.0.2.2'] });
@@ -43,7 +44,8 @@ test('NameResolver looks names up again and tells changes, but not another order
   const { resolver, answers } = given({ a: ['192.0.2.1', '192.0.2.2'] });
   const changes: string[] = [];
   await resolver.watch(new Set(['a']), 1000, names => changes.push(...names));
-  changes.length = 0;
+  await later();
+  assert.deepEqual(changes.splice(0), ['a']);
   answers.a = ['192.0.2.2', '192.0.2.1'];
   t.mock.timers.tick(10_000);
   await later();
@@ -82,5 +84,70 @@ test('NameResolver forgets names that are no longer watched', async () => {
   await resolver.watch(new Set(['b']), 1000, () => {});
   assert.deepEqual(resolver.addresses('a'), []);
   assert.deepEqual(asked, ['a', 'b']);
+  resolver.stop();
+});
+
+/** A resolver whose lookups end when the test says so. */
+function givenSlow() {
+  const lookups: { name: string; answer(addresses: readonly string[]): void }[] = [];
+  const errors: [string, string | undefined][] = [];
+  const resolver = new NameResolver(
+    (name, error) => errors.push([name, error]),
+    name => new Promise(answer => lookups.push({ name, answer })),
+  );
+  return { resolver, lookups, errors };
+}
+
+test('NameResolver looks a new name up before the refresh of all others', async t => {
+  t.mock.timers.enable({ apis: ['setInterval'] });
+  const { resolver, lookups } = givenSlow();
+  const old = Array.from({ length: 50 }, (_, i) => `old${i}`);
+  const known = resolver.watch(new Set(old), 10_000, () => {});
+  for (let i = 0; i < 50; i++) {
+    lookups[i].answer(['192.0.2.1']);
+    await new Promise(setImmediate);
+  }
+  await known;
+  t.mock.timers.tick(10_000);
+  assert.equal(lookups.length, 52);
+  const both = resolver.watch(new Set([...old, 'new']), 10_000, () => {});
+  lookups[50].answer(['192.0.2.1']);
+  await new Promise(setImmediate);
+  assert.equal(lookups[52].name, 'new');
+  lookups[52].answer(['192.0.2.7']);
+  // It does not wait for the refresh of the others.
+  await both;
+  assert.deepEqual(resolver.addresses('new'), ['192.0.2.7']);
+  resolver.stop();
+});
+
+test('NameResolver gives up on lookups that do not end: others have their turn, and a late answer counts', async t => {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const { resolver, lookups, errors } = givenSlow();
+  void resolver.watch(new Set(['stuck1', 'stuck2', 'fine']), 1, () => {});
+  assert.deepEqual(
+    lookups.map(({ name }) => name),
+    ['stuck1', 'stuck2'],
+  );
+  t.mock.timers.tick(5000);
+  assert.equal(lookups[2].name, 'fine');
+  assert.deepEqual(errors[0], ['stuck1', 'the resolver has not answered for 5 s']);
+  lookups[0].answer(['192.0.2.1']);
+  await new Promise(setImmediate);
+  assert.deepEqual(resolver.addresses('stuck1'), ['192.0.2.1']);
+  assert.deepEqual(errors.at(-1), ['stuck1', undefined]);
+  resolver.stop();
+});
+
+test('NameResolver reports changes that come close together at once', async () => {
+  const { resolver } = given(
+    Object.fromEntries(Array.from({ length: 100 }, (_, i) => [`n${i}`, ['192.0.2.1']])),
+  );
+  const reports: (readonly string[])[] = [];
+  const names = Array.from({ length: 100 }, (_, i) => `n${i}`);
+  await resolver.watch(new Set(names), 1000, changed => reports.push(changed));
+  await later();
+  assert.ok(reports.length <= 2, `${reports.length} reports`);
+  assert.equal(reports.flat().length, 100);
   resolver.stop();
 });

@@ -1,13 +1,18 @@
 // Backends given by name: their addresses, looked up again and again on the control thread, since a worker never
-// waits. A name that stops resolving keeps its last addresses.
+// waits. A name that stops resolving keeps its last addresses. Names that are new, or whose backend just failed, come
+// before the refresh of all others; changes are reported in batches.
 
 import { lookup } from 'node:dns/promises';
 
 const EVERY_MS = 10_000;
 /** A name whose backend just failed is looked up sooner, but not more often than this. */
 const HURRY_MS = 1000;
-/** getaddrinfo runs on a pool of four threads that others need too. */
+/** getaddrinfo runs on a pool of four threads that others need too; libuv itself gives it no more than two. */
 const AT_ONCE = 2;
+/** After this a lookup counts as failed, and the next one may begin. An answer that still comes is taken. */
+const LOOKUP_MS = 5000;
+/** Changes within this time are reported together: each report goes to every thread. */
+const BATCH_MS = 20;
 
 export type Lookup = (name: string) => Promise<readonly string[]>;
 
@@ -15,16 +20,22 @@ interface Known {
   addresses: readonly string[];
   lookedUpAt: number;
   error: string | undefined;
+  /** Resolves when it was looked up for the first time, with or without success. */
+  readonly first: PromiseWithResolvers<void>;
 }
 
 export class NameResolver {
   readonly #lookup: Lookup;
   readonly #onError: (name: string, error: string | undefined) => void;
   readonly #known = new Map<string, Known>();
+  /** Names to look up, those of `#first` before the others, and those that are being looked up. */
+  readonly #first = new Set<string>();
   readonly #queue = new Set<string>();
+  readonly #underWay = new Set<string>();
   #busy = 0;
   #changed: (names: readonly string[]) => void = () => {};
-  #idle: (() => void)[] = [];
+  readonly #unreported = new Set<string>();
+  #report: NodeJS.Timeout | undefined;
   #timer: NodeJS.Timeout | undefined;
 
   /** `onError` is told once when a name stops resolving, and once (undefined) when it does again. */
@@ -40,21 +51,24 @@ export class NameResolver {
     changed: (names: readonly string[]) => void,
   ): Promise<void> {
     this.#changed = changed;
-    for (const name of this.#known.keys()) if (!names.has(name)) this.#known.delete(name);
-    const fresh = [...names].filter(name => !this.#known.has(name));
-    for (const name of fresh) {
-      this.#known.set(name, { addresses: [], lookedUpAt: Number.NEGATIVE_INFINITY, error: undefined });
-      this.#queue.add(name);
+    for (const name of this.#known.keys()) if (!names.has(name)) this.#forget(name);
+    const fresh: Promise<void>[] = [];
+    for (const name of names) {
+      if (this.#known.has(name)) continue;
+      const first = Promise.withResolvers<void>();
+      const known = { addresses: [], lookedUpAt: Number.NEGATIVE_INFINITY, error: undefined, first };
+      this.#known.set(name, known);
+      this.#first.add(name);
+      fresh.push(first.promise);
     }
     this.#schedule();
     if (fresh.length === 0) return;
-    const settled = new Promise<void>(resolve => this.#idle.push(resolve));
     this.#work();
     let timer: NodeJS.Timeout | undefined;
     const patience = new Promise<void>(resolve => {
       timer = setTimeout(resolve, patienceMs);
     });
-    await Promise.race([settled, patience]);
+    await Promise.race([Promise.all(fresh), patience]);
     clearTimeout(timer);
   }
 
@@ -66,15 +80,20 @@ export class NameResolver {
   hurry(name: string): void {
     const known = this.#known.get(name);
     if (known === undefined || performance.now() - known.lookedUpAt < HURRY_MS) return;
-    this.#queue.add(name);
+    this.#first.add(name);
     this.#work();
   }
 
   stop(): void {
     clearInterval(this.#timer);
     this.#timer = undefined;
-    this.#known.clear();
-    this.#queue.clear();
+    clearTimeout(this.#report);
+    for (const name of this.#known.keys()) this.#forget(name);
+  }
+
+  #forget(name: string): void {
+    this.#known.get(name)?.first.resolve();
+    for (const names of [this.#known, this.#first, this.#queue, this.#unreported]) names.delete(name);
   }
 
   #schedule(): void {
@@ -90,35 +109,57 @@ export class NameResolver {
   }
 
   #work(): void {
-    for (const name of this.#queue) {
-      if (this.#busy >= AT_ONCE) return;
-      this.#queue.delete(name);
-      this.#busy++;
-      void this.#resolve(name).finally(() => {
-        this.#busy--;
-        this.#work();
-      });
+    for (const names of [this.#first, this.#queue]) {
+      for (const name of names) {
+        if (this.#busy >= AT_ONCE) return;
+        names.delete(name);
+        if (!this.#underWay.has(name)) void this.#resolve(name);
+      }
     }
-    if (this.#busy > 0) return;
-    for (const resolve of this.#idle.splice(0)) resolve();
   }
 
+  /** Its turn is over with the answer or the deadline; another lookup of the same name waits for the answer itself. */
   async #resolve(name: string): Promise<void> {
-    let addresses: readonly string[] | undefined;
-    let error: string | undefined;
-    try {
-      addresses = await this.#lookup(name);
-    } catch (cause) {
-      error = cause instanceof Error ? cause.message : String(cause);
-    }
+    this.#busy++;
+    this.#underWay.add(name);
+    let isOver = false;
+    const over = () => {
+      if (isOver) return;
+      isOver = true;
+      this.#busy--;
+      this.#work();
+    };
+    const late = setTimeout(() => {
+      this.#take(name, new Error(`the resolver has not answered for ${LOOKUP_MS / 1000} s`));
+      over();
+    }, LOOKUP_MS);
+    const answer = await this.#lookup(name).catch((error: unknown) => error as Error);
+    clearTimeout(late);
+    this.#underWay.delete(name);
+    this.#take(name, answer);
+    over();
+  }
+
+  #take(name: string, answer: readonly string[] | Error): void {
     const known = this.#known.get(name);
     if (known === undefined) return;
     known.lookedUpAt = performance.now();
+    const error = answer instanceof Error ? answer.message : undefined;
     if (error !== known.error) this.#onError(name, error);
     known.error = error;
-    if (addresses === undefined || sameSet(addresses, known.addresses)) return;
-    known.addresses = addresses;
-    this.#changed([name]);
+    if (!(answer instanceof Error) && !sameSet(answer, known.addresses)) {
+      known.addresses = answer;
+      this.#unreported.add(name);
+      this.#report ??= setTimeout(() => this.#reportChanges(), BATCH_MS);
+    }
+    known.first.resolve();
+  }
+
+  #reportChanges(): void {
+    this.#report = undefined;
+    const names = [...this.#unreported];
+    this.#unreported.clear();
+    if (names.length > 0) this.#changed(names);
   }
 }
 

@@ -99,7 +99,7 @@ function rowsInUse(
 ): ChosenRow[] {
   const found: ChosenRow[] = [];
   if (rows === undefined) return found;
-  for (let handle = 0; handle < rows.capacity; handle++) {
+  for (let handle = 0; handle < rows.used; handle++) {
     if (!isClient(rows, handle)) continue;
     // Before anything else of the row is read: what the worker says later is about this generation.
     const generation = Atomics.load(rows.generation, handle);

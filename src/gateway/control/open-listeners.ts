@@ -92,9 +92,13 @@ export class OpenListeners {
     for (const worker of this.#workers) worker.send({ kind: 'close', indexes });
   }
 
-  /** In a worker that starts anew. */
-  async openIn(worker: WorkerThread): Promise<void> {
-    for (const { index, address } of this.#open) await worker.open({ kind: 'open', index, address });
+  /** In a worker that starts anew. Answers the first that cannot be opened there. */
+  async openIn(worker: WorkerThread): Promise<ListenError | undefined> {
+    for (const { index, address, listener } of this.#open) {
+      const result = await worker.open({ kind: 'open', index, address });
+      if (result !== undefined && result < 0) return new ListenError(listener.on, result);
+    }
+    return undefined;
   }
 
   async #openOne(listener: Listener): Promise<Opened> {

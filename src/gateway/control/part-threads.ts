@@ -4,12 +4,14 @@
 
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { SharedPages } from '../shared/shared-pages.ts';
 import { Verdicts } from '../shared/verdicts.ts';
+import { ListenError } from './listen-error.ts';
 import type { FromWorker, PartStart } from './worker-messages.ts';
 import { type CommonCounts, WorkerThread } from './worker-thread.ts';
 
 /** What every thread gets; the rest is each one's own. */
-export type PartThreadOptions = Omit<PartStart, 'number' | 'rows' | 'socket' | 'verdicts'> & {
+export type PartThreadOptions = Omit<PartStart, 'number' | 'rows' | 'control' | 'socket' | 'verdicts'> & {
   readonly capacity: number;
 };
 
@@ -19,10 +21,11 @@ export interface PartThreadEvents {
 }
 
 export class PartThreads implements AsyncDisposable {
-  readonly #kind: 'http' | 'tls';
+  readonly kind: 'http' | 'tls';
   readonly #count: number;
   readonly #counts: Omit<CommonCounts, 'verdicts'>;
   readonly #verdicts: readonly SharedArrayBuffer[];
+  readonly #pages: SharedPages;
   readonly #events: PartThreadEvents;
   #threads: readonly WorkerThread[] = [];
   #sockets: string[] = [];
@@ -33,12 +36,14 @@ export class PartThreads implements AsyncDisposable {
     count: number,
     counts: Omit<CommonCounts, 'verdicts'>,
     verdicts: readonly SharedArrayBuffer[],
+    pages: SharedPages,
     events: PartThreadEvents,
   ) {
-    this.#kind = kind;
+    this.kind = kind;
     this.#count = count;
     this.#counts = counts;
     this.#verdicts = verdicts;
+    this.#pages = pages;
     this.#events = events;
   }
 
@@ -52,23 +57,39 @@ export class PartThreads implements AsyncDisposable {
     return this.#sockets;
   }
 
-  /** `folder` is for the sockets. */
-  async start(folder: string, options: PartThreadOptions): Promise<void> {
+  /** `folder` is for the sockets. Answers why it could not be done where no thread has started; one that has not is tried again. */
+  async start(folder: string, options: PartThreadOptions): Promise<Error | undefined> {
     // Their own rows hold requests, of which no other thread says anything.
     const counts = { ...this.#counts, verdicts: new Verdicts(new SharedArrayBuffer(0)) };
     const threads = Array.from({ length: this.#count }, (_, number) => {
-      const thread: WorkerThread = new WorkerThread(number, this.#kind, counts, {
+      const thread: WorkerThread = new WorkerThread(number, this.kind, counts, {
         message: message => this.#events.message(message),
         died: cause => this.#events.died(thread, cause),
       });
       return thread;
     });
-    this.#sockets = threads.map(({ number }) => join(folder, `${this.#kind}-${number}`));
+    this.#sockets = threads.map(thread => this.#socketIn(folder, thread));
+    const failures = await Promise.all(threads.map(thread => this.#startOne(thread, options)));
+    if (failures.every(failure => failure !== undefined)) return failures[0];
+    for (const { pages } of threads) this.#pages.add(pages);
     this.#threads = threads;
-    await Promise.all(threads.map(thread => this.#startOne(thread, options)));
+    for (const [number, failure] of failures.entries())
+      if (failure !== undefined) this.#events.died(threads[number], failure);
+    return undefined;
   }
 
-  restart(thread: WorkerThread, options: PartThreadOptions): Promise<boolean> {
+  /** To another folder. Those that do not run now will start there. */
+  async move(folder: string): Promise<void> {
+    this.#sockets = this.#threads.map(thread => this.#socketIn(folder, thread));
+    const errors = await Promise.all(
+      this.#threads.map(thread => thread.listen(this.#sockets[thread.number])),
+    );
+    const error = errors.find(one => one !== undefined);
+    if (error !== undefined) throw new ListenError(folder, error);
+  }
+
+  /** Answers why it could not be done. */
+  restart(thread: WorkerThread, options: PartThreadOptions): Promise<Error | undefined> {
     return this.#startOne(thread, options);
   }
 
@@ -76,7 +97,11 @@ export class PartThreads implements AsyncDisposable {
     await Promise.all(this.#threads.map(thread => thread.end()));
   }
 
-  async #startOne(thread: WorkerThread, options: PartThreadOptions): Promise<boolean> {
+  #socketIn(folder: string, { number }: WorkerThread): string {
+    return join(folder, `${this.kind}-${number}`);
+  }
+
+  async #startOne(thread: WorkerThread, options: PartThreadOptions): Promise<Error | undefined> {
     const socket = this.#sockets[thread.number];
     // That of one that died stands in the way.
     await rm(socket, { force: true });

@@ -35,6 +35,14 @@ export class SocketFolder implements AsyncDisposable {
     }
   }
 
+  /** False when somebody has cleaned up: a socket without a name cannot be connected to. */
+  async isThere(sockets: readonly string[]): Promise<boolean> {
+    const found = await Promise.all(
+      [join(this.path, OWNER), ...sockets].map(path => lstat(path).then(stats => stats.isSocket())),
+    ).catch(() => [false]);
+    return found.every(Boolean);
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     this.#owner.close();
     await rm(this.path, { recursive: true, force: true });

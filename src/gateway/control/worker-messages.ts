@@ -11,6 +11,8 @@ import type { TlsConfig } from '../tls/tls-config.ts';
 /** What every thread that serves clients is given when it starts. */
 export interface ThreadStart {
   readonly number: number;
+  /** See shared/thread-control.ts. */
+  readonly control: SharedArrayBuffer;
   readonly settings: Settings;
   readonly rows: SharedArrayBuffer;
   readonly totals: SharedArrayBuffer;
@@ -48,11 +50,38 @@ export interface Pages {
   readonly requests: readonly SharedArrayBuffer[];
 }
 
-export type ToWorker =
+/** What the control thread waits for an answer to: the message of `FromWorker` with the same number in `request`. */
+export type Question =
   /** Opens a listener without accepting on it yet. */
-  | { readonly kind: 'open'; readonly index: number; readonly address: SocketAddress }
-  | { readonly kind: 'close'; readonly indexes: readonly number[] }
+  | {
+      readonly kind: 'open';
+      readonly request: number;
+      readonly index: number;
+      readonly address: SocketAddress;
+    }
+  /** Memory for slots that are about to be served. Every thread has it before any thread gets the table. */
+  | { readonly kind: 'pages'; readonly request: number; readonly pages: Pages }
   | TableMessage
+  /** Where a thread of a part listens from now on. */
+  | { readonly kind: 'listen'; readonly request: number; readonly socket: string }
+  /** What only the worker knows of these connections, and whether they are still those. */
+  | {
+      readonly kind: 'describe';
+      readonly request: number;
+      readonly handles: Int32Array;
+      readonly generations: Uint32Array;
+    }
+  /** Ends one connection, if it is still that one. */
+  | {
+      readonly kind: 'revoke';
+      readonly request: number;
+      readonly handle: number;
+      readonly generation: number;
+    };
+
+export type ToWorker =
+  | Question
+  | { readonly kind: 'close'; readonly indexes: readonly number[] }
   | {
       readonly kind: 'addresses';
       readonly backends: readonly (readonly [slot: number, addresses: readonly string[]])[];
@@ -74,27 +103,12 @@ export type ToWorker =
   /** The last batch of request lines is written, for an HTTP thread. */
   | { readonly kind: 'requests-taken' }
   | { readonly kind: 'cut'; readonly reason: 'drained' | 'shutdown' }
-  /** What only the worker knows of these connections, and whether they are still those. */
-  | {
-      readonly kind: 'describe';
-      readonly request: number;
-      readonly handles: Int32Array;
-      readonly generations: Uint32Array;
-    }
-  /** Ends one connection, if it is still that one. */
-  | {
-      readonly kind: 'revoke';
-      readonly request: number;
-      readonly handle: number;
-      readonly generation: number;
-    }
   | { readonly kind: 'stop' };
 
 /** Everything in it takes effect between two events. */
 export interface TableMessage {
   readonly kind: 'table';
-  readonly generation: number;
-  readonly pages: Pages;
+  readonly request: number;
   readonly removed: readonly string[];
   readonly put: readonly ClusterEntry[];
   /** All listeners that are to accept, by index. */
@@ -108,19 +122,21 @@ export interface RowTexts {
   readonly clusterId: string;
 }
 
-export type FromWorker =
-  /** Before anything else. The descriptors of a reactor that keeps its thread busy. */
-  | {
-      readonly kind: 'started';
-      readonly wakeFd: number | undefined;
-      readonly epollFd: number | undefined;
-    }
+/** The answers to a `Question`. */
+export type Answer =
   /** A port, or one of the reactor's error words. */
-  | { readonly kind: 'opened'; readonly index: number; readonly result: number }
-  | { readonly kind: 'applied'; readonly generation: number }
+  | { readonly kind: 'opened'; readonly request: number; readonly result: number }
+  /** Pages or a table are in use. */
+  | { readonly kind: 'applied'; readonly request: number }
+  | { readonly kind: 'listening'; readonly request: number; readonly error?: string }
   /** For each that was asked for; null where it is no longer that connection. */
   | { readonly kind: 'described'; readonly request: number; readonly texts: readonly (RowTexts | null)[] }
-  | { readonly kind: 'revoked'; readonly request: number; readonly done: boolean }
+  | { readonly kind: 'revoked'; readonly request: number; readonly done: boolean };
+
+export type FromWorker =
+  | Answer
+  /** Before anything else. */
+  | { readonly kind: 'started' }
   | { readonly kind: 'records' }
   | {
       readonly kind: 'requests';

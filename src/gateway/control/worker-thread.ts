@@ -1,5 +1,6 @@
-// One thread that serves clients, a worker or one of a part of ours, as the control thread sees it: messages there and back,
-// its part of the shared memory, and what has to be put right when it dies. The descriptors of an epoll reactor outlive their thread, so they are closed here.
+// One thread that serves clients, a worker or one of a part of ours, as the control thread sees it: questions that
+// always end (an answer, the thread's death or a deadline), its part of the shared memory, and what has to be put right
+// when it dies. The descriptors of an epoll reactor outlive their thread, so they are closed here.
 
 import { randomInt } from 'node:crypto';
 import { closeSync, writeSync } from 'node:fs';
@@ -8,38 +9,66 @@ import { newRecordRing, RecordReader, RecordWriter } from '../shared/record-ring
 import { FREE, LENT, REQUEST, Rows } from '../shared/rows.ts';
 import { KEPT_AT } from '../shared/shared-memory.ts';
 import { OwnPages } from '../shared/shared-pages.ts';
+import { ThreadControl } from '../shared/thread-control.ts';
 import type { Verdicts } from '../shared/verdicts.ts';
 import { conclude, isClient, type Ledger, leavePlace } from '../stages/account.ts';
-import type { FromWorker, PartStart, RowTexts, ToWorker, WorkerStart } from './worker-messages.ts';
+import type {
+  Answer,
+  FromWorker,
+  Pages,
+  PartStart,
+  Question,
+  RowTexts,
+  TableMessage,
+  ToWorker,
+  WorkerStart,
+} from './worker-messages.ts';
 
 export type ThreadKind = 'worker' | 'http' | 'tls';
 
 /** What differs between them. */
 export type StartOptions = { readonly capacity: number } & (
-  | Omit<WorkerStart, 'number' | 'rows' | 'records'>
-  | Omit<PartStart, 'number' | 'rows'>
+  | Omit<WorkerStart, 'number' | 'rows' | 'records' | 'control'>
+  | Omit<PartStart, 'number' | 'rows' | 'control'>
 );
 
-/** Where the counts that it shares with others are; those of its own it has by itself. */
+/** Counts that it shares with other threads; its own counts are in its pages. */
 export type CommonCounts = Omit<Ledger, 'counters' | 'records'>;
 
 export interface ThreadEvents {
-  /** Messages that are not the answer to a request. */
+  /** Messages that are not the answer to a question. */
   message(message: FromWorker): void;
-  /** It ended without being told to; everything of its is cleaned up. */
+  /** It ended without being told to after it had started; everything it held is cleaned up. */
   died(cause: Error): void;
 }
 
-/** What a request waits for. */
-type Answer = Extract<FromWorker, { kind: 'started' | 'opened' | 'applied' | 'described' | 'revoked' }>;
-
-/** A thread that does not end by itself within this is ended by force. */
+/**
+ * A thread that has not answered by then is stuck, and is ended. Long enough for the first table of a large estate on
+ * a machine that is busy with everything else.
+ */
+const ANSWER_MS = 30_000;
+/** The list of connections and the end of one are for a person who waits; they go without. */
+const LOOK_UP_MS = 5000;
+/** A thread that does not end by itself within this time is ended by force, and after as long again given up. */
 const END_MS = 2000;
 
 /** Rows described in one go: what a worker does in well under a millisecond, before it goes back to its tunnels. */
 const DESCRIBED_AT_ONCE = 500;
 
 const wakeUp = new Uint8Array(new BigUint64Array([1n]).buffer);
+
+/** A question without its number. */
+type Asked<Kind extends Question['kind']> = Omit<Extract<Question, { kind: Kind }>, 'request'>;
+
+/** A running thread: everything that is another one's after the next start. */
+interface Running {
+  readonly worker: Worker;
+  readonly control: ThreadControl;
+  readonly rows: Rows;
+  /** Why it ends, where that is known before it has. */
+  cause?: Error;
+  readonly exited: Promise<void>;
+}
 
 export class WorkerThread {
   readonly number: number;
@@ -50,17 +79,13 @@ export class WorkerThread {
   readonly #ring = newRecordRing();
   readonly #counts: CommonCounts;
   readonly #events: ThreadEvents;
-  readonly #waiting = new Map<string, (answer: Answer | undefined) => void>();
-  #worker: Worker | undefined;
-  #rows: Rows | undefined;
+  readonly #waiting = new Map<number, (answer: Answer | undefined) => void>();
+  #running: Running | undefined;
   /** Another number for each start, in this process or another: generations of rows begin anew with it. */
   #life = 0;
   #requests = 0;
-  /** Of an epoll reactor: the one to wake it by, and all. */
-  #wakeFd: number | undefined;
-  #fds: readonly number[] = [];
-  #ending = false;
-  #cause: Error | undefined;
+  #isStarted = false;
+  #isEnding = false;
 
   constructor(number: number, kind: ThreadKind, counts: CommonCounts, events: ThreadEvents) {
     this.number = number;
@@ -75,42 +100,79 @@ export class WorkerThread {
     return `${this.kind}-${this.number}`;
   }
 
-  /** Resolves when it takes messages. False when it died before that. */
-  async start(options: StartOptions): Promise<boolean> {
-    const rows = Rows.memory(options.capacity);
-    this.#rows = new Rows(rows);
+  /** Whether it takes messages. */
+  get isUp(): boolean {
+    return this.#isStarted;
+  }
+
+  /** Resolves when it takes messages, or with the reason why it never will. */
+  async start(options: StartOptions): Promise<Error | undefined> {
+    if (this.#isEnding) return new Error('The gateway is ending');
+    const [rows, control] = [Rows.memory(options.capacity), ThreadControl.memory()];
     this.#life = randomInt(2 ** 40);
     this.pages.given = { clusters: 0, routes: 0, backends: 0 };
-    const start = { ...options, number: this.number, rows, records: this.#ring };
-    const answer = this.#answer('started');
-    const worker = new Worker(entryOf(this.kind), { workerData: start, name: `causeway-${this.name}` });
-    this.#worker = worker;
-    this.#cause = undefined;
-    worker.on('message', (message: FromWorker) => this.#message(message));
-    worker.on('error', error => {
-      this.#cause = error as Error;
+    const workerData = { ...options, number: this.number, rows, control, records: this.#ring };
+    const started = Promise.withResolvers<void>();
+    const exited = Promise.withResolvers<void>();
+    let worker: Worker;
+    try {
+      worker = new Worker(entryOf(this.kind), { workerData, name: `causeway-${this.name}` });
+    } catch (error) {
+      // The system has no thread left.
+      return error as Error;
+    }
+    const running: Running = {
+      worker,
+      control: new ThreadControl(control),
+      rows: new Rows(rows),
+      exited: exited.promise,
+    };
+    this.#running = running;
+    worker.on('message', (message: FromWorker) => {
+      if (message.kind === 'started') started.resolve();
+      else this.#message(message);
     });
-    worker.on('exit', code => this.#exited(code));
-    return (await answer) !== undefined;
+    worker.on('error', error => {
+      running.cause ??= error as Error;
+    });
+    worker.on('exit', code => {
+      running.cause ??= new Error(`The thread ended with exit code ${code}`);
+      this.#exited(running, running.cause);
+      exited.resolve();
+    });
+    const late = setTimeout(() => this.kill(tooLate('start', ANSWER_MS)), ANSWER_MS);
+    await Promise.race([started.promise, exited.promise]);
+    clearTimeout(late);
+    if (this.#running !== running) return running.cause;
+    this.#isStarted = true;
+    return undefined;
   }
 
   send(message: ToWorker): void {
-    this.#worker?.postMessage(message);
-    if (this.#wakeFd !== undefined) writeSync(this.#wakeFd, wakeUp);
+    this.#running?.worker.postMessage(message);
+    this.#wake();
   }
 
-  /** Opens a listener; a port, an error word, or undefined when the worker died over it. */
-  async open(message: Extract<ToWorker, { kind: 'open' }>): Promise<number | undefined> {
-    const answer = this.#answer(`opened ${message.index}`);
-    this.send(message);
-    const opened = await answer;
+  /** Opens a listener; a port, an error word, or undefined when there is no thread any more to open it. */
+  async open(question: Asked<'open'>): Promise<number | undefined> {
+    const opened = await this.#ask({ ...question, request: this.#requests++ }, ANSWER_MS);
     return opened?.kind === 'opened' ? opened.result : undefined;
   }
 
-  async apply(message: Extract<ToWorker, { kind: 'table' }>): Promise<void> {
-    const answer = this.#answer(`applied ${message.generation}`);
-    this.send(message);
-    await answer;
+  /** Memory for new slots is there when it resolves, or the thread is not. */
+  async use(pages: Pages): Promise<void> {
+    await this.#ask({ kind: 'pages', request: this.#requests++, pages }, ANSWER_MS);
+  }
+
+  /** Where the thread of a part listens from now on. Answers why it cannot. */
+  async listen(socket: string): Promise<string | undefined> {
+    const answer = await this.#ask({ kind: 'listen', request: this.#requests++, socket }, ANSWER_MS);
+    return answer?.kind === 'listening' ? answer.error : undefined;
+  }
+
+  /** The table is served when it resolves, or the thread is gone. */
+  async apply(table: Omit<TableMessage, 'kind' | 'request'>): Promise<void> {
+    await this.#ask({ kind: 'table', request: this.#requests++, ...table }, ANSWER_MS);
   }
 
   get verdicts(): Verdicts {
@@ -119,7 +181,7 @@ export class WorkerThread {
 
   /** Its rows, to be read; undefined while it does not run. */
   get rows(): Rows | undefined {
-    return this.#rows;
+    return this.#running?.rows;
   }
 
   get life(): number {
@@ -134,7 +196,7 @@ export class WorkerThread {
     const texts: (RowTexts | null)[] = [];
     while (texts.length < asked.length) {
       const some = asked.slice(texts.length, texts.length + DESCRIBED_AT_ONCE);
-      const described = await this.#ask(life, {
+      const described = await this.#lookUp(life, {
         kind: 'describe',
         request: this.#requests++,
         handles: Int32Array.from(some, row => row.handle),
@@ -147,7 +209,7 @@ export class WorkerThread {
 
   /** Ends a connection with `revoked`. False when it is not open any more. */
   async revoke(life: number, handle: number, generation: number): Promise<boolean> {
-    const revoked = await this.#ask(life, {
+    const revoked = await this.#lookUp(life, {
       kind: 'revoke',
       request: this.#requests++,
       handle,
@@ -156,108 +218,106 @@ export class WorkerThread {
     return revoked?.kind === 'revoked' && revoked.done;
   }
 
-  /** Tells it to stop and waits until it has: only it knows which descriptors are still its own. */
+  /** Tells it to stop and waits until it has, for a bounded time: only it knows which descriptors are still its own. */
   async end(): Promise<void> {
-    const worker = this.#worker;
-    this.#ending = true;
-    if (worker === undefined) return;
-    const exited = new Promise<void>(resolve => worker.once('exit', () => resolve()));
+    this.#isEnding = true;
+    const running = this.#running;
+    if (running === undefined) return;
     this.send({ kind: 'stop' });
-    const late = setTimeout(() => this.kill(), END_MS);
-    await exited;
-    clearTimeout(late);
-    this.#worker = undefined;
-    this.#wakeFd = undefined;
-    this.#closeFds();
-    this.#answerNobody();
+    if (await endsWithin(running, END_MS)) return;
+    this.kill();
+    await endsWithin(running, END_MS);
   }
 
-  /** Ends it as a fault would. For tests of what follows. */
-  kill(): void {
-    void this.#worker?.terminate();
-    if (this.#wakeFd !== undefined) writeSync(this.#wakeFd, wakeUp);
+  /** Ends it as a fault would, wherever it is. */
+  kill(cause?: Error): void {
+    if (this.#running === undefined || this.#running.control.isStopping) return;
+    if (cause !== undefined) this.#running.cause ??= cause;
+    this.#running.control.stop();
+    void this.#running.worker.terminate();
+    this.#wake();
   }
 
   /** Undefined also when it does not live that life any more: rows are others then. */
-  async #ask(
+  async #lookUp(
     life: number,
-    question: Extract<ToWorker, { kind: 'describe' | 'revoke' }>,
+    question: Extract<Question, { kind: 'describe' | 'revoke' }>,
   ): Promise<Answer | undefined> {
-    if (this.#worker === undefined || this.#life !== life) return undefined;
-    const answer = this.#answer(`answer ${question.request}`);
+    return this.#life === life ? this.#ask(question, LOOK_UP_MS) : undefined;
+  }
+
+  /** Ends with the answer; or with undefined when there is no thread, it dies, or it takes too long. */
+  async #ask(question: Question, limitMs: number): Promise<Answer | undefined> {
+    if (!this.#isStarted) return undefined;
+    const { promise, resolve } = Promise.withResolvers<Answer | undefined>();
+    this.#waiting.set(question.request, resolve);
     this.send(question);
+    const late = setTimeout(() => {
+      if (limitMs === ANSWER_MS) this.kill(tooLate(question.kind, limitMs));
+      this.#resolve(question.request, undefined);
+    }, limitMs);
+    const answer = await promise;
+    clearTimeout(late);
     return answer;
   }
 
-  #answer(key: string): Promise<Answer | undefined> {
-    return new Promise(resolve => this.#waiting.set(key, resolve));
+  #wake(): void {
+    const wakeFd = this.#running?.control.wakeFd;
+    if (wakeFd !== undefined) writeSync(wakeFd, wakeUp);
   }
 
   #message(message: FromWorker): void {
-    switch (message.kind) {
-      case 'started':
-        this.#wakeFd = message.wakeFd;
-        this.#fds = [message.wakeFd, message.epollFd].filter(fd => fd !== undefined);
-        this.#resolve('started', message);
-        break;
-      case 'opened':
-        this.#resolve(`opened ${message.index}`, message);
-        break;
-      case 'applied':
-        this.#resolve(`applied ${message.generation}`, message);
-        break;
-      case 'described':
-      case 'revoked':
-        this.#resolve(`answer ${message.request}`, message);
-        break;
-      default:
-        this.#events.message(message);
-    }
+    if ('request' in message) this.#resolve(message.request, message);
+    else this.#events.message(message);
   }
 
-  #resolve(key: string, answer: Answer | undefined): void {
-    this.#waiting.get(key)?.(answer);
-    this.#waiting.delete(key);
+  #resolve(request: number, answer: Answer | undefined): void {
+    this.#waiting.get(request)?.(answer);
+    this.#waiting.delete(request);
   }
 
-  #exited(code: number): void {
-    if (this.#ending) return;
-    this.#worker = undefined;
-    this.#wakeFd = undefined;
-    if (this.#rows !== undefined) this.#bury(this.#rows);
-    this.#rows = undefined;
-    this.#closeFds();
-    this.#answerNobody();
-    this.#events.died(this.#cause ?? new Error(`The thread ended with exit code ${code}`));
-  }
-
-  #answerNobody(): void {
-    for (const key of this.#waiting.keys()) this.#resolve(key, undefined);
+  #exited(running: Running, cause: Error): void {
+    const wasStarted = this.#isStarted;
+    this.#isStarted = false;
+    this.#running = undefined;
+    this.#cleanUp(running);
+    for (const fd of running.control.descriptors) closeQuietly(fd);
+    for (const request of this.#waiting.keys()) this.#resolve(request, undefined);
+    if (wasStarted && !this.#isEnding) this.#events.died(cause);
   }
 
   /** Its connections end with `shutdown`. Where handles are descriptors, they are closed. */
-  #bury(rows: Rows): void {
+  #cleanUp({ rows, control }: Running): void {
     const records = new RecordWriter(this.#ring, () => {});
     const ledger = { ...this.#counts, counters: this.pages.counters, records };
     const now = performance.timeOrigin + performance.now();
     this.pages.counters.clearField(KEPT_AT);
-    for (let handle = 0; handle < rows.capacity; handle++) {
-      if (isClient(rows, handle)) this.#buryClient(rows, ledger, handle, now);
+    for (let handle = 0; handle < rows.used; handle++) {
+      if (isClient(rows, handle)) this.#endClient(rows, ledger, handle, now);
       else if (rows.state[handle] === REQUEST) leavePlace(rows, ledger, handle);
-      if (rows.state[handle] !== FREE && this.#fds.length > 0) closeQuietly(handle);
+      if (rows.state[handle] !== FREE && control.leavesDescriptors) closeQuietly(handle);
     }
   }
 
-  #buryClient(rows: Rows, ledger: Ledger, client: number, now: number): void {
+  #endClient(rows: Rows, ledger: Ledger, client: number, now: number): void {
     const lent = (rows.flags[client] & LENT) === 0 ? undefined : ledger.verdicts.takeBack(client);
     if (lent !== undefined) closeQuietly(lent);
     conclude(rows, ledger, client, 'shutdown', now, 'all');
   }
+}
 
-  #closeFds(): void {
-    for (const fd of this.#fds) closeQuietly(fd);
-    this.#fds = [];
-  }
+function tooLate(what: string, ms: number): Error {
+  return new Error(`The thread did not answer '${what}' within ${ms / 1000} s`);
+}
+
+async function endsWithin({ exited }: Running, ms: number): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<false>(resolve => {
+    timer = setTimeout(resolve, ms, false);
+  });
+  const ended = await Promise.race([exited.then(() => true), late]);
+  clearTimeout(timer);
+  return ended;
 }
 
 function closeQuietly(fd: number): void {

@@ -1,6 +1,6 @@
 // The health checks as the control thread sees them: what is to be checked goes to a thread of its own, changes of
-// state come back. The thread starts with the first backend to check, and again when it dies: what it had found out
-// stands in shared memory.
+// state come back. The thread starts with the first backend to check. After its death somebody revives it: what it had
+// found out stands in shared memory.
 
 import { Worker } from 'node:worker_threads';
 import {
@@ -47,6 +47,7 @@ export interface HealthThreadOptions {
   readonly pages: readonly SharedArrayBuffer[];
   readonly totals: SharedArrayBuffer;
   readonly onChange: (change: HealthChange) => void;
+  /** Somebody calls revive() after a while. */
   readonly onDeath: (cause: Error) => void;
 }
 
@@ -57,9 +58,6 @@ interface Known extends ServedBackend {
   last?: { readonly since: number; readonly why: string };
 }
 
-/** After each death, so that one that cannot live does not take a core. */
-const RESTART_MS = 1000;
-
 export class HealthThread implements AsyncDisposable {
   readonly #options: HealthThreadOptions;
   readonly #totals: Int32Array;
@@ -68,7 +66,7 @@ export class HealthThread implements AsyncDisposable {
   /** How many of the pages the thread has. */
   #pagesSent = 0;
   #stretch = 1;
-  #restart: NodeJS.Timeout | undefined;
+  #isDead = false;
   #ended = false;
 
   constructor(options: HealthThreadOptions) {
@@ -101,7 +99,7 @@ export class HealthThread implements AsyncDisposable {
       if (before?.text !== text) put.push(target);
     }
     if (put.length === 0 && removed.length === 0) return;
-    if (this.#worker === undefined) this.#start();
+    if (this.#worker === undefined) this.#startFirst();
     else this.#send({ kind: 'targets', pages: this.#newPages(), put, removed });
   }
 
@@ -149,8 +147,15 @@ export class HealthThread implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#ended = true;
-    clearTimeout(this.#restart);
     await this.#worker?.terminate();
+  }
+
+  /** Starts it again after its death. Answers why that could not be done. */
+  async revive(): Promise<Error | undefined> {
+    this.#isDead = false;
+    const failure = this.#start();
+    this.#isDead = failure !== undefined;
+    return failure;
   }
 
   #forget(slot: number): boolean {
@@ -158,30 +163,39 @@ export class HealthThread implements AsyncDisposable {
     return this.#known.delete(slot);
   }
 
-  #start(): void {
-    if (this.#ended || this.#restart !== undefined || this.#known.size === 0) return;
+  #startFirst(): void {
+    const failure = this.#start();
+    if (failure !== undefined) this.#died(failure);
+  }
+
+  #start(): Error | undefined {
+    if (this.#ended || this.#isDead || this.#known.size === 0) return undefined;
     const start: HealthStart = { totals: this.#options.totals };
-    const worker = new Worker(workerEntry(), { workerData: start, name: 'causeway-health' });
+    let worker: Worker;
+    try {
+      worker = new Worker(workerEntry(), { workerData: start, name: 'causeway-health' });
+    } catch (error) {
+      // The system has no thread left.
+      return error as Error;
+    }
     let cause: Error | undefined;
     worker.on('message', (message: FromHealth) => this.#message(message));
     worker.on('error', error => {
       cause = error as Error;
     });
-    worker.on('exit', code => this.#exited(cause ?? new Error(`The thread ended with exit code ${code}`)));
+    worker.on('exit', code => this.#died(cause ?? new Error(`The thread ended with exit code ${code}`)));
     this.#worker = worker;
     this.#pagesSent = 0;
     const put = Array.from(this.#known.values(), ({ target }) => target);
     this.#send({ kind: 'targets', pages: this.#newPages(), put, removed: [] });
+    return undefined;
   }
 
-  #exited(cause: Error): void {
+  #died(cause: Error): void {
     this.#worker = undefined;
     if (this.#ended) return;
+    this.#isDead = true;
     this.#options.onDeath(cause);
-    this.#restart = setTimeout(() => {
-      this.#restart = undefined;
-      this.#start();
-    }, RESTART_MS);
   }
 
   #newPages(): readonly SharedArrayBuffer[] {

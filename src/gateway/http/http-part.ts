@@ -3,9 +3,10 @@
 // one of these. What a connection comes to goes back to the front as a verdict (verdicts.ts).
 
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
-import { createServer, type Server as NetServer, type Socket } from 'node:net';
+import type { Server as NetServer, Socket } from 'node:net';
 import type { CloseReason } from '../close-reason.ts';
 import { descriptorOf } from '../io/net-reactor.ts';
+import { listenOnPath } from '../shared/listen-on-path.ts';
 import { CLIENT, REQUEST, type Rows } from '../shared/rows.ts';
 import { BYTES_IN_AT, BYTES_OUT_AT, type RequestCounters } from '../shared/shared-memory.ts';
 import type { Verdict, Verdicts } from '../shared/verdicts.ts';
@@ -83,7 +84,7 @@ export class HttpPart {
   readonly #freeRows: number[] = [];
   #usedRows = 0;
   readonly #http: Server;
-  readonly #front: NetServer;
+  #front: NetServer | undefined;
   readonly #look: NodeJS.Timeout;
   #draining = false;
 
@@ -102,7 +103,6 @@ export class HttpPart {
       connect: socket => this.#refuseSocket(socket, 'bad-request'),
       error: (error, socket) => this.#clientError(error, socket),
     });
-    this.#front = createServer({ allowHalfOpen: true }, socket => this.#accept(socket));
     this.#look = setInterval(() => this.#lookAround(), LOOK_MS);
     this.configure(options.settings);
   }
@@ -111,14 +111,11 @@ export class HttpPart {
     return this.#draining;
   }
 
+  /** From now on there. What came by the socket before goes on. */
   async listen(path: string): Promise<void> {
-    this.#front.listen({ path, backlog: 4096 });
-    await new Promise<void>((resolve, reject) => {
-      this.#front.once('listening', resolve);
-      this.#front.once('error', reject);
-    });
-    // Out of descriptors: the front sees that nobody has taken what it handed over.
-    this.#front.on('error', () => {});
+    const front = await listenOnPath(path, socket => this.#accept(socket));
+    this.#front?.close();
+    this.#front = front;
   }
 
   configure(settings: Settings): void {
@@ -159,7 +156,7 @@ export class HttpPart {
   /** Closes everything, so that the thread can end. */
   stop(): void {
     clearInterval(this.#look);
-    this.#front.close();
+    this.#front?.close();
     this.h2.stop();
     this.#http.close();
     for (const { current, socket, leash } of this.#connections.values()) {

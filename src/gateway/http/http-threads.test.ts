@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { readdirSync, readlinkSync } from 'node:fs';
+import { globSync, readdirSync, readlinkSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
 import * as net from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { sampleCluster, sampleRoute } from '../../cluster/clusters.samples.ts';
@@ -160,3 +162,39 @@ test('HttpThreads: all of them dying at once is survived', async () => {
   // The front goes on trying until one is there again.
   for (let round = 0; round < 8; round++) assert.equal(await visit(gateway), 200);
 });
+
+for (const engine of ['epoll', 'net'] as const) {
+  test(`HttpThreads (${engine}): sockets that somebody has cleaned away are made anew, and what is open goes on`, async () => {
+    await using it = await given(engine);
+    const { gateway } = it;
+    const held = connect(gateway);
+    ask(held, '/hold');
+    await until(() => active(gateway) === 1);
+    const folders = () => globSync(join(tmpdir(), 'causeway-sockets-*'));
+    const before = folders();
+    for (const folder of before) rmSync(folder, { recursive: true });
+    assert.equal(gateway.trouble, undefined);
+    await gateway.checkSockets();
+    assert.equal(gateway.trouble, undefined);
+    assert.equal(folders().length, 1);
+    assert.ok(!before.includes(folders()[0]));
+    for (let round = 0; round < 8; round++) assert.equal(await visit(gateway), 200);
+    assert.equal(held.destroyed, false);
+    held.destroy();
+
+    // Where they cannot be made, readiness tells, until they can.
+    const temporary = process.env.TMPDIR;
+    try {
+      for (const folder of folders()) rmSync(folder, { recursive: true });
+      process.env.TMPDIR = '/nowhere';
+      await gateway.checkSockets();
+      assert.match(gateway.trouble ?? '', /TMPDIR/);
+    } finally {
+      if (temporary === undefined) delete process.env.TMPDIR;
+      else process.env.TMPDIR = temporary;
+    }
+    await gateway.checkSockets();
+    assert.equal(gateway.trouble, undefined);
+    assert.equal(await visit(gateway), 200);
+  });
+}

@@ -1,7 +1,7 @@
 // An HTTP thread: one HTTP part, and the control thread's messages. Entry point of the thread.
 
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
-import type { FromWorker, PartStart, TableMessage, ToWorker } from '../control/worker-messages.ts';
+import type { FromWorker, Pages, PartStart, TableMessage, ToWorker } from '../control/worker-messages.ts';
 import { Rows } from '../shared/rows.ts';
 import {
   BACKEND_FIELDS,
@@ -50,7 +50,15 @@ class HttpWorker {
   async run(socket: string): Promise<void> {
     await this.#part.listen(socket);
     this.#control.on('message', (message: ToWorker) => this.#message(message));
-    this.#tell({ kind: 'started', wakeFd: undefined, epollFd: undefined });
+    this.#tell({ kind: 'started' });
+  }
+
+  async #listen({ request, socket }: Extract<ToWorker, { kind: 'listen' }>): Promise<void> {
+    const error = await this.#part.listen(socket).then(
+      () => undefined,
+      (cause: Error) => cause.message,
+    );
+    this.#tell({ kind: 'listening', request, ...(error !== undefined && { error }) });
   }
 
   #tell(message: FromWorker): void {
@@ -59,6 +67,10 @@ class HttpWorker {
 
   #message(message: ToWorker): void {
     switch (message.kind) {
+      case 'pages':
+        this.#usePages(message.pages);
+        this.#tell({ kind: 'applied', request: message.request });
+        break;
       case 'table':
         this.#apply(message);
         break;
@@ -70,6 +82,9 @@ class HttpWorker {
         break;
       case 'requests-taken':
         this.#log.taken();
+        break;
+      case 'listen':
+        void this.#listen(message);
         break;
       case 'fronts':
         this.#part.h2.fronts = message.fronts;
@@ -85,19 +100,22 @@ class HttpWorker {
     }
   }
 
-  #apply(message: TableMessage): void {
-    const { shared, table, listeners } = this.#part;
-    const { counters, clusters, buckets, backends, requests } = message.pages;
+  #usePages({ counters, clusters, buckets, backends, requests }: Pages): void {
+    const { shared } = this.#part;
     for (const page of counters) shared.counters.addPage(page);
     for (const page of clusters) shared.clusters.addPage(page);
     for (const page of buckets) shared.buckets.addPage(page);
     for (const page of backends) shared.backends.addPage(page);
     for (const page of requests) shared.requests.addPage(page);
+  }
+
+  #apply(message: TableMessage): void {
+    const { table, listeners } = this.#part;
     this.#part.configure(message.settings);
     table.apply(message.removed, message.put);
     for (const [index, entry] of message.listeners) listeners[index] = compileListener(entry);
     this.#part.revoke();
-    this.#tell({ kind: 'applied', generation: message.generation });
+    this.#tell({ kind: 'applied', request: message.request });
   }
 }
 

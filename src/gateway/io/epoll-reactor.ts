@@ -1,5 +1,6 @@
 // The fast adapter of the I/O port: an edge-triggered epoll loop over libc. A handle is a file descriptor, a call
-// is a system call. run() keeps its thread until stop(): the control thread's messages come with an eventfd.
+// is a system call. run() keeps its thread until stop() or until the control thread orders it to stop
+// (thread-control.ts): messages and that order come with an eventfd.
 //
 // - A descriptor is registered once, for everything, when waiting for it first makes sense: after the first read that
 //   left nothing, or right after connect(). What arrives before that needs no event.
@@ -7,6 +8,7 @@
 //   again is dropped.
 
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
+import type { ThreadControl } from '../shared/thread-control.ts';
 import { wordOfErrno } from './errno-word.ts';
 import {
   AF_INET6,
@@ -93,14 +95,16 @@ export interface EpollOptions {
   readonly libc: Libc;
   /** `process.arch`: the layout of struct epoll_event depends on it. */
   readonly arch: string;
+  readonly control: ThreadControl;
 }
 
 export class EpollReactor implements Reactor {
   readonly capacity: number;
-  /** The descriptor to write eight bytes to after a message was posted: run() wakes up by it. */
+  /** The eventfd that run() wakes up by. */
   readonly wakeFd: number;
   readonly epollFd: number;
   readonly #libc: Libc;
+  readonly #thread: ThreadControl;
   readonly #share: boolean;
   readonly #generations: Uint32Array;
   readonly #kinds: Uint8Array;
@@ -120,6 +124,7 @@ export class EpollReactor implements Reactor {
   readonly #option = new Int32Array(1);
   readonly #optionBytes = new Uint8Array(this.#option.buffer);
   readonly #wakeBytes = Buffer.alloc(8);
+  readonly #listeners = new Set<number>();
   readonly #sockaddrs = new WeakMap<SocketAddress, Sockaddr>();
   /** The descriptor whose peer's address still stands in #address. */
   #lastAccepted = -1;
@@ -132,8 +137,9 @@ export class EpollReactor implements Reactor {
   #alarmAt = Number.POSITIVE_INFINITY;
   #turnAsked = false;
 
-  constructor({ capacity, share, libc, arch }: EpollOptions) {
+  constructor({ capacity, share, libc, arch, control }: EpollOptions) {
     this.capacity = capacity;
+    this.#thread = control;
     this.#share = share;
     this.#libc = libc;
     this.#generations = new Uint32Array(capacity);
@@ -148,6 +154,7 @@ export class EpollReactor implements Reactor {
     this.wakeFd = must(libc, libc.eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), 'eventfd');
     // Level-triggered: a wake-up that comes while the last one is served is not lost.
     must(libc, this.#epoll(EPOLL_CTL_ADD, this.wakeFd, EPOLLIN), 'epoll_ctl');
+    control.publish(this.wakeFd, this.epollFd);
     this.#tick();
   }
 
@@ -160,6 +167,7 @@ export class EpollReactor implements Reactor {
 
   /** Leaves `wakeFd` and `epollFd` to whoever may still write to the one: a number closed here could be reused. */
   stop(): void {
+    this.#thread.release();
     this.#handlers = undefined;
     for (let fd = 0; fd < this.capacity; fd++) if (this.#kinds[fd] !== NOT_OURS) this.close(fd);
     this.#port?.close();
@@ -267,7 +275,7 @@ export class EpollReactor implements Reactor {
   keepalive(ms: number): void {
     this.#keepalive = Math.ceil(ms / 1000);
     // Accepted connections inherit from their listener.
-    for (let fd = 0; fd < this.capacity; fd++) if (this.#kinds[fd] === LISTENING) this.#setKeepalive(fd);
+    for (const fd of this.#listeners) this.#setKeepalive(fd);
   }
 
   /**
@@ -339,6 +347,7 @@ export class EpollReactor implements Reactor {
   close(handle: number): void {
     if (this.#kinds[handle] === NOT_OURS) return;
     if (this.#lent[handle] === 1) this.#end(handle);
+    if (this.#kinds[handle] === LISTENING) this.#listeners.delete(handle);
     this.#kinds[handle] = NOT_OURS;
     this.#generations[handle]++;
     if (handle === this.#lastAccepted) this.#lastAccepted = -1;
@@ -378,6 +387,12 @@ export class EpollReactor implements Reactor {
 
   #receive(): void {
     this.#libc.read(this.wakeFd, this.#wakeBytes, this.#wakeBytes.length);
+    if (this.#thread.isStopping) {
+      // Ordered to leave at once: whatever is open is closed by the control thread, once this one is gone.
+      this.#handlers = undefined;
+      this.#port?.close();
+      return;
+    }
     while (this.#port !== undefined && this.#handlers !== undefined) {
       const received = receiveMessageOnPort(this.#port);
       if (received === undefined) return;
@@ -415,6 +430,7 @@ export class EpollReactor implements Reactor {
       return failed ? word : EXHAUSTED;
     }
     this.#kinds[fd] = LISTENING;
+    this.#listeners.add(fd);
     return fd;
   }
 

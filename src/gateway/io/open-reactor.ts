@@ -1,6 +1,6 @@
 // Which adapter of the I/O port a worker uses, and whether the fast one can be had here.
 
-import type { NetReactor } from './net-reactor.ts';
+import type { ThreadControl } from '../shared/thread-control.ts';
 import type { Reactor } from './reactor.ts';
 
 export type EngineName = 'epoll' | 'net';
@@ -9,25 +9,17 @@ export interface ReactorOptions {
   readonly capacity: number;
   readonly share: boolean;
   readonly arch: string;
+  readonly control: ThreadControl;
 }
 
 /** The adapters are imported only where they are used: the epoll one needs libc and koffi. */
-export async function openReactor(engine: EngineName, options: ReactorOptions): Promise<OpenedReactor> {
+export async function openReactor(engine: EngineName, options: ReactorOptions): Promise<Reactor> {
   if (engine === 'net') {
     const adapter = await import('./net-reactor.ts');
-    const io: NetReactor = new adapter.NetReactor(options);
-    return { io };
+    return new adapter.NetReactor(options);
   }
   const [adapter, { loadLibc }] = await Promise.all([import('./epoll-reactor.ts'), import('./libc.ts')]);
-  const io = new adapter.EpollReactor({ ...options, libc: loadLibc() });
-  return { io, wakeFd: io.wakeFd, epollFd: io.epollFd };
-}
-
-export interface OpenedReactor {
-  readonly io: Reactor;
-  /** Where a reactor keeps its thread busy: write eight bytes here after posting it a message. */
-  readonly wakeFd?: number;
-  readonly epollFd?: number;
+  return new adapter.EpollReactor({ ...options, libc: loadLibc() });
 }
 
 /** Why the epoll adapter cannot be used here, or undefined. */

@@ -41,3 +41,11 @@ test('Rows.clear() gives the row another generation, and no other row', () => {
   assert.equal(rows.generation[3], 1);
   assert.deepEqual([rows.generation[2], rows.generation[4]], [0, 0]);
 });
+
+test('Rows.used is one more than the highest handle that was ever in use, for every thread that has the memory', () => {
+  const memory = Rows.memory(1000);
+  const [rows, elsewhere] = [new Rows(memory), new Rows(memory)];
+  assert.equal(elsewhere.used, 0);
+  for (const handle of [3, 700, 12]) rows.clear(handle);
+  assert.equal(elsewhere.used, 701);
+});

@@ -99,9 +99,12 @@ const PLACES = 4;
 
 /** Seven doubles, thirteen 32-bit words, two 16-bit words and the ports, three bytes and the addresses. */
 const ROW_BYTES = 7 * 8 + 13 * 4 + (2 + PLACES) * 2 + 3 + PLACES * ADDRESS;
+/** In front of the rows: how many of them were ever used. Eight bytes keep the doubles behind it aligned. */
+const HEADER_BYTES = 8;
 
 export class Rows {
   readonly capacity: number;
+  readonly #used: Int32Array;
   readonly state: Uint8Array;
   readonly flags: Uint32Array;
   /** Another number for each use of the row: what was said of one connection never meets the next. */
@@ -154,9 +157,10 @@ export class Rows {
   readonly proof: ({ readonly timeMs: number; readonly nonce: Uint8Array } | undefined)[] = [];
 
   constructor(memory: SharedArrayBuffer) {
-    const capacity = memory.byteLength / ROW_BYTES;
+    const capacity = (memory.byteLength - HEADER_BYTES) / ROW_BYTES;
     this.capacity = capacity;
-    let used = 0;
+    this.#used = new Int32Array(memory, 0, 1);
+    let used = HEADER_BYTES;
     // The widest first, so that each array is aligned.
     const carve = <View>(
       view: { new (memory: SharedArrayBuffer, at: number, length: number): View; BYTES_PER_ELEMENT: number },
@@ -197,7 +201,15 @@ export class Rows {
 
   /** Zeroed memory for that many rows; pages that are never touched cost nothing. */
   static memory(capacity: number): SharedArrayBuffer {
-    return new SharedArrayBuffer(Math.ceil(capacity / 8) * 8 * ROW_BYTES);
+    return new SharedArrayBuffer(HEADER_BYTES + Math.ceil(capacity / 8) * 8 * ROW_BYTES);
+  }
+
+  /**
+   * One more than the highest handle that was ever in use. Handles are given out from the lowest free one, so a scan up
+   * to here costs what the busiest moment needed, not the million rows that the open-file limit may allow.
+   */
+  get used(): number {
+    return this.#used[0];
   }
 
   /** Where in `addresses` the address of that row and place begins. */
@@ -219,8 +231,9 @@ export class Rows {
     this.setPort(handle, to, this.portOf(handle, from));
   }
 
-  /** A row as it was never used. The address places are overwritten before they are read. */
+  /** A row as if it had never been used; called before each use. The addresses are overwritten before they are read. */
   clear(handle: number): void {
+    if (handle >= this.#used[0]) this.#used[0] = handle + 1;
     this.generation[handle]++;
     this.state[handle] = FREE;
     this.flags[handle] = 0;

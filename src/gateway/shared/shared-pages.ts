@@ -57,10 +57,18 @@ export class SharedPages {
   readonly #bucketPages: SharedArrayBuffer[] = [];
   /** Memory behind `backends`; grows. */
   readonly backendPages: SharedArrayBuffer[] = [];
+  readonly #owned: OwnPages[] = [];
   #routes = 0;
+
+  /** The pages of a further thread, which grow with the others from now on: whoever adds up counts finds them all. */
+  add(own: OwnPages): void {
+    this.#owned.push(own);
+    own.grow(this.#routes);
+  }
 
   grow(wanted: PageCounts): void {
     this.#routes = wanted.routes;
+    for (const own of this.#owned) own.grow(wanted.routes);
     while (this.#clusterPages.length < wanted.clusters) {
       const page = SharedSlots.newPage(CLUSTER_FIELDS);
       this.#clusterPages.push(page);
@@ -74,15 +82,16 @@ export class SharedPages {
     }
   }
 
-  /** What that thread does not have yet. */
-  give(own: OwnPages): Pages {
+  /** What that thread does not have yet; undefined when it has all. */
+  give(own: OwnPages): Pages | undefined {
     const { clusters, routes, backends } = own.given;
-    own.grow(this.#routes);
-    own.given = {
+    const all = {
       clusters: this.#clusterPages.length,
       routes: this.#routes,
       backends: this.backendPages.length,
     };
+    if (clusters === all.clusters && routes === all.routes && backends === all.backends) return undefined;
+    own.given = all;
     return {
       counters: own.counterPages.slice(routes),
       requests: own.requestPages.slice(routes),

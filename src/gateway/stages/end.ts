@@ -54,7 +54,7 @@ export function endOfPart(path: DataPath, client: number): void {
 
 /** Ends all that is open, when the drain time has run out or the process must go now. */
 export function cutAll(path: DataPath, reason: 'drained' | 'shutdown'): void {
-  for (let handle = 0; handle < path.rows.capacity; handle++) {
+  for (let handle = 0; handle < path.rows.used; handle++) {
     if (isClient(path.rows, handle)) end(path, handle, reason);
   }
 }
@@ -62,7 +62,7 @@ export function cutAll(path: DataPath, reason: 'drained' | 'shutdown'): void {
 /** A thread of a part died: its connections end as those of a worker that died, cut off for the client to see. */
 export function cutPart(path: DataPath, part: 'http' | 'tls', thread: number): void {
   const { rows } = path;
-  for (let handle = 0; handle < rows.capacity; handle++) {
+  for (let handle = 0; handle < rows.used; handle++) {
     if ((rows.flags[handle] & HANDED_OVER) === 0 || rows.backend[handle] !== thread) continue;
     if ((rows.slot[handle] === HTTP_SLOT) === (part === 'http') && isClient(rows, handle))
       endWithReset(path, handle, 'shutdown');

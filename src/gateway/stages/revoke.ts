@@ -12,7 +12,7 @@ import { endWithReset } from './end.ts';
 export function revoke(path: DataPath, anyRemoved: boolean, changed: ReadonlySet<number>): void {
   const { rows, table } = path;
   if (!anyRemoved && changed.size === 0) return;
-  for (let handle = 0; handle < rows.capacity; handle++) {
+  for (let handle = 0; handle < rows.used; handle++) {
     // The HTTP part looks after its requests by itself, and what comes through a tunnel is a connection of its own.
     if (rows.slot[handle] < FIRST_SLOT || !isClient(rows, handle)) continue;
     const route = table.route(rows.slot[handle]);

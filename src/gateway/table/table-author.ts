@@ -2,6 +2,7 @@
 // into the change that workers apply. Slots stay with cluster + kind while those exist. A freed slot is given out
 // again only after every worker let go of it.
 
+import { isIP } from 'node:net';
 import { type Backend, type Cluster, needsTls, type Route, type Uplink } from '../../cluster/cluster.ts';
 import { healthTarget } from '../health/health-target.ts';
 import type { ServedBackend } from '../health/health-thread.ts';
@@ -58,11 +59,15 @@ class SlotPool<Owner> {
   }
 }
 
+type AddressChange = readonly [slot: number, addresses: readonly string[]];
+
 /** IP literals, or paths of unix sockets. */
 export type AddressesOf = (backend: Backend, uplink: Uplink | undefined) => readonly string[];
 
 export class TableAuthor {
   readonly #known = new Map<string, Known>();
+  /** Clusters by the names among the hosts of their backends. */
+  readonly #named = new Map<string, Set<string>>();
   readonly #clusters = new SlotPool<string>();
   readonly #routes = new SlotPool<RouteSlot>(FIRST_SLOT);
   readonly #backends = new SlotPool<Backend>();
@@ -77,6 +82,7 @@ export class TableAuthor {
     for (const [name, known] of this.#known) {
       if (names.has(name)) continue;
       removed.push(name);
+      this.#unname(known.cluster);
       this.#known.delete(name);
       freed.clusters.push(known.entry.slot);
       for (const route of known.entry.routes) this.#retire(name, route, freed);
@@ -87,6 +93,8 @@ export class TableAuthor {
       const before = this.#known.get(cluster.name);
       if (before?.text === text) continue;
       const entry = this.#enter(cluster, before?.entry, addressesOf, freed);
+      if (before !== undefined) this.#unname(before.cluster);
+      for (const host of namesIn(cluster)) this.#clustersNamed(host).add(cluster.name);
       this.#known.set(cluster.name, { text, cluster, entry });
       put.push(entry);
     }
@@ -156,25 +164,56 @@ export class TableAuthor {
   }
 
   /** A name has other addresses now: the backends that workers must be told of. */
-  rename(host: string, addressesOf: AddressesOf): (readonly [slot: number, addresses: readonly string[]])[] {
-    const renamed: (readonly [number, readonly string[]])[] = [];
-    for (const [name, known] of this.#known) {
-      if (!known.cluster.routes.some(route => route.pool.backends.some(backend => backend.host === host)))
-        continue;
+  rename(host: string, addressesOf: AddressesOf): AddressChange[] {
+    // What the TLS part dials, it has by itself: the workers have its threads' sockets in that place.
+    const isNamed = (backend: Backend, uplink: Uplink | undefined) =>
+      backend.host === host && !needsTls(uplink);
+    return this.#newAddresses(this.#named.get(host) ?? [], isNamed, addressesOf);
+  }
+
+  /** The sockets of the TLS part are elsewhere now. */
+  readdress(addressesOf: AddressesOf): AddressChange[] {
+    return this.#newAddresses(this.#known.keys(), (_, uplink) => needsTls(uplink), addressesOf);
+  }
+
+  #newAddresses(
+    clusters: Iterable<string>,
+    wanted: (backend: Backend, uplink: Uplink | undefined) => boolean,
+    addressesOf: AddressesOf,
+  ): AddressChange[] {
+    const changes: AddressChange[] = [];
+    for (const name of clusters) {
+      const known = this.#known.get(name) as Known;
       const routes = known.entry.routes.map(route => ({
         ...route,
         backends: route.backends.map(backend => {
           const owner = this.#backends.owners[backend.slot];
-          // What the TLS part dials, it has by itself: the workers have its threads' sockets in that place.
-          if (owner?.host !== host || needsTls(route.uplink)) return backend;
+          if (owner === undefined || !wanted(owner, route.uplink)) return backend;
           const addresses = addressesOf(owner, route.uplink);
-          renamed.push([backend.slot, addresses]);
+          changes.push([backend.slot, addresses]);
           return { ...backend, addresses };
         }),
       }));
       this.#known.set(name, { ...known, entry: { ...known.entry, routes } });
     }
-    return renamed;
+    return changes;
+  }
+
+  #clustersNamed(host: string): Set<string> {
+    let clusters = this.#named.get(host);
+    if (clusters === undefined) {
+      clusters = new Set();
+      this.#named.set(host, clusters);
+    }
+    return clusters;
+  }
+
+  #unname(cluster: Cluster): void {
+    for (const host of namesIn(cluster)) {
+      const clusters = this.#named.get(host);
+      clusters?.delete(cluster.name);
+      if (clusters?.size === 0) this.#named.delete(host);
+    }
   }
 
   #enter(
@@ -242,6 +281,13 @@ export class TableAuthor {
     this.#retired.set(keyOf({ cluster, route: route.kind }), route.slot);
     freed.routes.push(route.slot);
     for (const backend of route.backends) freed.backends.push(backend.slot);
+  }
+}
+
+/** Hosts of its backends that are looked up. */
+export function* namesIn(cluster: Cluster): Generator<string> {
+  for (const { pool } of cluster.routes) {
+    for (const { host } of pool.backends) if (isIP(host) === 0) yield host;
   }
 }
 

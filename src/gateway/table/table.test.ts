@@ -191,3 +191,34 @@ test('Table.putTunnels() has names of its own, which come, go and change sides w
   serve('api.a.lab', 't.lab');
   assert.deepEqual(['t.lab', 'api.a.lab'].map(find), ['a/api', 'a/api']);
 });
+
+test('TableAuthor.rename() finds every backend with that name, whatever changed before', () => {
+  const withNames = anyClusters.map(clusters =>
+    clusters.map(cluster => ({
+      ...cluster,
+      routes: cluster.routes.map(route => ({
+        ...route,
+        pool: {
+          ...route.pool,
+          backends: route.pool.backends.map(backend => ({ ...backend, host: `n${backend.port}.lab` })),
+        },
+      })),
+    })),
+  );
+  fc.assert(
+    fc.property(fc.array(withNames, { minLength: 1, maxLength: 4 }), steps => {
+      const author = new TableAuthor();
+      for (const clusters of steps) author.change(clusters, () => []);
+      for (const name of ['n1.lab', 'n2.lab', 'n3.lab', 'n4.lab']) {
+        const expected = Array.from(author.backends()).filter(({ backend }) =>
+          backend.endsWith(`:${name[1]}`),
+        );
+        const renamed = author.rename(name, () => ['192.0.2.9']);
+        assert.deepEqual(
+          new Map(renamed),
+          new Map(expected.map(({ slot }): [number, string[]] => [slot, ['192.0.2.9']])),
+        );
+      }
+    }),
+  );
+});

@@ -2,13 +2,14 @@
 // here they enter a tunnel, leave one, or have their TLS opened and made anew. One TLS thread has one of these. Why a
 // connection did not come about goes back to the front as a verdict (verdicts.ts), always before its end.
 
-import { createServer, type Server, type Socket } from 'node:net';
+import type { Server, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { mapIp } from '../../wire/ip-address.ts';
 import type { Endpoint } from '../../wire/proxy-protocol.ts';
 import type { CloseReason } from '../close-reason.ts';
 import { descriptorOf } from '../io/net-reactor.ts';
 import type { HandOver } from '../shared/hand-over.ts';
+import { listenOnPath } from '../shared/listen-on-path.ts';
 import { type HandedOver, receiveHandOver } from '../shared/receive-hand-over.ts';
 import { TLS } from '../shared/rows.ts';
 import type { Verdicts } from '../shared/verdicts.ts';
@@ -52,14 +53,13 @@ export class TlsPart {
   readonly #options: TlsPartOptions;
   readonly #connections = new Map<Socket, TlsConnection>();
   readonly #dialer = new GatewayDialer();
-  readonly #front: Server;
+  #front: Server | undefined;
   readonly #look: NodeJS.Timeout;
   #serve: Serve = connection => this.refuse(connection, 'no-backend');
 
   constructor(options: TlsPartOptions) {
     this.settings = options.settings;
     this.#options = options;
-    this.#front = createServer({ allowHalfOpen: true }, socket => this.#accept(socket));
     this.#look = setInterval(() => this.#lookAround(), LOOK_MS);
   }
 
@@ -68,16 +68,11 @@ export class TlsPart {
     return this.#connections.size;
   }
 
+  /** From now on there. What came by the socket before goes on. */
   async listen(path: string): Promise<void> {
-    await new Promise<void>((resolve, reject) => {
-      this.#front.once('error', reject);
-      this.#front.listen({ path, backlog: 4096 }, () => {
-        this.#front.off('error', reject);
-        resolve();
-      });
-    });
-    // Out of descriptors: the front is told so by its own attempt.
-    this.#front.on('error', () => {});
+    const front = await listenOnPath(path, socket => this.#accept(socket));
+    this.#front?.close();
+    this.#front = front;
   }
 
   /** Open connections go on as they are. */
@@ -87,7 +82,7 @@ export class TlsPart {
 
   stop(): void {
     clearInterval(this.#look);
-    this.#front.close();
+    this.#front?.close();
     for (const connection of this.#connections.values()) connection.cut();
   }
 

@@ -26,7 +26,15 @@ class TlsWorker {
   async run(socket: string): Promise<void> {
     await this.#part.listen(socket);
     this.#control.on('message', (message: ToWorker) => this.#message(message));
-    this.#tell({ kind: 'started', wakeFd: undefined, epollFd: undefined });
+    this.#tell({ kind: 'started' });
+  }
+
+  async #listen({ request, socket }: Extract<ToWorker, { kind: 'listen' }>): Promise<void> {
+    const error = await this.#part.listen(socket).then(
+      () => undefined,
+      (cause: Error) => cause.message,
+    );
+    this.#tell({ kind: 'listening', request, ...(error !== undefined && { error }) });
   }
 
   #tell(message: FromWorker): void {
@@ -45,12 +53,19 @@ class TlsWorker {
       case 'tls':
         this.#part.configure(message.config);
         break;
+      case 'listen':
+        void this.#listen(message);
+        break;
       case 'fronts':
         this.#part.fronts = message.fronts;
         break;
+      case 'pages':
+        // It counts nothing by route.
+        this.#tell({ kind: 'applied', request: message.request });
+        break;
       case 'table':
         this.#part.settings = message.settings;
-        this.#tell({ kind: 'applied', generation: message.generation });
+        this.#tell({ kind: 'applied', request: message.request });
         break;
       case 'stop':
         this.#part.stop();

@@ -1,0 +1,262 @@
+// A thread may die at any moment of what the control thread does. Whatever it was doing ends, the thread comes back, and
+// it serves.
+
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import * as net from 'node:net';
+import { type TestContext, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Worker } from 'node:worker_threads';
+import { sampleCluster, sampleRoute } from '../../cluster/clusters.samples.ts';
+import { helloMessage, inRecords, serverNameExtension } from '../../wire/hello.samples.ts';
+import type { EngineName } from '../io/open-reactor.ts';
+import { PAGE_SLOTS } from '../shared/shared-memory.ts';
+import { type SampleGatewayOptions, startSampleGateway } from './gateway.samples.ts';
+import type { Gateway } from './gateway.ts';
+
+const PATIENCE_MS = 30_000;
+const hello = inRecords(helloMessage({ extensions: [serverNameExtension('api.a.lab')] }));
+const engines = ['epoll', 'net'] as const;
+
+async function given(engine: EngineName, options: Partial<SampleGatewayOptions> = {}) {
+  const backend = net.createServer(socket => socket.on('error', () => {}).pipe(socket));
+  await once(backend.listen(0, '127.0.0.1'), 'listening');
+  const { port } = backend.address() as net.AddressInfo;
+  const cluster = sampleCluster('a', {
+    routes: [sampleRoute({ hosts: ['api.a.lab'], backends: [`127.0.0.1:${port}`] })],
+  });
+  const backOff = (count: number) => Math.min(200, count * 10);
+  const sample = await startSampleGateway(engine, { clusters: [cluster], backOff, ...options });
+  const stop = async () => {
+    await sample[Symbol.asyncDispose]();
+    backend.close();
+  };
+  return { ...sample, cluster, [Symbol.asyncDispose]: stop };
+}
+
+function portOf(gateway: Gateway): number {
+  return Number(gateway.listeners[0].address.split(':').at(-1));
+}
+
+/** Whether a new connection gets its echo. */
+async function isServed(gateway: Gateway): Promise<boolean> {
+  const socket = net.connect(portOf(gateway), '127.0.0.1').on('error', () => {});
+  socket.write(hello);
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  socket.once('close', () => resolve(false)).once('data', () => resolve(true));
+  const served = await promise;
+  socket.destroy();
+  return served;
+}
+
+/** So many in a row: every worker has its turn. */
+async function untilServed(gateway: Gateway): Promise<void> {
+  for (let inRow = 0; inRow < 12; ) inRow = (await isServed(gateway)) ? inRow + 1 : 0;
+}
+
+function delayTables(t: TestContext): void {
+  const { postMessage } = Worker.prototype;
+  t.mock.method(Worker.prototype, 'postMessage', function (this: Worker, message: { kind?: string }) {
+    const post = () => postMessage.call(this, message);
+    if (message.kind === 'table' && this.threadName?.startsWith('causeway-worker')) setTimeout(post, 50);
+    else post();
+  });
+}
+
+async function until(what: string, holds: () => boolean): Promise<void> {
+  const deadline = performance.now() + PATIENCE_MS;
+  while (!holds()) {
+    assert.ok(performance.now() < deadline, `waited in vain for ${what}`);
+    await sleep(5);
+  }
+}
+
+for (const engine of engines) {
+  test(`Gateway.apply() (${engine}) settles though workers die while it is under way`, async () => {
+    await using it = await given(engine);
+    const { gateway, config, deaths } = it;
+    let rounds = 0;
+    for (let round = 0; deaths.length < 10; round = rounds % 10) {
+      rounds++;
+      const clusters = [it.cluster, sampleCluster(`b${round}`, { routes: [sampleRoute()] })];
+      const applied = gateway.apply({ ...config, clusters });
+      // At another point of the change each time.
+      for (let turns = 0; turns < round; turns++) await new Promise(setImmediate);
+      gateway.killWorker(round % 2);
+      if (round % 3 === 0) gateway.killWorker(1 - (round % 2));
+      await applied;
+      await sleep(10);
+    }
+    await untilServed(gateway);
+    assert.equal(gateway.generation, rounds + 1);
+  });
+
+  test(`Gateway.apply() (${engine}) settles though the threads of a part die while they start`, async () => {
+    await using it = await given(engine);
+    const { gateway, config } = it;
+    const route = sampleRoute({ kind: 'apps-http', hosts: ['web.a.lab'] });
+    const clusters = [{ ...it.cluster, routes: [...it.cluster.routes, route] }];
+    const applied = gateway.apply({ ...config, clusters });
+    const killing = setInterval(() => {
+      for (const number of [0, 1]) gateway.killWorker(number, 'http');
+    }, 1);
+    await sleep(300);
+    clearInterval(killing);
+    // It is served, or refused as a whole.
+    await applied.catch((error: unknown) => assert.match(String(error), /Cannot start a http thread/));
+    await gateway.apply({ ...config, clusters });
+    await untilServed(gateway);
+  });
+
+  test(`Gateway.drain() and stop() (${engine}) settle with workers that are dead or just dying`, async () => {
+    for (const [kill, wait] of [
+      [[0], 0],
+      [[0, 1], 0],
+      [[0, 1], 5],
+    ] as const) {
+      await using it = await given(engine);
+      const { gateway } = it;
+      const socket = net.connect(portOf(gateway), '127.0.0.1').on('error', () => {});
+      socket.write(hello);
+      await once(socket, 'data');
+      for (const number of kill) gateway.killWorker(number);
+      await sleep(wait);
+      await gateway.drain(200);
+      await gateway.stop();
+      assert.equal(gateway.connections, 0);
+      socket.destroy();
+    }
+  });
+
+  test(`Gateway (${engine}) survives a worker that dies again while it is brought back`, async () => {
+    await using it = await given(engine);
+    const { gateway, deaths } = it;
+    const until5 = performance.now() + 1000;
+    while (performance.now() < until5) {
+      gateway.killWorker(0);
+      await sleep(Math.random() * 60);
+    }
+    assert.ok(deaths.length > 1);
+    await untilServed(gateway);
+  });
+}
+
+test('Gateway tries again when the listener of a worker that comes back cannot be opened', async () => {
+  let foreign: net.Server | undefined;
+  await using it = await given('epoll', { workers: 1 });
+  const { gateway, deaths, causes } = it;
+  const port = portOf(gateway);
+  gateway.killWorker(0);
+  await until('its death', () => deaths.length === 1);
+  // Its descriptors are closed by now, and it is started again in a later turn.
+  foreign = net.createServer().listen(port, '127.0.0.1');
+  await once(foreign, 'listening');
+  await until('further deaths', () => deaths.length >= 3);
+  assert.match(causes[1].message, /Cannot listen on '127.0.0.1:0': address already in use/);
+  assert.match(gateway.trouble ?? '', /worker threads keep dying|no worker thread is running/);
+  foreign.close();
+  await once(foreign, 'close');
+  await untilServed(gateway);
+});
+
+test('Gateway.trouble tells of threads that keep dying until they have lived for a while', async t => {
+  await using it = await given('net');
+  const { gateway, deaths } = it;
+  assert.equal(gateway.trouble, undefined);
+  for (let count = 1; count <= 3; count++) {
+    gateway.killWorker(0);
+    await until('its death', () => deaths.length === count);
+    await untilServed(gateway);
+  }
+  assert.equal(gateway.trouble, 'worker threads keep dying; the log says why');
+  const now = performance.now.bind(performance);
+  t.mock.method(performance, 'now', () => now() + 60_000);
+  assert.equal(gateway.trouble, undefined);
+});
+
+test('Gateway.start() says why where no thread can be started', async () => {
+  // Cannot be given to a thread.
+  const settings = { log: (() => {}) as never };
+  await assert.rejects(startSampleGateway('net', { clusters: [], settings }), {
+    code: 'ERR_START',
+    message: /^Cannot start a worker thread: .* could not be cloned/,
+  });
+});
+
+for (const engine of engines) {
+  test(`Gateway (${engine}) grows its memory under traffic: no thread meets a route that it has no room to count for`, async t => {
+    const backend = net.createServer(socket => {
+      socket.on('error', () => {});
+      socket.on('data', () =>
+        socket.end('HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok'),
+      );
+    });
+    await once(backend.listen(0, '127.0.0.1'), 'listening');
+    const { port } = backend.address() as net.AddressInfo;
+    const web = (name: string) =>
+      sampleCluster(name, {
+        routes: [sampleRoute({ kind: 'apps-http', hosts: [`${name}.lab`], backends: [`127.0.0.1:${port}`] })],
+      });
+    await using it = await startSampleGateway(engine, { clusters: [web('w0')] });
+    const { gateway, config, deaths } = it;
+    // HTTP threads then know a new route well before the workers. Only there: one on epoll looks for messages when it is woken.
+    if (engine === 'net') delayTables(t);
+    // Asks for the newest cluster all the time, served yet or not.
+    let newest = 'w0';
+    let answers = 0;
+    const done = new AbortController();
+    const visitors = Array.from({ length: 8 }, async () => {
+      while (!done.signal.aborted) {
+        const socket = net.connect(portOf(gateway), '127.0.0.1').on('error', () => {});
+        socket.write(`GET / HTTP/1.1\r\nHost: ${newest}.lab\r\nConnection: close\r\n\r\n`);
+        socket.on('data', chunk => {
+          if (String(chunk).startsWith('HTTP/1.1 200')) answers++;
+        });
+        await once(socket, 'close');
+      }
+    });
+    // Also those who look on while a change is under way.
+    const looking = setInterval(() => {
+      gateway.traffic();
+      for (const { slot, get } of gateway.routes()) {
+        get(0);
+        gateway.requests(slot);
+      }
+    }, 20);
+    const clusters = [web('w0')];
+    for (let page = 1; page <= 3; page++) {
+      for (let i = 0; i < PAGE_SLOTS; i++) clusters.push(web(`w${page}x${i}`));
+      newest = clusters.at(-1)?.name ?? '';
+      const before = answers;
+      await gateway.apply({ ...config, clusters: [...clusters] });
+      await until('answers of the newest cluster', () => answers > before + 20);
+    }
+    done.abort();
+    await Promise.all(visitors);
+    clearInterval(looking);
+    assert.deepEqual(deaths, []);
+    backend.close();
+  });
+}
+
+test('Gateway can be looked at while the threads of its first HTTP route start', async () => {
+  await using it = await given('net');
+  const { gateway, config } = it;
+  let looks = 0;
+  const looking = setInterval(() => {
+    for (const { slot, get } of gateway.routes()) {
+      get(0);
+      gateway.requests(slot);
+    }
+    gateway.figuresOf('a', 'api');
+    gateway.traffic();
+    looks++;
+  }, 0);
+  const route = sampleRoute({ kind: 'apps-http', hosts: ['web.a.lab'] });
+  await gateway.apply({
+    ...config,
+    clusters: [{ ...it.cluster, routes: [...it.cluster.routes, route] }],
+  });
+  clearInterval(looking);
+  assert.ok(looks > 0);
+});

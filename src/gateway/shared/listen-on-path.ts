@@ -1,0 +1,20 @@
+// A unix socket on which a thread of ours takes connections from the workers.
+
+import { createServer, type Server, type Socket } from 'node:net';
+
+/** The kernel cuts it to net.core.somaxconn. */
+const BACKLOG = 4096;
+
+export async function listenOnPath(path: string, onConnection: (socket: Socket) => void): Promise<Server> {
+  const server = createServer({ allowHalfOpen: true }, onConnection);
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen({ path, backlog: BACKLOG }, () => {
+      server.off('error', reject);
+      resolve();
+    });
+  });
+  // Out of descriptors: the worker sees that nobody has taken what it handed over.
+  server.on('error', () => {});
+  return server;
+}
