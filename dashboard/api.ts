@@ -100,6 +100,8 @@ export interface RefusalEvent {
   readonly client: string | null;
   readonly cluster: string | null;
   readonly clusterId?: string | null;
+  /** Why no backend was reached. */
+  readonly error?: string | null;
   /** Refusals before this one that were not told, as there were too many. */
   readonly skipped?: number;
 }

@@ -25,7 +25,7 @@ export function RefusalList({ refusals: { list, skipped }, onCluster }: RefusalL
       : h(
           'ol',
           { class: 'feed', tabIndex: 0, 'aria-label': 'Refused connections, newest first' },
-          list.map(({ key, at, reason, host, client, cluster, times }) =>
+          list.map(({ key, at, reason, error, host, client, cluster, times }) =>
             h(
               'li',
               { key },
@@ -36,7 +36,7 @@ export function RefusalList({ refusals: { list, skipped }, onCluster }: RefusalL
                 h(
                   'p',
                   { class: 'what' },
-                  wordsOf(reason),
+                  error === '' ? wordsOf(reason) : `${wordsOf(reason)}: ${error}`,
                   times > 1 && h('b', { class: 'times' }, `× ${times}`),
                 ),
                 h(

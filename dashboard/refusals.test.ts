@@ -30,6 +30,19 @@ test('addRefusal() counts the same refusal again on its line and moves it to the
   assert.equal(list[0].key, add(events.slice(0, 1)).list[0].key);
 });
 
+test('addRefusal() tells failed dials apart by what failed', () => {
+  const failed = (error: string) => refusal({ reason: 'connect-failed', error });
+  const { list } = add([failed('refused'), failed('timeout'), failed('refused'), refusal({})]);
+  assert.deepEqual(
+    list.map(({ reason, error, times }) => [reason, error, times]),
+    [
+      [refusal({}).reason, '', 1],
+      ['connect-failed', 'refused', 2],
+      ['connect-failed', 'timeout', 1],
+    ],
+  );
+});
+
 test('addRefusal() keeps the last 100', () => {
   const { list } = add(Array.from({ length: 250 }, (_, index) => refusal({ host: `h${index}.test` })));
   assert.equal(list.length, 100);

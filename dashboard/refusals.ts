@@ -9,6 +9,8 @@ export interface Refusal {
   /** Of the last one, in ms since 1970. */
   readonly at: number;
   readonly reason: string;
+  /** Why no backend was reached; else empty. */
+  readonly error: string;
   readonly host: string;
   /** Its address without the port, which differs each time. */
   readonly client: string;
@@ -31,6 +33,7 @@ export function addRefusal(refusals: Refusals, event: RefusalEvent): Refusals {
   const refusal = {
     at: Date.parse(event.at),
     reason: event.reason,
+    error: event.error ?? '',
     host: event.host ?? event.clusterId ?? '',
     client: withoutPort(event.client ?? ''),
     cluster: event.cluster ?? '',
@@ -38,6 +41,7 @@ export function addRefusal(refusals: Refusals, event: RefusalEvent): Refusals {
   const same = refusals.list.findIndex(
     other =>
       other.reason === refusal.reason &&
+      other.error === refusal.error &&
       other.host === refusal.host &&
       other.client === refusal.client &&
       other.cluster === refusal.cluster,

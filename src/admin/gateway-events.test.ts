@@ -61,6 +61,7 @@ test('GatewayEvents.ended() tells a refusal with the keys of the log', () => {
         route: null,
         backend: null,
         reason: 'unknown-host',
+        error: null,
         in: 517,
         out: 7,
         ms: 1.3,

@@ -14,6 +14,7 @@ import {
   ACTIVE_AT,
   BYTES_IN_AT,
   BYTES_OUT_AT,
+  KEPT_AT,
   REASONS_AT,
   SECONDS_AT,
   SECONDS_SUM_AT,
@@ -118,6 +119,9 @@ function families(view: MetricsView): Family[] {
     family('causeway_connections_active', 'gauge', 'Connections open now', () =>
       perRoute(view, (labels, get) => (labels.cluster === '' ? [] : [{ labels, value: get(ACTIVE_AT) }])),
     ),
+    family('causeway_kept_bytes', 'gauge', 'Memory for bytes that the other side does not take', () =>
+      perCluster(view, get => get(KEPT_AT)),
+    ),
     family('causeway_bytes_total', 'counter', 'Bytes moved; in is from the client', () =>
       perRoute(view, (labels, get) => [
         { labels: { ...labels, direction: 'in' }, value: get(BYTES_IN_AT) },
@@ -185,6 +189,16 @@ function perRoute(
     values.push(...each({ cluster: route?.cluster ?? '', route: route?.route ?? '' }, get, slot));
   }
   return values;
+}
+
+/** Summed over the routes of each cluster; an empty label is for what has no route. */
+function perCluster(view: MetricsView, valueOf: (get: Get) => number): Value[] {
+  const sums = new Map<string, number>();
+  for (const { route, get } of view.gateway.routes()) {
+    const cluster = route?.cluster ?? '';
+    sums.set(cluster, (sums.get(cluster) ?? 0) + valueOf(get));
+  }
+  return [...sums].map(([cluster, value]) => ({ labels: { cluster }, value }));
 }
 
 function perBackend(

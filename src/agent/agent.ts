@@ -13,6 +13,7 @@ import { Gateway, type GatewayConfig, type NamedRecord } from '../gateway/contro
 import { NameResolver } from '../gateway/control/name-resolver.ts';
 import { canShareListeners } from '../gateway/io/net-reactor.ts';
 import { type EngineName, whyNoEpoll } from '../gateway/io/open-reactor.ts';
+import { openFilesWarning, roomIn } from '../gateway/open-files.ts';
 import { NO_PROTOCOL } from '../gateway/shared/rows.ts';
 import { secondsBuckets } from '../gateway/shared/shared-memory.ts';
 import type { Settings } from '../gateway/stages/data-path.ts';
@@ -43,6 +44,8 @@ const CONNECT_MS = 10_000;
 const HALF_CLOSED_MS = 60_000;
 /** Under the 55 s after which some networks forget a silent connection. */
 const KEEPALIVE_MS = 30_000;
+/** As the gateway's default. */
+const STALLED_MS = 300_000;
 const RETRIES = 3;
 /** After SIGTERM, how long what is open may go on. */
 const DRAIN_MS = 600_000;
@@ -51,9 +54,6 @@ const DRAIN_MS = 600_000;
  * there are thousands of Services it takes a few. What it still sends here is served.
  */
 const LEFT_MS = 5000;
-/** Descriptors that are not connections. */
-const OTHER_FILES = 512;
-const MAX_CAPACITY = 1 << 20;
 /** The one cluster's name in metrics and the log is its id; a name of its own it does not know. */
 const ROUTE = 'api';
 /** A node's own traffic is little, and a node may have a hundred cores. */
@@ -205,7 +205,7 @@ export class Agent implements MetricsView, AsyncDisposable {
         arch: this.#host.arch,
         workers: this.#workers,
         share: canShareListeners(this.#host.platform),
-        capacity: Math.min(this.#host.openFiles, MAX_CAPACITY),
+        capacity: roomIn(this.#host.openFiles).capacity,
         resolver: new NameResolver((name, error) => {
           if (error === undefined) this.#log.info({ name }, "the gateway's name resolves again");
           else this.#log.warn({ name, error }, "the gateway's name does not resolve");
@@ -223,6 +223,8 @@ export class Agent implements MetricsView, AsyncDisposable {
       },
       this.#config(),
     );
+    const why = openFilesWarning(undefined, this.#host.openFiles);
+    if (why !== undefined) this.#log.warn({ openFiles: this.#host.openFiles, why }, 'few open files');
     this.#watch = await watchAgentFiles(this.#options, {
       changed: files => this.#use(files),
       bad: error => this.#log.error({ error: error.message }, 'file refused; what was read before stays'),
@@ -336,15 +338,20 @@ export class Agent implements MetricsView, AsyncDisposable {
   }
 
   #settings(): Settings {
+    const room = roomIn(this.#host.openFiles);
     return {
       helloMs: HELLO_MS,
       connectMs: CONNECT_MS,
       idleMs: undefined,
       halfClosedMs: HALF_CLOSED_MS,
       keepaliveMs: KEEPALIVE_MS,
+      stalledMs: STALLED_MS,
       retries: RETRIES,
-      connections: Math.max(1, Math.floor((this.#host.openFiles - OTHER_FILES) / 2)),
+      connections: room.connections,
+      clientFiles: room.clientFiles,
       pending: 10_000,
+      // It asks nobody anything: none of its clients waits to be routed.
+      pendingPerSource: undefined,
       perSource: undefined,
       log: 'all',
     };

@@ -5,9 +5,11 @@ import { byPlace, formatMistake, type Mistake, mistakeAt, type Places } from '..
 import { notThereYet } from '../config/not-there-yet.ts';
 import { readConfigFile } from '../config/read-config-file.ts';
 import { exposedFiles, judgeFiles } from '../controller/named-files.ts';
+import { openFilesWarning } from '../gateway/open-files.ts';
 import { plan } from '../plan/plan.ts';
 import { printable } from '../text/printable.ts';
 import { type Command, configFile, parse, UsageError } from './command.ts';
+import { openFileLimit } from './open-file-limit.ts';
 import { painter, writeJson } from './terminal.ts';
 
 const MISTAKES = 1;
@@ -53,10 +55,18 @@ async function run(args: readonly string[]): Promise<number> {
   const unread = files
     .filter(({ isUnread }) => isUnread)
     .map(mistake => ({ ...mistake, text: `run will refuse to start: ${mistake.text}` }));
+  const misfit = read.ok ? openFilesWarning(read.config.limits.connections, openFileLimit()) : undefined;
+  const misfits =
+    read.ok && misfit !== undefined ? [mistakeAt(read.places, 'limits.connections', misfit)] : [];
   const report: Report = {
     mistakes: read.ok ? files.filter(({ isUnread }) => !isUnread) : read.mistakes,
     warnings: read.ok
-      ? [...read.warnings, ...unread, ...(await exposed(file, read.config, read.places))].toSorted(byPlace)
+      ? [
+          ...read.warnings,
+          ...unread,
+          ...misfits,
+          ...(await exposed(file, read.config, read.places)),
+        ].toSorted(byPlace)
       : [],
     missing: config === undefined ? { refused: [], ignored: [] } : notThereYet(config),
     counts: config === undefined ? undefined : plan(config.clusters).counts,

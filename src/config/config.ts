@@ -64,6 +64,7 @@ export interface Timeouts {
   readonly helloMs: number;
   readonly connectMs: number;
   readonly idleMs?: number;
+  readonly stalledMs?: number;
   readonly halfClosedMs?: number;
   readonly drainDelayMs: number;
   readonly drainMs: number;
@@ -77,6 +78,8 @@ export interface GatewayLimits {
   readonly perSource?: number;
   /** Connections that are not routed yet. */
   readonly pending: number;
+  /** Of these, from one source. Absent means no limit. */
+  readonly pendingPerSource?: number;
 }
 
 export interface LogSettings {

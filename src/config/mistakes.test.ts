@@ -66,7 +66,7 @@ timeouts:
 `,
       says: [
         '4:11: clusters[0].allow: has no value: must be a list such as [10.0.0.0/8]',
-        '6:10: timeouts: has no value: must be a map with the keys hello, connect, idle, halfClosed, drainDelay, drain and keepalive',
+        '6:10: timeouts: has no value: must be a map with the keys hello, connect, idle, stalled, halfClosed, drainDelay, drain and keepalive',
       ],
     },
   ],
@@ -937,12 +937,13 @@ timeouts: { hello: off, drain: 1000h, idle: 1h30m }
       given: 'limits of the gateway',
       file: `
 listen: [":6443"]
-limits: { connections: off, perSource: -1, pending: 1.5 }
+limits: { connections: off, perSource: -1, pending: 1.5, pendingPerSource: 0 }
 `,
       says: [
         '2:24: limits.connections: cannot be off: leave it out for the default, (open-file limit - 512) / 2',
         '2:40: limits.perSource: must be a whole number of at least 1, or off: current value is -1',
         '2:53: limits.pending: must be a whole number of at least 1: current value is 1.5',
+        '2:76: limits.pendingPerSource: must be a whole number of at least 1, or off: current value is 0',
       ],
     },
     {

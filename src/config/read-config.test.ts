@@ -43,7 +43,7 @@ clusters:
     routes:
       oauth: { hosts: [o.example.com], backends: [], alpn: [my-proto] }
 tunnel: { on: ":8443", hosts: [t.example.com], certificates: [{ certFile: ./a, keyFile: ./b }] }
-timeouts: { hello: 1s, connect: 500ms, idle: 1h, halfClosed: off, drainDelay: 5s, drain: 0s, keepalive: off }
+timeouts: { hello: 1s, connect: 500ms, idle: 1h, stalled: 10m, halfClosed: off, drainDelay: 5s, drain: 0s, keepalive: off }
 retries: 0
 limits: { connections: 100000, perSource: 100, pending: 5 }
 stateDir: /var/lib/causeway
@@ -77,13 +77,14 @@ test('readConfig() fills in every default', () => {
     timeouts: {
       helloMs: 5000,
       connectMs: 3000,
+      stalledMs: 300_000,
       halfClosedMs: 60_000,
       drainDelayMs: 0,
       drainMs: 600_000,
       keepaliveMs: 30_000,
     },
     retries: 3,
-    limits: { pending: 10_000 },
+    limits: { pending: 10_000, pendingPerSource: 1000 },
     engine: 'auto',
     workers: 'auto',
     log: { level: 'info', format: 'auto', connections: 'all' },
@@ -193,9 +194,16 @@ test('readConfig() reads every key, normalizes names and addresses', () => {
       hosts: ['t.example.com'],
       certificates: [{ certFile: './a', keyFile: './b' }],
     },
-    timeouts: { helloMs: 1000, connectMs: 500, idleMs: 3_600_000, drainDelayMs: 5000, drainMs: 0 },
+    timeouts: {
+      helloMs: 1000,
+      connectMs: 500,
+      idleMs: 3_600_000,
+      stalledMs: 600_000,
+      drainDelayMs: 5000,
+      drainMs: 0,
+    },
     retries: 0,
-    limits: { connections: 100_000, perSource: 100, pending: 5 },
+    limits: { connections: 100_000, perSource: 100, pending: 5, pendingPerSource: 1 },
     stateDir: '/var/lib/causeway',
     engine: 'haproxy',
     workers: 4,

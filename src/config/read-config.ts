@@ -48,13 +48,14 @@ export function readConfig(text: string, file: string): ReadConfig {
   return { ok: true, config, warnings: warnings.found.toSorted(byPlace), places };
 }
 
-function provenByUse({ admin, identity, listen, tunnel }: Config): Path[] {
+function provenByUse({ admin, identity, limits, listen, tunnel }: Config): Path[] {
   const pair = (path: Path): Path[] => [
     [...path, 'certFile'],
     [...path, 'keyFile'],
   ];
   return [
     ...listen.map((_, i) => ['listen', i]),
+    ...(limits.connections === undefined ? [] : [['limits', 'connections']]),
     ...(identity === undefined ? [] : [['identity', 'secretFile']]),
     ...(admin.tls === undefined ? [] : pair(['admin', 'tls'])),
     ...(tunnel?.on === undefined ? [] : [['tunnel', 'on']]),

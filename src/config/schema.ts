@@ -45,6 +45,8 @@ const TAKEN_TLVS = new Map([
   [0xe1, 'the signature of an id'],
 ]);
 
+/** By default no fewer sources than this can take all places of connections that are not routed yet. */
+const SOURCES_AT_LEAST = 10;
 const MAX_WORKERS = 1024;
 const MAX_RETRIES = 100;
 const file = text('a file name');
@@ -107,17 +109,19 @@ const timeouts = map({
   hello: durationMs(1, WAIT).default(5000),
   connect: durationMs(1, WAIT).default(3000),
   idle: durationOrOff(1).default('off'),
+  stalled: durationOrOff(1).default(300_000),
   halfClosed: durationOrOff(1).default(60_000),
   drainDelay: durationMs(0, 'cannot be off: write 0s for no delay').default(0),
   drain: durationMs(0, 'cannot be off: write 0s to cut at once, or a long time such as 24h').default(600_000),
   // The kernel counts it in seconds.
   keepalive: durationOrOff(1000).default(30_000),
 }).transform((given): Timeouts => {
-  const { hello, connect, idle, halfClosed, drainDelay, drain, keepalive } = given;
+  const { hello, connect, idle, stalled, halfClosed, drainDelay, drain, keepalive } = given;
   return {
     helloMs: hello,
     connectMs: connect,
     ...(idle !== 'off' && { idleMs: idle }),
+    ...(stalled !== 'off' && { stalledMs: stalled }),
     ...(halfClosed !== 'off' && { halfClosedMs: halfClosed }),
     drainDelayMs: drainDelay,
     drainMs: drain,
@@ -129,12 +133,14 @@ const limits = map({
   connections: aLimit('leave it out for the default, (open-file limit - 512) / 2').optional(),
   perSource: limit.default('off'),
   pending: aLimit('leave it out for the default, 10000').default(10_000),
+  pendingPerSource: limit.optional(),
 }).transform((given): GatewayLimits => {
-  const { connections, perSource, pending } = given;
+  const { connections, perSource, pending, pendingPerSource = Math.ceil(pending / SOURCES_AT_LEAST) } = given;
   return {
     ...(connections !== undefined && { connections }),
     ...(perSource !== 'off' && { perSource }),
     pending,
+    ...(pendingPerSource !== 'off' && { pendingPerSource }),
   };
 });
 

@@ -69,6 +69,7 @@ test('BadSignatureLog words every fault, and the seconds of those that are about
       'from the future by 3540 s',
       'replayed',
       'too many to remember',
+      'too many of this cluster to remember',
     ],
   );
   assert.match(String(lines[3].fix), /check the clocks: the agent's is 3600 s behind this gateway's, 60 s/);
@@ -93,6 +94,16 @@ test('BadSignatureLog tells each cause at once, then once a second with how many
   pass(2000);
   log.take(record('wrong'));
   assert.deepEqual(counts(), ['id-a 1']);
+});
+
+test('BadSignatureLog tells each cluster whose share is used up by itself', t => {
+  const { lines, log, pass } = given(t);
+  for (const id of ['id-a', 'id-b', 'id-a', 'id-a']) log.take(record('share-used-up', 0, id));
+  pass(1000);
+  assert.deepEqual(
+    lines.map(({ clusterId, count }) => `${clusterId} ${count}`),
+    ['id-a 1', 'id-b 1', 'id-a 2'],
+  );
 });
 
 test('BadSignatureLog says at its end what it still has to say, and nothing of other reasons', t => {

@@ -1,5 +1,6 @@
 // Says why cluster ids were not proven, and what to do about it: a warning beside the connection's own line. An agent
-// whose clock is wrong tries again and again, so each cause is told at once and then at most once a second.
+// whose clock is wrong tries again and again, so each cause is told at once and then at most once a second; a share that
+// is used up for each cluster by itself, so that none hides another.
 
 import type { Logger } from 'pino';
 import { closeReasons } from '../gateway/close-reason.ts';
@@ -12,6 +13,7 @@ const EVERY_MS = 1000;
 
 /** Told, or counted until it may be told again. */
 interface Cause {
+  readonly fault: SignatureFault;
   count: number;
   last: ConnectionRecord;
   readonly timer: NodeJS.Timeout;
@@ -19,7 +21,7 @@ interface Cause {
 
 export class BadSignatureLog implements Disposable {
   readonly #log: Logger;
-  readonly #causes = new Map<SignatureFault, Cause>();
+  readonly #causes = new Map<string, Cause>();
 
   constructor(log: Logger) {
     this.#log = log;
@@ -29,11 +31,12 @@ export class BadSignatureLog implements Disposable {
   take(record: ConnectionRecord): void {
     const fault = signatureFaults[record.detail];
     if (closeReasons[record.reason] !== 'bad-signature' || !fault) return;
-    const cause = this.#causes.get(fault);
+    const key = fault === 'share-used-up' ? `${fault} ${record.clusterId}` : fault;
+    const cause = this.#causes.get(key);
     if (cause === undefined) {
       this.#say(fault, record, 1);
-      const timer = setInterval(() => this.#tick(fault), EVERY_MS).unref();
-      this.#causes.set(fault, { count: 0, last: record, timer });
+      const timer = setInterval(() => this.#tick(key), EVERY_MS).unref();
+      this.#causes.set(key, { fault, count: 0, last: record, timer });
     } else {
       cause.count++;
       cause.last = record;
@@ -42,22 +45,22 @@ export class BadSignatureLog implements Disposable {
 
   /** Says what is left to be said. */
   [Symbol.dispose](): void {
-    for (const [fault, { timer, last, count }] of this.#causes) {
+    for (const { fault, timer, last, count } of this.#causes.values()) {
       clearInterval(timer);
       if (count > 0) this.#say(fault, last, count);
     }
     this.#causes.clear();
   }
 
-  #tick(fault: SignatureFault): void {
-    const cause = this.#causes.get(fault);
+  #tick(key: string): void {
+    const cause = this.#causes.get(key);
     if (cause === undefined) return;
     if (cause.count > 0) {
-      this.#say(fault, cause.last, cause.count);
+      this.#say(cause.fault, cause.last, cause.count);
       cause.count = 0;
     } else {
       clearInterval(cause.timer);
-      this.#causes.delete(fault);
+      this.#causes.delete(key);
     }
   }
 
@@ -102,6 +105,11 @@ function words(fault: SignatureFault, seconds: number): { readonly why: string; 
       return {
         why: 'too many to remember',
         fix: 'more signed connections came within two minutes than nonces can be remembered: see who connects so often, or add replicas',
+      };
+    case 'share-used-up':
+      return {
+        why: 'too many of this cluster to remember',
+        fix: "this cluster's agents made more signed connections within two minutes than its share of the nonces that can be remembered; other clusters are served. See who connects so often, or set the cluster's limits.newPerSecond",
       };
     default:
       return fault satisfies never;

@@ -1,12 +1,16 @@
 // One log line for each connection that ended, for each HTTP request, and for each fault of our own.
 
 import type { Logger } from 'pino';
+import { closeReasons } from '../gateway/close-reason.ts';
 import { connectionFields, place, tenths } from '../gateway/control/connection-fields.ts';
 import type { NamedRecord, NamedRequest } from '../gateway/control/gateway.ts';
 import { errorOf, type FaultReport } from '../gateway/fault-log.ts';
+import { isDialReason } from '../gateway/stages/dial-failure.ts';
 
+/** A backend that could not be reached is something to look at; whoever else was refused may have meant no good. */
 export function logConnection(log: Logger, record: NamedRecord): void {
-  log.info(connectionFields(record), 'connection');
+  const level = isDialReason(closeReasons[record.reason]) ? 'warn' : 'info';
+  log[level](connectionFields(record), 'connection');
 }
 
 export function logRequest(log: Logger, record: NamedRequest): void {

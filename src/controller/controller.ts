@@ -23,6 +23,7 @@ import { type FaultOwner, guard } from '../gateway/guard.ts';
 import type { HealthChange } from '../gateway/health/health-thread.ts';
 import { canShareListeners, errnoWord } from '../gateway/io/net-reactor.ts';
 import { type EngineName, whyNoEpoll } from '../gateway/io/open-reactor.ts';
+import { type FileRoom, openFilesWarning, roomIn } from '../gateway/open-files.ts';
 import { secondsBuckets } from '../gateway/shared/shared-memory.ts';
 import type { Settings } from '../gateway/stages/data-path.ts';
 import { Explainer, type Explanation, type Question } from '../gateway/table/explain.ts';
@@ -61,10 +62,6 @@ export interface ControllerOptions {
   };
 }
 
-/** Descriptors that are not connections: listeners, admin, log, the runtime's own. */
-const OTHER_FILES = 512;
-/** Rows cost memory: beyond this many descriptors a worker does not count on more. */
-const MAX_CAPACITY = 1 << 20;
 /** Keys whose change takes a restart. */
 const restartKeys = ['engine', 'workers', 'admin', 'stateDir'] as const;
 
@@ -257,7 +254,7 @@ export class Controller implements AdminView, FaultOwner, AsyncDisposable {
           arch: this.#options.host.arch,
           workers: this.workers,
           share: canShareListeners(this.#options.host.platform),
-          capacity: Math.min(this.#options.host.openFiles, MAX_CAPACITY),
+          capacity: this.#room.capacity,
           resolver,
           onRecord: guard(this, record => this.#ended(record)),
           onRequest: guard(this, record => logRequest(log, record)),
@@ -276,6 +273,7 @@ export class Controller implements AdminView, FaultOwner, AsyncDisposable {
     this.#logFindings();
     this.#logIgnored(config);
     await this.#logExposed(config);
+    this.#logOpenFiles(config);
     this.#watch = await FileWatch.start(file, () => void this.reload());
     // An edit between the first read and now would go unnoticed.
     if (await changedSince(file, this.#options.readAt)) void this.reload();
@@ -336,6 +334,7 @@ export class Controller implements AdminView, FaultOwner, AsyncDisposable {
       this.#logFindings();
       this.#logIgnored(config);
       await this.#logExposed(config);
+      this.#logOpenFiles(config);
     } catch (error) {
       // Whatever it is, the next edit must find us alive.
       const expected = [ConfigError, ListenError, StartError].some(kind => error instanceof kind);
@@ -401,6 +400,14 @@ export class Controller implements AdminView, FaultOwner, AsyncDisposable {
     this.#exposed = new Map(exposed.map(({ file, mode }) => [file, mode]));
   }
 
+  #logOpenFiles({ limits }: Config): void {
+    const { openFiles } = this.#options.host;
+    const why = openFilesWarning(limits.connections, openFiles);
+    const connections = limits.connections ?? this.#room.connections;
+    if (why !== undefined)
+      this.#options.log.warn({ connections, openFiles, why }, 'limits.connections does not fit');
+  }
+
   /** What the file names besides itself. */
   async #load(config: Config): Promise<Loaded> {
     return { secrets: await this.#secrets.load(config), tunnel: await this.#tunnel.load(config) };
@@ -416,6 +423,10 @@ export class Controller implements AdminView, FaultOwner, AsyncDisposable {
     return { listeners: listenersOf(config), clusters, settings, ...(tunnel && { tls: tunnelEnd(tunnel) }) };
   }
 
+  get #room(): FileRoom {
+    return roomIn(this.#options.host.openFiles);
+  }
+
   #settings(config: Config): Settings {
     const { timeouts, limits, retries, log } = config;
     return {
@@ -424,10 +435,12 @@ export class Controller implements AdminView, FaultOwner, AsyncDisposable {
       idleMs: timeouts.idleMs,
       halfClosedMs: timeouts.halfClosedMs,
       keepaliveMs: timeouts.keepaliveMs,
+      stalledMs: timeouts.stalledMs,
       retries,
-      connections:
-        limits.connections ?? Math.max(1, Math.floor((this.#options.host.openFiles - OTHER_FILES) / 2)),
+      connections: Math.min(limits.connections ?? Infinity, this.#room.connections),
+      clientFiles: this.#room.clientFiles,
       pending: limits.pending,
+      pendingPerSource: limits.pendingPerSource,
       perSource: limits.perSource,
       log: log.connections,
     };

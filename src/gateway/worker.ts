@@ -164,6 +164,7 @@ class Worker {
   #apply(message: TableMessage): void {
     this.#path.settings = message.settings;
     this.#io.keepalive(message.settings.keepaliveMs ?? 0);
+    this.#io.stalled(message.settings.stalledMs ?? 0);
     this.#path.table.apply(message.removed, message.put);
     revoke(this.#path, message.removed.length > 0, new Set(message.put.map(cluster => cluster.slot)));
     for (const [index, entry] of message.listeners) {

@@ -188,6 +188,7 @@ export function sampleConnections(): readonly ConnectionAnswer[] {
       cluster,
       route: 'api',
       backend: `10.10.${(index % 3) + 1}.11:6443`,
+      error: null,
       in: 18_204 * (index + 1),
       out: 1_204_882 * (index + 3),
       ms: 61_000 * (index + 1) ** 2,

@@ -159,6 +159,7 @@ describe('connections', () => {
       cluster: 'lab',
       route: 'api',
       backend: backend.text,
+      error: null,
       in: header.length + hello('').length,
       out: 'backend\n'.length,
     });

@@ -48,6 +48,7 @@ for (const logged of ['all', 'refused', 'none']) {
       route: null,
       backend: null,
       reason: 'unknown-host',
+      error: null,
       in: hello('unknown.test').length,
       out: 7,
       dialMs: null,

@@ -110,10 +110,11 @@ function labelsOf({ samples }: Family): string[] {
   return [...new Set(samples.flatMap(({ labels }) => Object.keys(labels)))];
 }
 
-/** interface.md, section 4. */
+/** interface.md, section 4, and what was added since. */
 const families: Readonly<Record<string, readonly [type: string, ...labels: string[]]>> = {
   causeway_connections_total: ['counter', 'cluster', 'route', 'reason'],
   causeway_connections_active: ['gauge', 'cluster', 'route'],
+  causeway_kept_bytes: ['gauge', 'cluster'],
   causeway_bytes_total: ['counter', 'cluster', 'route', 'direction'],
   causeway_requests_total: ['counter', 'cluster', 'route', 'code'],
   causeway_hello_seconds: ['histogram', 'le'],

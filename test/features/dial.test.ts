@@ -30,6 +30,8 @@ const LATE_MS = 1500;
 const bothFamilies = (await lookup('localhost', { all: true })).some(({ family }) => family === 6);
 
 let gateway: Causeway;
+/** It goes on trying for longer than any machine takes to start a backend. */
+let patient: Causeway;
 let a: Backend;
 let b: Backend;
 let c: Backend;
@@ -58,7 +60,6 @@ clusters:
   - { name: next, api: { hosts: [next.test], balance: round-robin, backends: ["${closed[0]}", "${a.text}"] } }
   - name: last
     api: { hosts: [last.test], balance: round-robin, backends: ["${closed.join('", "')}", "${a.text}"] }
-  - { name: later, api: { hosts: [later.test], backends: ["127.0.0.1:${comesLater}"] } }
   - { name: hole, api: { hosts: [hole.test], backends: ["127.0.0.1:${hole.port}"] } }
   - { name: gone-closes, api: { hosts: [gone-closes.test], backends: ["127.0.0.1:${hole.port}"] } }
   - { name: gone-resets, api: { hosts: [gone-resets.test], backends: ["127.0.0.1:${hole.port}"] } }
@@ -80,6 +81,16 @@ clusters:
   - { name: v2, api: { hosts: [v2.test], proxyProtocol: v2, backends: ["${raw.text}"] } }
 `;
   gateway = stack.use(await startCauseway({ config: config([a, b, c]) }));
+  patient = stack.use(
+    await startCauseway({
+      config: `
+listen: ["127.0.0.1:0"]
+timeouts: { connect: 10s }
+retries: 100
+clusters: [{ name: later, api: { hosts: [later.test], backends: ["127.0.0.1:${comesLater}"] } }]
+`,
+    }),
+  );
 });
 
 after(() => stack.disposeAsync());
@@ -101,17 +112,17 @@ describe('attempts', { concurrency: true }, () => {
     assert.equal(await servedBy(gateway.port, hello('last.test')), 'a');
   });
 
-  test('after a second the list is tried again', async () => {
-    using client = await connectClient(gateway.port);
+  test('after a pause of 250 ms the list is tried again', async () => {
+    using client = await connectClient(patient.port);
     client.send(hello('later.test'));
     await until('the first attempt', () =>
-      gateway.metric('causeway_connections_active', { cluster: 'later' }),
+      patient.metric('causeway_connections_active', { cluster: 'later' }),
     );
     await using _late = await Backend.start({ name: 'late', on: { port: comesLater } });
     await client.hears('late\n');
     client.finish();
-    const { dialMs } = (await lineOf(gateway, client)) as unknown as { dialMs: number };
-    assert.ok(dialMs >= 1000 && dialMs < 1000 + LATE_MS, `dialled for ${dialMs} ms`);
+    const { dialMs } = (await lineOf(patient, client)) as unknown as { dialMs: number };
+    assert.ok(dialMs >= 250, `dialled for ${dialMs} ms`);
   });
 
   test('each has its time, then the next backend is tried', async () => {

@@ -44,7 +44,7 @@ clusters:
       }),
     );
   [connectionsLimited, pendingLimited, sourceLimited, unlimited] = await Promise.all(
-    ['connections: 4', 'pending: 3', 'perSource: 2', ''].map(start),
+    ['connections: 4', 'pending: 3, pendingPerSource: off', 'perSource: 2', ''].map(start),
   );
 });
 

@@ -5,6 +5,7 @@ import { formatIpPort } from '../../wire/ip-address.ts';
 import { type CloseReason, closeReasons } from '../close-reason.ts';
 import type { RecordAddress } from '../shared/record-ring.ts';
 import { protocols } from '../shared/rows.ts';
+import { errorOf } from '../stages/dial-failure.ts';
 import type { NamedRecord, OpenConnection } from './gateway.ts';
 
 export interface ConnectionFields {
@@ -20,6 +21,8 @@ export interface ConnectionFields {
   readonly backend: string | null;
   /** Of one that has ended. */
   readonly reason?: CloseReason;
+  /** Why no backend was reached, where that is the reason. */
+  readonly error: string | null;
   readonly in: number;
   readonly out: number;
   readonly ms: number;
@@ -39,6 +42,7 @@ export function connectionFields(record: NamedRecord | OpenConnection): Connecti
     route: record.route?.route ?? null,
     backend: record.backend ?? null,
     ...('reason' in record && { reason: closeReasons[record.reason] }),
+    error: 'reason' in record ? errorOf(closeReasons[record.reason], record.detail) : null,
     in: record.bytesIn,
     out: record.bytesOut,
     ms: tenths(record.ms),

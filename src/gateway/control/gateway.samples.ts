@@ -41,6 +41,8 @@ export interface SampleGatewayOptions {
   readonly addresses?: readonly string[];
   /** In its place. */
   readonly lookUp?: Lookup;
+  /** How many nonces can be remembered. */
+  readonly nonces?: number;
 }
 
 export async function startSampleGateway(
@@ -65,9 +67,12 @@ export async function startSampleGateway(
       idleMs: undefined,
       halfClosedMs: undefined,
       keepaliveMs: 30_000,
+      stalledMs: undefined,
       retries: 3,
       connections: 1000,
+      clientFiles: 4096,
       pending: 1000,
+      pendingPerSource: undefined,
       perSource: undefined,
       log: 'all',
       ...options.settings,
@@ -80,6 +85,7 @@ export async function startSampleGateway(
       workers,
       share: true,
       capacity: 4096,
+      ...(options.nonces !== undefined && { nonces: options.nonces }),
       resolver: new NameResolver(() => {}, options.lookUp ?? (async () => [...addresses])),
       onRecord: record => records.push(record),
       onRequest: request => requests.push(request),

@@ -7,6 +7,7 @@ import { closeSync, writeSync } from 'node:fs';
 import { Worker } from 'node:worker_threads';
 import { newRecordRing, RecordReader, RecordWriter } from '../shared/record-ring.ts';
 import { FREE, LENT, REQUEST, Rows } from '../shared/rows.ts';
+import { KEPT_AT } from '../shared/shared-memory.ts';
 import { OwnPages } from '../shared/shared-pages.ts';
 import { ThreadControl } from '../shared/thread-control.ts';
 import type { Verdicts } from '../shared/verdicts.ts';
@@ -290,6 +291,7 @@ export class WorkerThread {
     const records = new RecordWriter(this.#ring, () => {});
     const ledger = { ...this.#counts, counters: this.pages.counters, records };
     const now = performance.timeOrigin + performance.now();
+    this.pages.counters.clearField(KEPT_AT);
     for (let handle = 0; handle < rows.used; handle++) {
       if (isClient(rows, handle)) this.#endClient(rows, ledger, handle, now);
       else if (rows.state[handle] === REQUEST) leavePlace(rows, ledger, handle);

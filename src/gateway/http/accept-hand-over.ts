@@ -8,6 +8,7 @@ import { formatIp, mapIp } from '../../wire/ip-address.ts';
 import { guard } from '../guard.ts';
 import type { HandOver } from '../shared/hand-over.ts';
 import { type HandedOver, receiveHandOver } from '../shared/receive-hand-over.ts';
+import { StallMeter } from '../stall-meter.ts';
 import type { HttpConnection } from './exchange.ts';
 
 /** Told once the header is there. */
@@ -77,6 +78,7 @@ function newConnection(
     countedOut: 0,
     moved: -1,
     movedAt: 0,
+    meter: new StallMeter(),
   };
   return connection;
 }

@@ -42,6 +42,7 @@ async function ask(agent: BackendAgent, to: TableBackend, header?: Uint8Array): 
     backend: to,
     connectMs: 5000,
     keepaliveMs: 30_000,
+    clientFiles: 4096,
     header,
     owner: { onFault: error => assert.fail(error as Error) },
   };
@@ -72,10 +73,10 @@ test('BackendAgent tries the addresses of a name in turn, and prefers the one th
 
 test('BackendAgent says that none was reached, also where there is none', async () => {
   using agent = disposable();
-  for (const addresses of [['127.0.0.2', '127.0.0.3'], []]) {
+  for (const [failure, ...addresses] of [['refused', '127.0.0.2', '127.0.0.3'], ['name-not-found']]) {
     await assert.rejects(
       () => ask(agent, backend(1, ...addresses)),
-      error => error instanceof DialError && !error.timedOut,
+      error => error instanceof DialError && error.failure === failure,
     );
   }
 });

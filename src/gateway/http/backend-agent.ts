@@ -6,6 +6,8 @@ import { connect, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { formatIp } from '../../wire/ip-address.ts';
 import { type FaultOwner, guard } from '../guard.ts';
+import { descriptorOf, errnoWord } from '../io/net-reactor.ts';
+import { type DialFailure, failureOf } from '../stages/dial-failure.ts';
 import type { TableBackend } from '../table/table.ts';
 
 /** What a request says about the connection it needs. */
@@ -13,6 +15,8 @@ export interface BackendRequest extends ClientRequestArgs {
   readonly backend: TableBackend;
   readonly connectMs: number;
   readonly keepaliveMs: number | undefined;
+  /** Descriptors from this number on are spare: see open-files.ts. */
+  readonly clientFiles: number;
   /** A PROXY header to begin with, or nothing. */
   readonly header: Uint8Array | undefined;
   /** On whose behalf it is dialled. */
@@ -24,11 +28,11 @@ type Callback = (error: Error | null, socket?: Socket) => void;
 /** The backend was not reached. */
 export class DialError extends Error {
   readonly code = 'ERR_DIAL';
-  readonly timedOut: boolean;
+  readonly failure: DialFailure;
 
-  constructor(timedOut: boolean, cause?: Error) {
+  constructor(failure: DialFailure, cause?: Error) {
     super('The backend was not reached', { cause });
-    this.timedOut = timedOut;
+    this.failure = failure;
   }
 }
 
@@ -58,11 +62,11 @@ export function dialAddresses(request: BackendRequest, callback: Callback): void
       callback(null, socket);
     });
   };
-  next(new DialError(false));
+  next(new DialError('name-not-found'));
 }
 
 function dialOne(
-  { backend, keepaliveMs, owner }: BackendRequest,
+  { backend, keepaliveMs, clientFiles, owner }: BackendRequest,
   index: number,
   timeoutMs: number,
   done: (failure: DialError | undefined, socket?: Socket) => void,
@@ -75,10 +79,10 @@ function dialOne(
     ...(keepaliveMs !== undefined && { keepAlive: true, keepAliveInitialDelay: keepaliveMs }),
   });
   const timer = setTimeout(
-    guard(owner, () => fail(new DialError(true))),
+    guard(owner, () => fail(new DialError('timeout'))),
     timeoutMs,
   );
-  const failed = guard(owner, (error: Error) => fail(new DialError(false, error)));
+  const failed = guard(owner, (error: Error) => fail(new DialError(failureOf(errnoWord(error)), error)));
   const fail = (failure: DialError) => {
     clearTimeout(timer);
     socket.destroy();
@@ -88,6 +92,7 @@ function dialOne(
   socket.once(
     'connect',
     guard(owner, () => {
+      if (descriptorOf(socket) >= clientFiles) return fail(new DialError('exhausted'));
       clearTimeout(timer);
       socket.off('error', failed);
       // Between two requests there is a moment in which nobody else listens, and an error would end the thread.

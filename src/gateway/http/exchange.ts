@@ -7,6 +7,7 @@ import type { CloseReason } from '../close-reason.ts';
 import type { FaultOwner } from '../guard.ts';
 import type { HandOver } from '../shared/hand-over.ts';
 import type { Verdict } from '../shared/verdicts.ts';
+import type { StallMeter } from '../stall-meter.ts';
 import type { TableRoute } from '../table/table.ts';
 import type { JudgedRequest } from './judge-request.ts';
 import type { KeptConnection } from './kept-connections.ts';
@@ -40,6 +41,8 @@ export interface HttpConnection extends FaultOwner {
   /** How many bytes and ends had passed when it was last looked at, and since when no more have. */
   moved: number;
   movedAt: number;
+  /** Whether what is in progress stands still. */
+  readonly meter: StallMeter;
 }
 
 /** As node:http gives it. */

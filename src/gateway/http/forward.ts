@@ -10,6 +10,7 @@ import { buildProxyV1, buildProxyV2 } from '../../wire/proxy-protocol.ts';
 import { guard } from '../guard.ts';
 import { countBackend } from '../stages/account.ts';
 import { firstBackend, orderBackends } from '../stages/balance.ts';
+import { ALL_ATTEMPTS, retryPause } from '../stages/retry-pause.ts';
 import type { TableRoute } from '../table/table.ts';
 import { askBackend, requestText } from './ask-backend.ts';
 import { type BackendRequest, DialError } from './backend-agent.ts';
@@ -17,11 +18,6 @@ import type { Exchange } from './exchange.ts';
 import { requestHeaders, responseHeaders, trailers } from './forward-headers.ts';
 import { type HttpPart, now } from './http-part.ts';
 import { type AnswerHead, headText, inform } from './inform.ts';
-
-/** Between one round over all backends and the next. */
-const NEXT_ROUND_MS = 1000;
-/** All attempts together get this many times `timeouts.connect`. */
-const ALL_ATTEMPTS = 3;
 
 /** RFC 9110 9.2.2: these may be sent again, so that they may meet a kept connection at its end. */
 const idempotent: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE', 'TRACE']);
@@ -64,6 +60,7 @@ function attempt(part: HttpPart, exchange: Exchange, route: TableRoute, mayReuse
       Math.min(settings.connectMs, exchange.dialAt + ALL_ATTEMPTS * settings.connectMs - now()),
     ),
     keepaliveMs: settings.keepaliveMs,
+    clientFiles: settings.clientFiles,
     header: proxyHeader(exchange, route),
     owner: connection,
   };
@@ -177,23 +174,22 @@ function failed(part: HttpPart, exchange: Exchange, route: TableRoute, error: Er
   part.refuse(exchange, 'backend-reset');
 }
 
-function dialAgain(part: HttpPart, exchange: Exchange, route: TableRoute, { timedOut }: DialError): void {
+function dialAgain(part: HttpPart, exchange: Exchange, route: TableRoute, { failure }: DialError): void {
   const { settings, rows } = part;
   const lastMoment = exchange.dialAt + ALL_ATTEMPTS * settings.connectMs;
   part.onDialFailed(rows.backendSlot[exchange.row]);
   exchange.attempt++;
-  if (exchange.attempt > settings.retries || now() >= lastMoment) {
-    return part.refuse(exchange, timedOut ? 'connect-timeout' : 'connect-failed');
-  }
+  if (exchange.attempt > settings.retries || now() >= lastMoment) return part.giveUp(exchange, failure);
   if (exchange.attempt === 1) exchange.order = orderBackends(part, exchange.row, route, exchange.order[0]);
-  if (exchange.attempt % exchange.order.length !== 0) return attempt(part, exchange, route);
+  const pause = retryPause(exchange.attempt, exchange.order.length);
+  if (pause === 0) return attempt(part, exchange, route);
   setTimeout(
     guard(exchange.connection, () => {
       if (exchange.isOver) return;
       if (now() < lastMoment) attempt(part, exchange, route);
-      else part.refuse(exchange, timedOut ? 'connect-timeout' : 'connect-failed');
+      else part.giveUp(exchange, failure);
     }),
-    Math.max(0, Math.min(NEXT_ROUND_MS, lastMoment - now())),
+    Math.max(0, Math.min(pause, lastMoment - now())),
   );
 }
 

@@ -20,7 +20,7 @@ import type { FaultLog } from '../fault-log.ts';
 import { type FaultOwner, guard } from '../guard.ts';
 import type { FrontRow } from '../shared/hand-over.ts';
 import type { HandedOver } from '../shared/receive-hand-over.ts';
-import type { Verdicts } from '../shared/verdicts.ts';
+import type { Verdict, Verdicts } from '../shared/verdicts.ts';
 import { reasonIndex } from '../stages/account.ts';
 import type { Settings } from '../stages/data-path.ts';
 import { buildConnectHead } from './connect-head.ts';
@@ -49,6 +49,15 @@ const ANY_STREAM = 2 ** 31 - 1;
 /** nghttp2's numbers for a preface that is none, and for frames that make it answer faster than it can send. */
 const BAD_MAGIC = -903;
 const FLOODED = -904;
+
+const inProgress: Verdict = {
+  slot: 0,
+  backendSlot: 0,
+  dialMs: -1,
+  reason: -1,
+  isBroken: false,
+  isEnding: false,
+};
 
 interface Session extends FaultOwner {
   readonly http2: ServerHttp2Session;
@@ -95,7 +104,8 @@ export class H2Connect {
 
   /** `first` is what the client has said so far. */
   serve(connection: HandedOver, first: Buffer): void {
-    const { socket } = connection;
+    const { socket, told } = connection;
+    this.#verdicts[told.worker]?.say(told.handle, told.generation, inProgress);
     socket.unshift(first);
     const http2 = performServerHandshake(socket, {
       settings: {
@@ -254,14 +264,8 @@ export class H2Connect {
     const { worker, handle, generation } = session.connection.told;
     const reason = session.reason ?? reasonFor(error) ?? (session.hadStream ? 'done' : 'client-gone');
     session.reason = reason;
-    this.#verdicts[worker]?.say(handle, generation, {
-      slot: 0,
-      backendSlot: 0,
-      dialMs: -1,
-      reason: reasonIndex[reason],
-      isBroken: reason === 'fault',
-      isEnding: false,
-    });
+    const isBroken = reason === 'fault';
+    this.#verdicts[worker]?.say(handle, generation, { ...inProgress, reason: reasonIndex[reason], isBroken });
   }
 }
 

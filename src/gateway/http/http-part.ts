@@ -8,6 +8,7 @@ import { formatIpPort } from '../../wire/ip-address.ts';
 import type { CloseReason } from '../close-reason.ts';
 import type { FaultLog } from '../fault-log.ts';
 import { guard } from '../guard.ts';
+import { descriptorOf } from '../io/net-reactor.ts';
 import type { HandOver } from '../shared/hand-over.ts';
 import { listenOnPath } from '../shared/listen-on-path.ts';
 import { CLIENT, REQUEST, type Rows } from '../shared/rows.ts';
@@ -16,6 +17,7 @@ import type { Verdict, Verdicts } from '../shared/verdicts.ts';
 import { leavePlace, reasonIndex } from '../stages/account.ts';
 import { isAllowed, type Places, takePlace } from '../stages/admit.ts';
 import type { Settings } from '../stages/data-path.ts';
+import { type DialFailure, dialFailureIndex, reasonOfFailure } from '../stages/dial-failure.ts';
 import { routeHttp } from '../stages/route.ts';
 import { servedOverTls } from '../stages/served-over-tls.ts';
 import type { TableListener } from '../table/listener-table.ts';
@@ -178,9 +180,15 @@ export class HttpPart {
   }
 
   #accept(front: Socket): void {
+    // Those that are left are spare: see open-files.ts.
+    if (descriptorOf(front) >= this.settings.clientFiles) {
+      front.destroy();
+      return;
+    }
     acceptHandOver(front, {
       http: connection => {
         const { socket, leash } = connection;
+        this.#tell(connection, nowhere);
         this.#connections.set(socket, connection);
         socket.once(
           'close',
@@ -272,7 +280,7 @@ export class HttpPart {
     );
     response.on(
       'error',
-      guard(connection, () => this.cut(exchange, 'client-reset')),
+      guard(connection, () => this.cut(exchange, lostFor(connection))),
     );
     const refusal = this.#begin(exchange);
     if (refusal !== undefined) this.refuse(exchange, refusal);
@@ -303,14 +311,19 @@ export class HttpPart {
     return refusal;
   }
 
+  /** No backend could be reached. */
+  giveUp(exchange: Exchange, failure: DialFailure): void {
+    this.refuse(exchange, reasonOfFailure(failure), dialFailureIndex[failure]);
+  }
+
   /** Answers with the reason's status and closes: a refusal is the connection's end. */
-  refuse(exchange: Exchange, reason: CloseReason): void {
+  refuse(exchange: Exchange, reason: CloseReason, failure = 0): void {
     if (exchange.isOver) return;
     const { status, word } = wordFor(reason, this.#explain(exchange, reason));
     const { connection, request, response } = exchange;
     const started = response.headersSent;
     if (!started) exchange.status = status;
-    this.#say(connection, exchange, reason, started);
+    this.#say(connection, exchange, reason, started, failure);
     connection.isClosing = true;
     this.finish(exchange, true);
     const { socket } = connection;
@@ -408,7 +421,8 @@ export class HttpPart {
     if (leash === undefined) return;
     // What the front would have seen by itself.
     const isOpen = last.reason < 0 || last.reason === reasonIndex.done;
-    if (isOpen) this.#tell(connection, { ...last, reason: reasonIndex[isReset ? 'client-reset' : 'done'] });
+    const reason = isReset ? lostFor(connection) : 'done';
+    if (isOpen) this.#tell(connection, { ...last, reason: reasonIndex[reason] });
     leash.destroy();
   }
 
@@ -480,6 +494,7 @@ export class HttpPart {
     exchange: Exchange | undefined,
     reason: CloseReason | undefined,
     isBroken = false,
+    failure = 0,
   ): void {
     this.#tell(connection, {
       slot: exchange?.route?.slot ?? 0,
@@ -488,6 +503,7 @@ export class HttpPart {
       reason: reason === undefined ? -1 : reasonIndex[reason],
       isBroken,
       isEnding: false,
+      failure,
     });
   }
 
@@ -545,7 +561,10 @@ export class HttpPart {
         connection.socket.destroy();
         return;
       }
-      if (connection.current !== undefined) this.#countBytes(connection, connection.current);
+      if (connection.current !== undefined) {
+        this.#countBytes(connection, connection.current);
+        if (this.#isStalled(connection, connection.current, time)) this.#endStalled(connection.current);
+      }
       const reason = connection.leash === undefined ? undefined : overdue(connection, this.settings, time);
       if (reason !== undefined) this.#close(connection, reason, false);
     });
@@ -596,6 +615,21 @@ export class HttpPart {
     attempt(() => this.#verdicts[told.worker]?.say(told.handle, told.generation, verdict));
   }
 
+  /** Nobody takes, or sends, what is to come next. Of a backend that thinks about its answer nothing is awaited. */
+  #isStalled({ socket, meter }: HttpConnection, exchange: Exchange, time: number): boolean {
+    const { request, upstream, spliced } = exchange;
+    const backend = spliced ?? upstream?.socket ?? undefined;
+    return meter.isStalled([socket, backend], !request.complete, this.settings.stalledMs, time);
+  }
+
+  /** A client that stopped in the middle of its request may hear so. */
+  #endStalled(exchange: Exchange): void {
+    const { request, response, upstream } = exchange;
+    const isHeard = !request.complete && !response.headersSent && (upstream?.writableLength ?? 0) === 0;
+    if (isHeard) this.refuse(exchange, 'idle-timeout');
+    else this.cut(exchange, 'idle-timeout');
+  }
+
   /** Without a word to the client. */
   #close(connection: HttpConnection, reason: CloseReason, isBroken: boolean): void {
     connection.isClosing = true;
@@ -626,6 +660,12 @@ function reasonFor({ code }: NodeJS.ErrnoException): CloseReason {
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return 'hello-timeout';
   // FIN in the middle of a request.
   return code === 'HPE_INVALID_EOF_STATE' ? 'client-gone' : 'bad-request';
+}
+
+/** Its socket has an error: the client's reset, or that the kernel has waited in vain for the client to take something. */
+function lostFor({ socket }: HttpConnection): CloseReason {
+  const error: NodeJS.ErrnoException | null = socket.errored;
+  return error?.code === 'ETIMEDOUT' ? 'idle-timeout' : 'client-reset';
 }
 
 /** No further request is taken from it: it was refused, or what it said last is being written. */

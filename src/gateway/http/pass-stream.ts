@@ -6,10 +6,12 @@ import { constants, type ServerHttp2Stream } from 'node:http2';
 import { connect, type Socket } from 'node:net';
 import { parseResponseHead } from '../../wire/http-response.ts';
 import { type FaultOwner, guard } from '../guard.ts';
+import { descriptorOf } from '../io/net-reactor.ts';
 import { buildHandOver, type FrontRow, readRowHeader } from '../shared/hand-over.ts';
 import type { HandedOver } from '../shared/receive-hand-over.ts';
 import type { Verdict } from '../shared/verdicts.ts';
 import { reasonIndex } from '../stages/account.ts';
+import { StallMeter } from '../stall-meter.ts';
 import type { H2Connect } from './h2-connect.ts';
 
 /** What came before a reset is passed on, unless the client takes longer than this for it. */
@@ -19,6 +21,7 @@ const nothing = new Uint8Array(0);
 const brokenOff = { slot: 0, backendSlot: 0, dialMs: -1, isBroken: false, isEnding: false };
 const wasReset = { ...brokenOff, reason: reasonIndex['client-reset'] };
 const wasFaulty = { ...brokenOff, reason: reasonIndex.fault };
+const hasStalled = { ...brokenOff, reason: reasonIndex['idle-timeout'] };
 const unavailable = { status: 503, body: Buffer.from('over-limit: the gateway is full, or about to end\n') };
 
 /** As its connection sees it. */
@@ -57,6 +60,7 @@ class StreamPassage implements Passage {
   /** Where the front has it, once it is open. */
   #row: FrontRow | undefined;
   #isOver = false;
+  readonly #meter = new StallMeter();
   #cutTimer: NodeJS.Timeout | undefined;
 
   constructor(part: H2Connect, connection: HandedOver, stream: ServerHttp2Stream, question: Uint8Array) {
@@ -99,6 +103,8 @@ class StreamPassage implements Passage {
     const socket = connect({ path, allowHalfOpen: true });
     this.#socket = socket;
     socket.on('error', () => {});
+    // Those that are left are spare: see open-files.ts. Now, since a client may open all its streams at once.
+    if (descriptorOf(socket) >= this.#part.settings.clientFiles) return this.#refuse();
     socket.once(
       'close',
       guard(this, () => {
@@ -122,6 +128,10 @@ class StreamPassage implements Passage {
     const standing = this.#standing(this.#row);
     // One that has ended well is read to its end first.
     if (standing === 'broken' || (standing === 'ended' && socket.readableEnded)) this.#frontEnded(socket);
+    else if (
+      this.#meter.isStalled([this.#stream, socket], false, this.#part.settings.stalledMs, performance.now())
+    )
+      this.#giveUp(this.#row, socket);
   }
 
   drop(): void {
@@ -229,13 +239,22 @@ class StreamPassage implements Passage {
     else stream.write(nothing, cut);
   }
 
+  /** The client, or the front, takes nothing of what waits for it. */
+  #giveUp(row: FrontRow, socket: Socket): void {
+    this.#isOver = true;
+    this.#part.verdictsOf(row)?.say(row.handle, row.generation, hasStalled);
+    closeWithError(this.#stream);
+    socket.destroy();
+  }
+
   #clientClosed(): void {
     const [stream, socket] = [this.#stream, this.#socket];
     clearTimeout(this.#cutTimer);
     const isWhole = stream.readableEnded && !stream.aborted && stream.rstCode === constants.NGHTTP2_NO_ERROR;
     // What the front has not taken yet is still passed on.
     if (isWhole && this.#row !== undefined) return;
-    if (this.#row !== undefined) this.#say(this.#row, wasReset);
+    // One that is over has its reason.
+    if (this.#row !== undefined && !this.#isOver) this.#say(this.#row, wasReset);
     this.#isOver = true;
     socket?.destroy();
   }

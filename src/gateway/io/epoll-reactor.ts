@@ -50,6 +50,7 @@ import {
   TCP_KEEPIDLE,
   TCP_KEEPINTVL,
   TCP_NODELAY,
+  TCP_USER_TIMEOUT,
 } from './libc.ts';
 import {
   AGAIN,
@@ -132,6 +133,7 @@ export class EpollReactor implements Reactor {
   #now = 0;
   /** Seconds. */
   #keepalive = 0;
+  #stalledMs = 0;
   #alarmAt = Number.POSITIVE_INFINITY;
   #turnAsked = false;
 
@@ -250,6 +252,10 @@ export class EpollReactor implements Reactor {
     return failed ? BROKEN : wordOfErrno(this.#error[0]);
   }
 
+  descriptor(handle: number): number {
+    return handle;
+  }
+
   peerAddress(handle: number, into: Uint8Array, at: number): number {
     if (handle !== this.#lastAccepted) {
       this.#length[0] = SOCKADDR_BYTES;
@@ -272,8 +278,19 @@ export class EpollReactor implements Reactor {
     for (const fd of this.#listeners) this.#setKeepalive(fd);
   }
 
+  /**
+   * tcp(7): it is counted from the first byte that is not acknowledged, and since Linux 5.11 from the first probe of a
+   * window that stays closed as well. It also takes the place of the number of keepalives after which a peer is dead.
+   */
+  stalled(ms: number): void {
+    this.#stalledMs = ms;
+    for (let fd = 0; fd < this.capacity; fd++)
+      if (this.#kinds[fd] === LISTENING) this.#set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, ms);
+  }
+
   keepAlive(handle: number): void {
     if (this.#keepalive > 0) this.#setKeepalive(handle);
+    if (this.#stalledMs > 0) this.#set(handle, IPPROTO_TCP, TCP_USER_TIMEOUT, this.#stalledMs);
   }
 
   read(handle: number, into: Uint8Array, from: number, to: number): number {
@@ -404,6 +421,7 @@ export class EpollReactor implements Reactor {
       if (place.family === AF_INET6) this.#set(fd, IPPROTO_IPV6, IPV6_V6ONLY, address.dualStack ? 0 : 1);
       this.#set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
       this.#setKeepalive(fd);
+      this.#set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, this.#stalledMs);
     }
     const failed = libc.bind(fd, place.bytes, place.bytes.length) < 0 || libc.listen(fd, BACKLOG) < 0;
     const word = failed ? wordOfErrno(libc.errno()) : 0;

@@ -22,6 +22,10 @@ const words = new Map<number, number>([
   [libc.ENOENT, REFUSED],
   [libc.EHOSTUNREACH, UNREACHABLE],
   [libc.ENETUNREACH, UNREACHABLE],
+  [libc.ENETDOWN, UNREACHABLE],
+  // icmp(7): as Linux reads "host unknown" and "host isolated" of a router.
+  [libc.EHOSTDOWN, UNREACHABLE],
+  [libc.ENONET, UNREACHABLE],
   [libc.ETIMEDOUT, TIMED_OUT],
   [libc.EMFILE, EXHAUSTED],
   [libc.ENFILE, EXHAUSTED],

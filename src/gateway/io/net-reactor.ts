@@ -29,6 +29,8 @@ import {
 const HIGH_WATER_MARK = 64 * 1024;
 /** How long close() waits for a peer that does not take what was written before. The kernel does the same. */
 const LINGER_MS = 30_000;
+/** How often it is looked, within the time that a peer may take nothing, whether it does. */
+const LOOKS = 4;
 /** More, and setTimeout() does not wait at all. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 /** The kernel cuts it to net.core.somaxconn. */
@@ -44,8 +46,14 @@ interface OwnedSocket extends net.Socket {
   handle: number;
   /** Without an address, and not gone for that. */
   isUnix: boolean;
-  /** Node's own; see wasReset(). */
-  readonly _handle?: { getpeername?(out: object): number } | null;
+  /** Node's own; see wasReset(), StallWatch and descriptorOf(). */
+  readonly _handle?: NodeHandle | null;
+}
+
+interface NodeHandle {
+  getpeername?(out: object): number;
+  readonly writeQueueSize?: number;
+  readonly fd?: number;
 }
 
 interface OpenListener {
@@ -68,6 +76,11 @@ export class NetReactor implements Reactor {
   #handlers: ReactorHandlers | undefined;
   #control: MessagePort | undefined;
   #keepaliveMs = 0;
+  readonly #stalls = new StallWatch(socket => {
+    this.failed(socket.handle, TIMED_OUT);
+    socket.destroy();
+    this.emit(socket.handle, FAILED | READABLE);
+  });
   #alarm: NodeJS.Timeout | undefined;
   #alarmAt = Number.POSITIVE_INFINITY;
   #turnAsked = false;
@@ -90,6 +103,7 @@ export class NetReactor implements Reactor {
     this.wakeAt(Number.POSITIVE_INFINITY);
     this.#handlers = undefined;
     this.#stopped = true;
+    this.#stalls.limit(0);
     for (let handle = 0; handle < this.#fresh; handle++) this.close(handle);
     this.#control?.close();
   }
@@ -203,6 +217,10 @@ export class NetReactor implements Reactor {
     return this.#failures[handle] || BROKEN;
   }
 
+  descriptor(handle: number): number {
+    return descriptorOf(this.#sockets[handle]);
+  }
+
   peerAddress(handle: number, into: Uint8Array, at: number): number {
     const socket = this.#sockets[handle];
     return putAddress(socket, socket?.remoteAddress, socket?.remotePort, into, at);
@@ -215,6 +233,10 @@ export class NetReactor implements Reactor {
 
   keepalive(ms: number): void {
     this.#keepaliveMs = ms;
+  }
+
+  stalled(ms: number): void {
+    this.#stalls.limit(ms);
   }
 
   keepAlive(handle: number): void {
@@ -243,6 +265,7 @@ export class NetReactor implements Reactor {
     if (socket === undefined || !socket.writable) return this.#failures[handle] || BROKEN;
     if (socket.writableNeedDrain || socket.connecting) return AGAIN;
     socket.write(Uint8Array.prototype.slice.call(bytes, from, to));
+    if (socket.writableLength > 0) this.#stalls.watch(socket);
     return to - from;
   }
 
@@ -346,6 +369,53 @@ export class NetReactor implements Reactor {
   }
 }
 
+/**
+ * Finds sockets whose kernel has taken nothing for so long of what waits for it: that is all that Node tells of a peer that
+ * does not read. One timer looks at those that have something waiting, and at no others.
+ */
+class StallWatch {
+  readonly #failed: (socket: OwnedSocket) => void;
+  /** How much waited when it was last looked at, and since when it has been as much. */
+  readonly #waiting = new Map<OwnedSocket, { left: number; since: number }>();
+  #limitMs = 0;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(failed: (socket: OwnedSocket) => void) {
+    this.#failed = failed;
+  }
+
+  /** 0 is none. */
+  limit(ms: number): void {
+    this.#limitMs = ms;
+    if (ms > 0) return;
+    this.#waiting.clear();
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+  }
+
+  watch(socket: OwnedSocket): void {
+    if (this.#limitMs === 0 || this.#waiting.has(socket)) return;
+    this.#waiting.set(socket, { left: -1, since: 0 });
+    this.#timer ??= setTimeout(() => this.#look(), this.#limitMs / LOOKS).unref();
+  }
+
+  #look(): void {
+    const now = performance.now();
+    for (const [socket, seen] of this.#waiting) {
+      // The chunk that is under way counts until all of it is taken; what is left of it libuv knows.
+      const left = socket.writableLength + (socket._handle?.writeQueueSize ?? 0);
+      if (left === 0 || socket.handle < 0 || socket.destroyed) this.#waiting.delete(socket);
+      else if (left !== seen.left) Object.assign(seen, { left, since: now });
+      else if (now - seen.since >= this.#limitMs) {
+        this.#waiting.delete(socket);
+        this.#failed(socket);
+      }
+    }
+    this.#timer =
+      this.#waiting.size === 0 ? undefined : setTimeout(() => this.#look(), this.#limitMs / LOOKS).unref();
+  }
+}
+
 /** `highWaterMark` is passed on to the stream, though the types of net.Socket do not know it. */
 const socketOptions: net.SocketConstructorOpts & { readonly highWaterMark: number } = {
   allowHalfOpen: true,
@@ -426,6 +496,11 @@ function putAddress(
   return port;
 }
 
+/** The process's number for a socket of Node's; -1 where it has none, as before it connects. */
+export function descriptorOf(socket: net.Socket | undefined): number {
+  return (socket as OwnedSocket | undefined)?._handle?.fd ?? -1;
+}
+
 const words: Record<string, number> = {
   ECONNRESET: RESET,
   EPIPE: RESET,
@@ -434,6 +509,9 @@ const words: Record<string, number> = {
   ENOENT: REFUSED,
   EHOSTUNREACH: UNREACHABLE,
   ENETUNREACH: UNREACHABLE,
+  ENETDOWN: UNREACHABLE,
+  EHOSTDOWN: UNREACHABLE,
+  ENONET: UNREACHABLE,
   ETIMEDOUT: TIMED_OUT,
   EMFILE: EXHAUSTED,
   ENFILE: EXHAUSTED,

@@ -8,6 +8,7 @@ import { flowingContract } from './contract/flowing.ts';
 import { lendingContract } from './contract/lending.ts';
 import { listeningContract } from './contract/listening.ts';
 import type { Adapter } from './contract/reactor-thread.ts';
+import { stallingContract } from './contract/stalling.ts';
 import { turningContract } from './contract/turning.ts';
 
 /** Registers the suite's tests for that adapter. */
@@ -17,5 +18,6 @@ export function reactorContract(adapter: Adapter): void {
   flowingContract(adapter);
   endingContract(adapter);
   lendingContract(adapter);
+  stallingContract(adapter);
   turningContract(adapter);
 }

@@ -106,12 +106,20 @@ export interface Reactor {
   connect(address: SocketAddress): number;
   /** Why a connect failed. */
   failure(handle: number): number;
+  /** The process's number for it, which is the lowest that was free; -1 where there is none (yet). */
+  descriptor(handle: number): number;
   /** Writes the 16 address bytes and answers the port; zeros for a unix socket; -1 when the connection is gone already. */
   peerAddress(handle: number, into: Uint8Array, at: number): number;
   localAddress(handle: number, into: Uint8Array, at: number): number;
   /** TCP keepalive after so long; 0 turns it off. Connections that are accepted have it from the start. */
   keepalive(ms: number): void;
-  /** Turns it on for one that was connected: worth its cost only once it has lasted. */
+  /**
+   * Fails a connection (FAILED, and reads answer TIMED_OUT in the end) whose peer has for so long not acknowledged what
+   * was written, or, where the platform does not tell that, not taken what the kernel could not. 0 turns it off. For
+   * those that are accepted from now on. A unix socket may not be looked after: its peer is on this machine.
+   */
+  stalled(ms: number): void;
+  /** Turns both on for one that was connected: worth their cost only once it has lasted. */
   keepAlive(handle: number): void;
 
   /** How many bytes now stand in [from, …); 0 is the end of the stream. */

@@ -14,7 +14,7 @@ export async function listenOnPath(path: string, onConnection: (socket: Socket) 
       resolve();
     });
   });
-  // Out of descriptors: the worker learns it from its own attempt.
+  // Out of descriptors: the worker sees that nobody has taken what it handed over.
   server.on('error', () => {});
   return server;
 }

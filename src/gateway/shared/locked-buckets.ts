@@ -13,6 +13,11 @@ export function bucketBytes(entries: number, perBucket: number): number {
   return buckets * BUCKET_WORDS * Int32Array.BYTES_PER_ELEMENT;
 }
 
+/** How many entries that memory is for. */
+export function roomOf(words: Int32Array, perBucket: number): number {
+  return Math.floor(((words.length / BUCKET_WORDS) * perBucket) / HEADROOM);
+}
+
 /**
  * For multilinear hashing of keys in 16-bit pieces with secret odd factors: unlike with FNV or Murmur, no keys fall
  * together whatever the seed, and those that differ in one piece never have the same sum. The same in every thread: a

@@ -36,6 +36,7 @@ test('NonceTable.use() agrees with a map of what is living, also when the table 
           now += wait;
           for (const [key, until] of model) if (until < now) model.delete(key);
           const key = words.join();
+          assert.equal(table.has(nonceOf(...words), now), model.has(key));
           const expected = model.has(key) ? 'used' : model.size === 63 ? 'full' : 'new';
           assert.equal(table.use(nonceOf(...words), now + life, now), expected);
           if (expected === 'new') model.set(key, now + life);
@@ -68,6 +69,13 @@ test('nonceTableBytes() is room for as many nonces as asked, random or not', () 
     let refused = 0;
     for (let i = 0; i < 20_000; i++) if (table.use(nonceAt(i), NOW + 60, NOW) !== 'new') refused++;
     assert.ok(refused <= 2, `${refused} found no room`);
+  }
+});
+
+test('NonceTable.room is how many nonces were asked for, and those of a bucket at least', () => {
+  for (const entries of [1000, 20_000, 300_000]) {
+    const { room } = tableFor(entries);
+    assert.ok(room >= entries && room < entries + 63, `${room} for ${entries}`);
   }
 });
 

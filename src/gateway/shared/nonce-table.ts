@@ -1,8 +1,9 @@
 // Which nonces were used, so that a signature counts once whichever worker sees it again: one hash table in shared
 // memory. A nonce is remembered for as long as its signature could be accepted; then its place is free. Asked only
-// for signatures that are right, so that nobody without a key can fill it.
+// for signatures that are right, so that nobody without a key can fill it; and how much of it one cluster may fill is
+// judged before (nonce-shares.ts), whose counts stand in front of the table.
 
-import { addPieces, bucketAt, bucketBytes, hashFactors, wordAt } from './locked-buckets.ts';
+import { addPieces, bucketAt, bucketBytes, hashFactors, roomOf, wordAt } from './locked-buckets.ts';
 import { acquire, release } from './spin-lock.ts';
 
 /**
@@ -19,19 +20,40 @@ const SECOND_AT = FIRST_AT + ENTRIES;
 /** 16-bit pieces of a nonce. */
 const PIECES = 6;
 
+/** As long as a bucket, so that those behind it are aligned as they were. */
+const FRONT_BYTES = bucketBytes(0, ENTRIES);
+
 /** Memory for this many nonces at one time. */
 export function nonceTableBytes(entries: number): number {
-  return bucketBytes(entries, ENTRIES);
+  return FRONT_BYTES + bucketBytes(entries, ENTRIES);
 }
 
 /** All threads that share the memory give the same seed, which should be random and secret: agents choose nonces. */
 export class NonceTable {
+  /** For the counts of what is remembered. */
+  readonly front: Int32Array;
   readonly #words: Int32Array;
   readonly #factors: Int32Array;
 
   constructor(memory: SharedArrayBuffer, seed: number) {
-    this.#words = new Int32Array(memory);
+    this.front = new Int32Array(memory, 0, FRONT_BYTES / Int32Array.BYTES_PER_ELEMENT);
+    this.#words = new Int32Array(memory, FRONT_BYTES);
     this.#factors = hashFactors(seed, PIECES);
+  }
+
+  /** How many nonces there is room for. */
+  get room(): number {
+    return roomOf(this.#words, ENTRIES);
+  }
+
+  /** Whether it is remembered. One that is not can still be refused for something else. */
+  has(nonce: Uint8Array, now: number): boolean {
+    const words = this.#words;
+    const bucket = this.#bucketOf(nonce);
+    acquire(words, bucket);
+    const found = look(words, bucket, nonce, now | 0) === USED;
+    release(words, bucket);
+    return found;
   }
 
   /**
@@ -40,21 +62,22 @@ export class NonceTable {
    */
   use(nonce: Uint8Array, until: number, now: number): 'new' | 'used' | 'full' {
     const words = this.#words;
-    const bucket = bucketAt(addPieces(0, nonce, 0, this.#factors, 0), words);
+    const bucket = this.#bucketOf(nonce);
     acquire(words, bucket);
     const answer = useIn(words, bucket, nonce, until | 0, now | 0);
     release(words, bucket);
     return answer;
   }
+
+  #bucketOf(nonce: Uint8Array): number {
+    return bucketAt(addPieces(0, nonce, 0, this.#factors, 0), this.#words);
+  }
 }
 
-function useIn(
-  words: Int32Array,
-  bucket: number,
-  nonce: Uint8Array,
-  until: number,
-  now: number,
-): 'new' | 'used' | 'full' {
+const USED = -1;
+
+/** USED, or the first place that is free; it is beyond the last one where none is. */
+function look(words: Int32Array, bucket: number, nonce: Uint8Array, now: number): number {
   const [first, second, last] = [wordAt(nonce, 0), wordAt(nonce, 4), wordAt(nonce, 8)];
   const used = words[bucket + USED_AT];
   let free = used;
@@ -68,16 +91,28 @@ function useIn(
       words[entry + SECOND_AT] === second &&
       words[entry + FIRST_AT] === first
     ) {
-      return 'used';
+      return USED;
     }
   }
+  return free;
+}
+
+function useIn(
+  words: Int32Array,
+  bucket: number,
+  nonce: Uint8Array,
+  until: number,
+  now: number,
+): 'new' | 'used' | 'full' {
+  const free = look(words, bucket, nonce, now);
+  if (free === USED) return 'used';
   if (free === ENTRIES) return 'full';
   const entry = bucket + free;
-  words[entry + FIRST_AT] = first;
-  words[entry + SECOND_AT] = second;
-  words[entry + LAST_AT] = last;
+  words[entry + FIRST_AT] = wordAt(nonce, 0);
+  words[entry + SECOND_AT] = wordAt(nonce, 4);
+  words[entry + LAST_AT] = wordAt(nonce, 8);
   // Last: until here the place is free, also when the thread ends in between.
   words[entry + UNTIL_AT] = until;
-  if (free === used) words[bucket + USED_AT] = used + 1;
+  if (free === words[bucket + USED_AT]) words[bucket + USED_AT] = free + 1;
   return 'new';
 }

@@ -50,18 +50,22 @@ export const ADMITTED = 512;
 export const PENDING = 1024;
 /** Counted per source for the whole gateway. */
 export const COUNTED = 2048;
+/** Counted per source among those not yet routed. */
+export const PENDING_COUNTED = 8192;
 /** The agent's header told where the agent's client came from. */
 export const HAS_ORIGIN = 4096;
 /** Counted per source for its cluster. */
 export const SOURCE_COUNTED = 16384;
-/** The last dial attempt ran out of time rather than failing. */
-export const TIMED = 8192;
 /** The reactor told that FIN or a reset has arrived: reads go on to the end. */
 export const HUNG = 32768;
 /** The tunnel has lasted, and its backend's side has TCP keepalive too. */
 export const LASTING = 65536;
 /** It sent FIN before the other side did. */
 export const FIRST_TO_END = 16777216;
+/** Of a backend: the wheel comes back to see whether what is kept, for either side, is taken. */
+export const LOOKED_AFTER = 33554432;
+/** The reactor gave it up, as it took nothing for too long. */
+export const STALLED = 67108864;
 /** A write to it has failed, which takes the error away: reading no longer tells whether FIN or a reset came first. */
 export const UNWRITABLE = 131072;
 /** Handed over to the HTTP part, and counted there. */
@@ -100,8 +104,8 @@ export const ORIGIN = 2;
 export const DESTINATION = 3;
 const PLACES = 4;
 
-/** Six doubles, thirteen 32-bit words, two 16-bit words and the ports, three bytes and the addresses. */
-const ROW_BYTES = 6 * 8 + 13 * 4 + (2 + PLACES) * 2 + 3 + PLACES * ADDRESS;
+/** Seven doubles, thirteen 32-bit words, two 16-bit words and the ports, three bytes and the addresses. */
+const ROW_BYTES = 7 * 8 + 13 * 4 + (2 + PLACES) * 2 + 3 + PLACES * ADDRESS;
 /** In front of the rows: how many of them were ever used. Eight bytes keep the doubles behind it aligned. */
 const HEADER_BYTES = 8;
 
@@ -133,13 +137,18 @@ export class Rows {
   readonly dialMs: Float64Array;
   /** When the last byte passed. */
   readonly activeAt: Float64Array;
+  /** Of what is kept for this handle: when some of it was last taken. */
+  readonly keptAt: Float64Array;
   readonly bytesIn: Float64Array;
   readonly bytesOut: Float64Array;
   /** Where in the held bytes the part not yet understood begins. */
   readonly understood: Int32Array;
   /** How many held bytes there must be before the hello is looked at again. */
   readonly needed: Int32Array;
-  /** More on the close reason, 0 when there is nothing more: for `bad-signature` an index into `signatureFaults`. */
+  /**
+   * More on the close reason, 0 when there is nothing more: for `bad-signature` an index into `signatureFaults`, for a
+   * dial that failed one into `dialFailures`.
+   */
   readonly detail: Uint8Array;
   readonly detailSeconds: Int32Array;
   readonly ports: Uint16Array;
@@ -151,6 +160,8 @@ export class Rows {
   /** The host asked for: SNI, Host or CONNECT name. */
   readonly host: (string | undefined)[] = [];
   readonly clusterId: (string | undefined)[] = [];
+  /** A signature that is right and not used yet. */
+  readonly proof: ({ readonly timeMs: number; readonly nonce: Uint8Array } | undefined)[] = [];
 
   constructor(memory: SharedArrayBuffer) {
     const capacity = (memory.byteLength - HEADER_BYTES) / ROW_BYTES;
@@ -170,6 +181,7 @@ export class Rows {
     this.dialAt = carve(Float64Array);
     this.dialMs = carve(Float64Array);
     this.activeAt = carve(Float64Array);
+    this.keptAt = carve(Float64Array);
     this.bytesIn = carve(Float64Array);
     this.bytesOut = carve(Float64Array);
     this.peer = carve(Int32Array);
@@ -260,5 +272,6 @@ export class Rows {
     this.keptTo[handle] = 0;
     this.host[handle] = undefined;
     this.clusterId[handle] = undefined;
+    this.proof[handle] = undefined;
   }
 }

@@ -3,6 +3,7 @@
 // Counters grow by pages, so that a table may grow without limit and costs memory only for what it has.
 
 import { closeReasons } from '../close-reason.ts';
+import { RECENT_COUNT_WORDS } from './recent-count.ts';
 import { TOKEN_BUCKET_BYTES, TokenBuckets } from './token-bucket.ts';
 
 /** Slots a page holds; a power of two. */
@@ -30,7 +31,9 @@ export const REASONS_AT = 0;
 export const BYTES_IN_AT = closeReasons.length;
 export const BYTES_OUT_AT = BYTES_IN_AT + 1;
 export const ACTIVE_AT = BYTES_OUT_AT + 1;
-export const SECONDS_SUM_AT = ACTIVE_AT + 1;
+/** Memory for what the other side does not take. */
+export const KEPT_AT = ACTIVE_AT + 1;
+export const SECONDS_SUM_AT = KEPT_AT + 1;
 export const SECONDS_AT = SECONDS_SUM_AT + 1;
 /** Doubles per slot. In slot 0, which stands for "no route yet", the histogram is that of hellos. */
 const STRIDE = SECONDS_AT + secondsBuckets.length + 1;
@@ -66,6 +69,11 @@ export class RouteCounters {
   clear(slot: number): void {
     const at = (slot & PAGE_MASK) * STRIDE;
     this.#pages[slot >>> PAGE_SHIFT].fill(0, at, at + STRIDE);
+  }
+
+  /** Of all slots: what a thread had that is gone with it. */
+  clearField(offset: number): void {
+    for (const page of this.#pages) for (let at = offset; at < page.length; at += STRIDE) page[at] = 0;
   }
 }
 
@@ -128,26 +136,31 @@ export class SharedSlots {
     this.#pages.push(new Int32Array(memory));
   }
 
+  /** Where a slot's field is, for what takes more than one of these operations. */
+  pageOf(slot: number): Int32Array {
+    return this.#pages[slot >>> PAGE_SHIFT];
+  }
+
+  indexOf(slot: number, field: number): number {
+    return (slot & PAGE_MASK) * this.#fields + field;
+  }
+
   /** Answers the value before. */
   add(slot: number, field: number, amount: number): number {
-    return Atomics.add(this.#pages[slot >>> PAGE_SHIFT], (slot & PAGE_MASK) * this.#fields + field, amount);
+    return Atomics.add(this.pageOf(slot), this.indexOf(slot, field), amount);
   }
 
   get(slot: number, field: number): number {
-    return Atomics.load(this.#pages[slot >>> PAGE_SHIFT], (slot & PAGE_MASK) * this.#fields + field);
+    return Atomics.load(this.pageOf(slot), this.indexOf(slot, field));
   }
 
   /** Answers the value before. */
   exchange(slot: number, field: number, value: number): number {
-    return Atomics.exchange(
-      this.#pages[slot >>> PAGE_SHIFT],
-      (slot & PAGE_MASK) * this.#fields + field,
-      value,
-    );
+    return Atomics.exchange(this.pageOf(slot), this.indexOf(slot, field), value);
   }
 
   set(slot: number, field: number, value: number): void {
-    Atomics.store(this.#pages[slot >>> PAGE_SHIFT], (slot & PAGE_MASK) * this.#fields + field, value);
+    Atomics.store(this.pageOf(slot), this.indexOf(slot, field), value);
   }
 }
 
@@ -170,7 +183,9 @@ export class BucketPages {
 
 /** Fields of a cluster slot. */
 export const CLUSTER_ACTIVE = 0;
-export const CLUSTER_FIELDS = 1;
+/** Its nonces that are remembered: see nonce-shares.ts. */
+export const CLUSTER_NONCES = 1;
+export const CLUSTER_FIELDS = CLUSTER_NONCES + RECENT_COUNT_WORDS;
 
 /** Fields of a backend slot. `TURN` of a route's first backend is the route's round-robin turn. */
 export const BACKEND_ACTIVE = 0;

@@ -1,6 +1,6 @@
-// How many connections each source address has open, for `perSource`: one hash table in shared memory, counted in by
-// all workers. A key is a scope (0 for the whole gateway, else a cluster's slot) and a 16-byte address; keys are
-// compared in full, so that no source is refused for another's connections.
+// How many connections each source address has open, for `perSource` and `pendingPerSource`: one hash table in shared
+// memory, counted in by all workers. A key is a scope (the whole gateway, what is not routed yet, else a cluster's slot)
+// and a 16-byte address; keys are compared in full, so that no source is refused for another's connections.
 // An entry whose count is zero is free, so that nothing needs sweeping.
 
 import { addPieces, bucketAt, bucketBytes, hashFactors, wordAt } from './locked-buckets.ts';
@@ -24,6 +24,10 @@ const THIRD_AT = SECOND_AT + ENTRIES;
 const PIECES = 10;
 
 const NOT_FOUND = -1;
+
+/** Scopes that are no cluster's: slots of clusters are above 0. */
+export const GATEWAY_SCOPE = 0;
+export const PENDING_SCOPE = -1;
 
 /** Memory for this many different keys at one time. */
 export function sourceCountsBytes(entries: number): number {

@@ -28,6 +28,8 @@ const DIAL = 4;
 const LAST = 5;
 /** The generation that the counts of bytes are about. */
 const MOVED = 6;
+/** Index of a dial's failure; 0 when none failed. */
+const FAILURE = 7;
 const WORDS = 14;
 
 /** Of the same rows, in numbers of eight bytes. */
@@ -50,6 +52,8 @@ export interface Verdict {
   readonly isBroken: boolean;
   /** The backend of an upgraded connection has said FIN. Unannounced, FIN means that the HTTP thread has died. */
   readonly isEnding: boolean;
+  /** Index of why the dial failed, where the reason is that it did. */
+  readonly failure?: number;
 }
 
 export class Verdicts {
@@ -103,12 +107,18 @@ export class Verdicts {
     return this.generation(handle) === generation;
   }
 
+  /** Whether the part has it: it says so before anything else. */
+  isTaken(handle: number): boolean {
+    return this.#said(handle) !== undefined;
+  }
+
   say(handle: number, generation: number, said: Verdict): void {
     if (!this.isCurrent(handle, generation)) return;
     const at = handle * WORDS;
     this.#words[at + SLOT] = said.slot;
     this.#words[at + BACKEND] = said.backendSlot;
     this.#words[at + DIAL] = said.dialMs < 0 ? 0 : Math.round(said.dialMs * 10) + 1;
+    this.#words[at + FAILURE] = said.failure ?? 0;
     const about = (generation & GENERATION_MASK) << GENERATION_SHIFT;
     const flags = (said.isBroken ? BROKEN : 0) | (said.isEnding ? ENDING : 0);
     Atomics.store(this.#words, at + REASON, about | flags | (said.reason + 1));
@@ -162,6 +172,10 @@ export class Verdicts {
 
   dialMs(handle: number): number {
     return this.#said(handle) === undefined ? -1 : (this.#words[handle * WORDS + DIAL] - 1) / 10;
+  }
+
+  failure(handle: number): number {
+    return this.#said(handle) === undefined ? 0 : this.#words[handle * WORDS + FAILURE];
   }
 
   /** -1 while a request is in progress. */

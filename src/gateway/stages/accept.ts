@@ -83,7 +83,8 @@ function begin(path: DataPath, listener: number, handle: number): void {
   if (port < 0) return end(path, handle, 'no-data');
   if (
     Atomics.load(shared.totals, TOTAL_CONNECTIONS) > settings.connections ||
-    Atomics.load(shared.totals, TOTAL_PENDING) > settings.pending
+    Atomics.load(shared.totals, TOTAL_PENDING) > settings.pending ||
+    io.descriptor(handle) >= settings.clientFiles
   ) {
     return end(path, handle, 'over-limit');
   }

@@ -13,6 +13,7 @@ import {
   HANDED_OVER,
   IDENTIFYING,
   PENDING,
+  PENDING_COUNTED,
   RETURNED,
   ROUTE_COUNTED,
   type Rows,
@@ -34,7 +35,7 @@ import {
   TOTAL_PENDING,
   TOTAL_WATCHED,
 } from '../shared/shared-memory.ts';
-import type { SourceCounts } from '../shared/source-counts.ts';
+import { GATEWAY_SCOPE, PENDING_SCOPE, type SourceCounts } from '../shared/source-counts.ts';
 import type { Verdicts } from '../shared/verdicts.ts';
 
 /** Where a connection is counted. `counters` are those of its worker. */
@@ -81,6 +82,7 @@ export function conclude(
   const reason = said < 0 || said === reasonIndex.done ? told : closeReasons[said];
   if (isHandedOver) {
     rows.dialMs[client] = verdicts.dialMs(client);
+    if (said >= 0) rows.detail[client] = verdicts.failure(client);
     // What the part moved by itself.
     rows.bytesIn[client] += verdicts.bytesIn(client);
     rows.bytesOut[client] += verdicts.bytesOut(client);
@@ -138,14 +140,10 @@ function attemptTwice(step: () => void): void {
  * nothing is undone twice.
  */
 const undoings: readonly ((rows: Rows, ledger: Ledger, client: number) => void)[] = [
-  (rows, { totals }, client) => {
-    if ((rows.flags[client] & PENDING) === 0) return;
-    rows.flags[client] &= ~PENDING;
-    Atomics.sub(totals, TOTAL_PENDING, 1);
-  },
+  leavePending,
   (rows, { sources }, client) => {
     if ((rows.flags[client] & COUNTED) === 0) return;
-    sources.remove(0, rows.addresses, rows.addressAt(client, CLIENT));
+    sources.remove(GATEWAY_SCOPE, rows.addresses, rows.addressAt(client, CLIENT));
     rows.flags[client] &= ~COUNTED;
   },
   leaveSource,
@@ -226,6 +224,17 @@ function writeRecord(
   const isLogged = log === 'all' ? reason !== 'no-data' : log === 'refused' && isRefused;
   if (isLogged || (isRefused && totals[TOTAL_WATCHED] === 1))
     records.write(rows, client, reasonIndex[reason], now, isLogged);
+}
+
+/** Undoes what was counted for a connection that is not routed yet; once, whoever calls it. */
+export function leavePending(rows: Rows, { totals, sources }: Counts, client: number): void {
+  if ((rows.flags[client] & PENDING_COUNTED) !== 0) {
+    sources.remove(PENDING_SCOPE, rows.addresses, rows.addressAt(client, CLIENT));
+    rows.flags[client] &= ~PENDING_COUNTED;
+  }
+  if ((rows.flags[client] & PENDING) === 0) return;
+  rows.flags[client] &= ~PENDING;
+  Atomics.sub(totals, TOTAL_PENDING, 1);
 }
 
 /** Whether the handle is the client's side of a connection that has no reason yet. */

@@ -2,16 +2,10 @@
 // workers. From here on the connection belongs to its route's slot. The answer is the reason for a refusal.
 
 import type { CloseReason } from '../close-reason.ts';
-import { ADMITTED, CLIENT, PENDING, ROUTE_COUNTED, type Rows, SOURCE_COUNTED } from '../shared/rows.ts';
-import {
-  ACTIVE_AT,
-  type BucketPages,
-  BYTES_IN_AT,
-  CLUSTER_ACTIVE,
-  TOTAL_PENDING,
-} from '../shared/shared-memory.ts';
+import { ADMITTED, CLIENT, ROUTE_COUNTED, type Rows, SOURCE_COUNTED } from '../shared/rows.ts';
+import { ACTIVE_AT, type BucketPages, BYTES_IN_AT, CLUSTER_ACTIVE } from '../shared/shared-memory.ts';
 import type { TableRoute } from '../table/table.ts';
-import type { Counts } from './account.ts';
+import { type Counts, leavePending } from './account.ts';
 import type { DataPath } from './data-path.ts';
 
 /** What counts places: a worker's shared memory, or an HTTP thread's. */
@@ -28,8 +22,7 @@ export function admit(path: DataPath, client: number, route: TableRoute): CloseR
 /** It is known where the connection goes to. */
 export function noLongerPending(path: DataPath, client: number): void {
   const { rows, shared } = path;
-  rows.flags[client] &= ~PENDING;
-  Atomics.sub(shared.totals, TOTAL_PENDING, 1);
+  leavePending(rows, shared, client);
   shared.counters.observeSeconds(0, (path.io.now() - rows.startedAt[client]) / 1000);
 }
 

@@ -3,6 +3,7 @@
 // readiness, or ends the connection with a reason. This file hands events to the stage that a row is in.
 
 import { FAILED, HUNG_UP, READABLE, type Reactor, type ReactorHandlers } from '../io/reactor.ts';
+import { NonceShares } from '../shared/nonce-shares.ts';
 import type { NonceTable } from '../shared/nonce-table.ts';
 import {
   CLOSING,
@@ -28,6 +29,7 @@ import { clientOf, endByFault } from './end-by-fault.ts';
 import { HoldPool } from './hold-pool.ts';
 import { identify, identifyTimer } from './identify.ts';
 import { IdentityVerifier } from './identity-verifier.ts';
+import { KeptBuffers } from './kept-buffers.ts';
 import { lingerEvent, lingerTimer } from './linger.ts';
 import { TimingWheel } from './timing-wheel.ts';
 import { continueTunnel, tunnelEvent, tunnelTimer } from './tunnel.ts';
@@ -40,9 +42,14 @@ export interface Settings {
   readonly idleMs: number | undefined;
   readonly halfClosedMs: number | undefined;
   readonly keepaliveMs: number | undefined;
+  /** For how long a side may take nothing of what waits for it. */
+  readonly stalledMs: number | undefined;
   readonly retries: number;
   readonly connections: number;
+  /** Descriptors from this number on are not for clients. */
+  readonly clientFiles: number;
   readonly pending: number;
+  readonly pendingPerSource: number | undefined;
   readonly perSource: number | undefined;
   readonly log: 'all' | 'refused' | 'none';
   /** What signatures of cluster ids are verified with. Absent: they are not looked at. */
@@ -59,15 +66,6 @@ export interface Shared extends Ledger {
 /** Something to read: bytes, the end, or an error. */
 const ARRIVED = READABLE | HUNG_UP | FAILED;
 
-/** As many bytes as one read takes from a tunnel. One such buffer serves all tunnels of a worker. */
-const READ_BUFFER = 512 * 1024;
-/** Spare buffers kept for later: 8 MiB. */
-const SPARE_BUFFERS = 16;
-/** Read buffers that stalled directions may keep, 32 MiB in all: while they do, others are read in small pieces. */
-const MOST_LENT = 64;
-/** A piece that is copied aside when it cannot be written. */
-export const SMALL_READ = 16 * 1024;
-
 export class DataPath implements ReactorHandlers {
   /** Which of the workers this is. */
   readonly worker: number;
@@ -81,14 +79,11 @@ export class DataPath implements ReactorHandlers {
   /** By listener index. A closed listener's entry stays while its connections do. */
   readonly listeners: TableListener[] = [];
   settings: Settings;
-  buffer: Uint8Array = Buffer.allocUnsafeSlow(READ_BUFFER);
+  readonly kept: KeptBuffers;
   /** Backends in the order to try them, for the few connections whose first attempt failed. */
   readonly dialOrders = new Map<number, readonly number[]>();
   readonly tunnelLinks = new TunnelLinks();
   lingering = 0;
-  /** Buffers of READ_BUFFER bytes to go on with when a stalled direction keeps the shared one, and how many do. */
-  readonly #spareBuffers: Uint8Array[] = [];
-  #lent = 0;
   /** Handles whose turn ended before their bytes did. */
   #again: number[] = [];
   readonly #onMessage: (message: unknown) => void;
@@ -113,7 +108,8 @@ export class DataPath implements ReactorHandlers {
     this.settings = settings;
     this.rows = shared.rows;
     this.wheel = new TimingWheel(io.capacity, io.now());
-    this.identity = new IdentityVerifier(shared.nonces);
+    this.kept = new KeptBuffers(shared.counters);
+    this.identity = new IdentityVerifier(shared.nonces, new NonceShares(shared.nonces, shared.clusters));
     this.#onMessage = onMessage;
     this.#onDialFailed = onDialFailed;
     this.#onUplinkRefused = onUplinkRefused;
@@ -176,7 +172,7 @@ export class DataPath implements ReactorHandlers {
   /** Takes the handle out of everything; the reactor's close or reset follows. */
   release(handle: number): void {
     const kept = this.rows.kept[handle];
-    if (kept !== undefined) this.giveBack(kept);
+    if (kept !== undefined) this.giveBack(handle, kept);
     this.wheel.clear(handle);
     this.rows.clear(handle);
   }
@@ -196,22 +192,9 @@ export class DataPath implements ReactorHandlers {
     this.#onUplinkRefused(status, told);
   }
 
-  /** A buffer that held bytes goes back to the pool it is from. */
-  giveBack(buffer: Uint8Array): void {
-    if (buffer.length !== READ_BUFFER) return this.holds.give(buffer);
-    this.#lent--;
-    if (this.#spareBuffers.length < SPARE_BUFFERS) this.#spareBuffers.push(buffer);
-  }
-
-  /** How much to read from a tunnel at a time. */
-  get readSpace(): number {
-    return this.#lent < MOST_LENT ? READ_BUFFER : SMALL_READ;
-  }
-
-  /** A stalled direction keeps the shared buffer; another takes its place. */
-  lendBuffer(): void {
-    this.#lent++;
-    this.buffer = this.#spareBuffers.pop() ?? Buffer.allocUnsafeSlow(READ_BUFFER);
+  /** The buffer that held bytes for that handle goes back to where it is from. */
+  giveBack(handle: number, buffer: Uint8Array): void {
+    if (!this.kept.giveBack(handle, buffer)) this.holds.give(buffer);
   }
 
   cut(reason: 'drained' | 'shutdown'): void {

@@ -1,12 +1,12 @@
-// dial: reaches a backend of the route. Each backend is tried once, the balanced one first; then, a second later,
-// the list again, until 1 + `retries` attempts are made or three times `timeouts.connect` have passed. A backend
-// given by name is one backend: its addresses share one attempt. The client hears nothing until all have failed.
+// dial: reaches a backend of the route. Each backend is tried once, the balanced one first; then the list again after
+// the pauses of retry-pause.ts, until 1 + `retries` attempts are made or three times `timeouts.connect` have passed. A
+// backend given by name is one backend: its addresses share one attempt. The client hears nothing until all have failed.
 
 import { needsTls } from '../../cluster/cluster.ts';
 import { isIpv4 } from '../../wire/ip-address.ts';
 import { buildProxyV1, buildProxyV2, type Endpoint } from '../../wire/proxy-protocol.ts';
 import { recognize } from '../../wire/recognize.ts';
-import { AGAIN, FAILED, READABLE, WRITABLE } from '../io/reactor.ts';
+import { AGAIN, EXHAUSTED, FAILED, READABLE, type SocketAddress, WRITABLE } from '../io/reactor.ts';
 import { buildHandOver, rowHeader } from '../shared/hand-over.ts';
 import {
   BALANCER_HEADER,
@@ -24,7 +24,6 @@ import {
   NO_PROTOCOL,
   PEER,
   RETURNED,
-  TIMED,
   TLS,
 } from '../shared/rows.ts';
 import { FIRST_SLOT, HANDED_OVER_SHARE, HTTP_SLOT, TOTAL_HANDED_OVER } from '../shared/shared-memory.ts';
@@ -32,14 +31,18 @@ import type { TableRoute } from '../table/table.ts';
 import { countBackend } from './account.ts';
 import { firstBackend, orderBackends } from './balance.ts';
 import type { DataPath } from './data-path.ts';
+import {
+  type DialFailure,
+  dialFailureIndex,
+  dialFailures,
+  failureOf,
+  reasonOfFailure,
+} from './dial-failure.ts';
 import { end, refuse } from './end.ts';
+import { ALL_ATTEMPTS, retryPause } from './retry-pause.ts';
 import { beginTunnel } from './tunnel.ts';
 import { buildUplinkConnect, buildUplinkHeader, readConnectAnswer } from './uplink.ts';
 
-/** Between one round over all backends and the next. */
-const NEXT_ROUND_MS = 1000;
-/** All attempts together get this many times `timeouts.connect`. */
-const ALL_ATTEMPTS = 3;
 /** What a client may send ahead while its backend is dialled; beyond that it waits in the kernel. */
 const MAX_AHEAD = 64 * 1024;
 
@@ -61,10 +64,13 @@ export function dial(path: DataPath, client: number, route: TableRoute): void {
 /** The backend's socket has news. */
 export function dialEvent(path: DataPath, backend: number, events: number): void {
   const client = path.rows.peer[backend];
-  if ((events & FAILED) !== 0) return failed(path, client, backend, false);
+  if ((events & FAILED) !== 0) return failed(path, client, backend, failureOf(path.io.failure(backend)));
   // A backend that speaks first may have done so already: that edge does not come again.
   if ((events & READABLE) !== 0) path.rows.flags[backend] |= MORE;
-  if ((events & WRITABLE) !== 0) connected(path, client, backend);
+  if ((events & WRITABLE) === 0) return;
+  // An adapter may know the descriptor only now.
+  if (path.io.descriptor(backend) >= path.settings.clientFiles) failed(path, client, backend, 'exhausted');
+  else connected(path, client, backend);
 }
 
 /** The gateway answers an agent's CONNECT. */
@@ -75,17 +81,17 @@ export function greetingEvent(path: DataPath, backend: number): void {
   if (answer.kind === 'incomplete') return;
   if (answer.kind === 'broken') {
     path.uplinkRefused(0, '');
-    return failed(path, client, backend, false);
+    return failed(path, client, backend, answer.failure);
   }
   if (answer.kind === 'refused') {
     path.uplinkRefused(answer.status, answer.told);
     // Another gateway may have room; what one does not allow, the others will not either.
-    return answer.status >= 500
-      ? failed(path, client, backend, false)
-      : refuse(path, client, 'connect-failed');
+    if (answer.status >= 500) return failed(path, client, backend, 'other');
+    rows.detail[client] = dialFailureIndex.other;
+    return refuse(path, client, 'connect-failed');
   }
   const hold = rows.kept[backend];
-  if (hold !== undefined) path.giveBack(hold);
+  if (hold !== undefined) path.giveBack(backend, hold);
   rows.kept[backend] = undefined;
   rows.keptTo[backend] = 0;
   rows.flags[backend] |= MORE;
@@ -95,7 +101,7 @@ export function greetingEvent(path: DataPath, backend: number): void {
 /** The attempt's time is up (backend's handle), or the next round begins (client's handle). */
 export function dialTimer(path: DataPath, handle: number): void {
   const { rows } = path;
-  if (rows.state[handle] !== DIALING) return failed(path, rows.peer[handle], handle, true);
+  if (rows.state[handle] !== DIALING) return failed(path, rows.peer[handle], handle, 'timeout');
   const route = path.table.route(rows.slot[handle]);
   if (route === undefined || isLate(path, handle)) return giveUp(path, handle);
   tryBackend(path, handle, route);
@@ -155,9 +161,10 @@ function tryBackend(path: DataPath, client: number, route: TableRoute): void {
   const { rows, io, settings } = path;
   const backend = route.backends[rows.backend[client]];
   const addresses = backend?.addresses ?? [];
+  if (addresses.length === 0) rows.detail[client] = dialFailureIndex['name-not-found'];
   while (rows.addressIndex[client] < addresses.length) {
     const tried = rows.addressIndex[client];
-    const handle = io.connect(addresses[(backend.preferred + tried) % addresses.length]);
+    const handle = connect(path, addresses[(backend.preferred + tried) % addresses.length]);
     if (handle >= 0) {
       const now = io.now();
       rows.clear(handle);
@@ -169,19 +176,26 @@ function tryBackend(path: DataPath, client: number, route: TableRoute): void {
       path.wheel.set(handle, Math.min(now + share, lastMoment(path, client)));
       return;
     }
+    rows.detail[client] = dialFailureIndex[failureOf(handle)];
     rows.addressIndex[client]++;
   }
-  rows.flags[client] &= ~TIMED;
   nextAttempt(path, client, route);
 }
 
-function failed(path: DataPath, client: number, handle: number, timed: boolean): void {
+/** As that of the reactor; but descriptors that are spare are left alone, see open-files.ts. */
+function connect({ io, settings }: DataPath, address: SocketAddress): number {
+  const handle = io.connect(address);
+  if (handle < 0 || io.descriptor(handle) < settings.clientFiles) return handle;
+  io.close(handle);
+  return EXHAUSTED;
+}
+
+function failed(path: DataPath, client: number, handle: number, failure: DialFailure): void {
   const { rows, io } = path;
   rows.peer[client] = -1;
   path.release(handle);
   io.close(handle);
-  if (timed) rows.flags[client] |= TIMED;
-  else rows.flags[client] &= ~TIMED;
+  rows.detail[client] = dialFailureIndex[failure];
   const route = path.table.route(rows.slot[client]);
   const addresses = route?.backends[rows.backend[client]]?.addresses;
   if (route === undefined || addresses === undefined || isLate(path, client)) return giveUp(path, client);
@@ -193,19 +207,24 @@ function nextAttempt(path: DataPath, client: number, route: TableRoute): void {
   const { rows, settings, wheel, io } = path;
   const attempt = ++rows.attempt[client];
   path.dialFailed(route, rows.backend[client]);
-  if (attempt > settings.retries) return giveUp(path, client);
+  // A thread of ours that has died is back in a moment: `retries` is for backends, and for what we have too little of.
+  const isAwaited = isHandedOver(route) && rows.detail[client] !== dialFailureIndex.exhausted;
+  if (attempt > settings.retries && !isAwaited) return giveUp(path, client);
   let order = path.dialOrders.get(client);
   if (order === undefined || order.length !== route.backends.length) {
     order = orderBackends(path, client, route, rows.backend[client]);
     path.dialOrders.set(client, order);
   }
   choose(path, client, route, order[attempt % order.length]);
-  if (attempt % order.length !== 0) return tryBackend(path, client, route);
-  wheel.set(client, Math.min(io.now() + NEXT_ROUND_MS, lastMoment(path, client)));
+  const pause = retryPause(attempt, order.length);
+  if (pause === 0) return tryBackend(path, client, route);
+  wheel.set(client, Math.min(io.now() + pause, lastMoment(path, client)));
 }
 
+/** For the reason of the last attempt. */
 function giveUp(path: DataPath, client: number): void {
-  refuse(path, client, (path.rows.flags[client] & TIMED) === 0 ? 'connect-failed' : 'connect-timeout');
+  const failure = dialFailures[path.rows.detail[client]];
+  refuse(path, client, reasonOfFailure(failure === '' ? 'other' : failure));
 }
 
 function lastMoment(path: DataPath, client: number): number {
@@ -223,8 +242,8 @@ function connected(path: DataPath, client: number, handle: number): void {
     return reached(path, client, handle, route && firstBytes(path, client, route), answerOf(path, client));
   // The gateway is asked first, and may take as long as it took to be reached.
   const request = buildUplinkConnect(route.uplink);
-  if (io.write(handle, request, 0, request.length) !== request.length)
-    return failed(path, client, handle, false);
+  const written = io.write(handle, request, 0, request.length);
+  if (written !== request.length) return failed(path, client, handle, failureOf(written));
   rows.state[handle] = GREETING;
   wheel.set(handle, Math.min(io.now() + settings.connectMs, lastMoment(path, client)));
   if ((rows.flags[handle] & MORE) !== 0) greetingEvent(path, handle);
@@ -262,7 +281,7 @@ function reached(
   rows.keptTo[client] = 0;
   if (header === undefined) return beginTunnel(path, client, handle, held, from, to, answer);
   const bytes = held === undefined ? header : Buffer.concat([header, held.subarray(from, to)]);
-  if (held !== undefined) path.giveBack(held);
+  if (held !== undefined) path.giveBack(client, held);
   beginTunnel(path, client, handle, bytes, 0, bytes.length, answer);
 }
 

@@ -44,9 +44,12 @@ const settings: Settings = {
   idleMs: IDLE_MS,
   halfClosedMs: undefined,
   keepaliveMs: undefined,
+  stalledMs: undefined,
   retries: 3,
   connections: 100,
   pending: 100,
+  pendingPerSource: undefined,
+  clientFiles: 4096,
   perSource: 50,
   log: 'all',
 };

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Reactor } from '../io/reactor.ts';
+import { NonceTable, nonceTableBytes } from '../shared/nonce-table.ts';
 import { HANDED_OVER, LENT, Rows, TUNNEL } from '../shared/rows.ts';
 import {
   BACKEND_FIELDS,
@@ -40,6 +41,7 @@ function given() {
     clusters: new SharedSlots(CLUSTER_FIELDS),
     backends: new SharedSlots(BACKEND_FIELDS),
     totals: new Int32Array(TOTAL_FIELDS),
+    nonces: new NonceTable(new SharedArrayBuffer(nonceTableBytes(1)), 1),
   } as unknown as DataPath['shared'];
   const settings = { log: 'none' } as Settings;
   const nothing = () => {};

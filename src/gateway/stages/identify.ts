@@ -29,11 +29,13 @@ import {
   ORIGIN,
   OVER,
   PEER,
+  PENDING_COUNTED,
   RETURNED,
   TLS,
   TUNNELLED,
 } from '../shared/rows.ts';
 import { FIRST_SLOT, HANDED_OVER_SHARE, HTTP_SLOT, TOTAL_HANDED_OVER } from '../shared/shared-memory.ts';
+import { GATEWAY_SCOPE, PENDING_SCOPE } from '../shared/source-counts.ts';
 import type { TableListener } from '../table/listener-table.ts';
 import type { TableRoute } from '../table/table.ts';
 import { admit, noLongerPending } from './admit.ts';
@@ -42,7 +44,7 @@ import { clientWhileDialing, dial } from './dial.ts';
 import { end, endWithReset, refuse } from './end.ts';
 import { routeConnect, routeTls } from './route.ts';
 import { servedOverTls } from './served-over-tls.ts';
-import { refusedId, verifyConnect, verifyHeader } from './verify-identity.ts';
+import { refusedId, spendSignature, verifyConnect, verifyHeader } from './verify-identity.ts';
 
 /** A source with this many times its share of connections is not even waited for to say why. */
 const FLOOD = 2;
@@ -93,15 +95,16 @@ export function identifyTimer(path: DataPath, client: number): void {
 }
 
 /**
- * The true client is known from here on: it counts for `perSource`. False when the connection has ended by that.
- * Being one too many is said in the client's protocol, so it waits for the first byte.
+ * The true client is known from here on: it counts for `pendingPerSource` and `perSource`. False when the connection has
+ * ended by that. Being one too many for `perSource` is said in the client's protocol, so it waits for the first byte.
  */
 export function knowClient(path: DataPath, client: number): boolean {
   const { rows, settings, shared } = path;
   rows.flags[client] |= CLIENT_KNOWN;
+  if (!countPending(path, client)) return false;
   const limit = settings.perSource;
   if (limit === undefined) return true;
-  const count = shared.sources.add(0, rows.addresses, rows.addressAt(client, CLIENT));
+  const count = shared.sources.add(GATEWAY_SCOPE, rows.addresses, rows.addressAt(client, CLIENT));
   if (count < 0) return true;
   rows.flags[client] |= COUNTED;
   if (count > FLOOD * limit) {
@@ -110,6 +113,21 @@ export function knowClient(path: DataPath, client: number): boolean {
   }
   if (count > limit) rows.flags[client] |= OVER;
   return true;
+}
+
+/** Balancers bring the clients of many, and are not counted. False when the source has too many, and this one has ended. */
+function countPending(path: DataPath, client: number): boolean {
+  const { rows, settings, shared, listeners } = path;
+  const limit = settings.pendingPerSource;
+  if (limit === undefined) return true;
+  const at = rows.addressAt(client, CLIENT);
+  if (listeners[rows.listener[client]]?.balancers?.admits(rows.addresses, at) === true) return true;
+  const count = shared.sources.add(PENDING_SCOPE, rows.addresses, at);
+  if (count < 0) return true;
+  rows.flags[client] |= PENDING_COUNTED;
+  if (count <= limit) return true;
+  end(path, client, 'over-limit');
+  return false;
 }
 
 /** The client closed or reset before it was known what it wants. */
@@ -249,8 +267,8 @@ function takeBalancerHeader(path: DataPath, client: number, header: ProxyHeader)
     putEndpoint(path, client, CLIENT, header.source);
     putEndpoint(path, client, DESTINATION, header.destination);
   }
-  // What came through a tunnel counts for its source already.
-  return (rows.flags[client] & CLIENT_KNOWN) !== 0 || knowClient(path, client);
+  // What came through a tunnel counts for its source already; but what is inside may keep us waiting as well.
+  return (rows.flags[client] & CLIENT_KNOWN) === 0 ? knowClient(path, client) : countPending(path, client);
 }
 
 function takeAgentHeader(path: DataPath, client: number, header: ProxyHeader): boolean {
@@ -384,7 +402,7 @@ function toPart(path: DataPath, client: number, route: TableRoute): false {
 function proceed(path: DataPath, client: number, route: TableRoute | Parameters<typeof refuse>[2]): false {
   if (typeof route === 'string') return refused(path, client, route);
   if (route.slot < FIRST_SLOT) return toPart(path, client, route);
-  const refusal = admit(path, client, route);
+  const refusal = admit(path, client, route) ?? spendSignature(path, client, route.cluster);
   if (refusal !== undefined) return refused(path, client, refusal);
   dial(path, client, route);
   return false;

@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import { clusterKey } from '../../identity/cluster-key.ts';
 import { sign } from '../../identity/sign.ts';
 import { parseSignature } from '../../wire/signature.ts';
+import type { NonceShares } from '../shared/nonce-shares.ts';
 import { NonceTable, nonceTableBytes } from '../shared/nonce-table.ts';
 import { IdentityVerifier } from './identity-verifier.ts';
 
@@ -11,14 +12,24 @@ const OLD = Buffer.from('the old secret, of at least 32 bytes');
 const NEW = Buffer.from('the new secret, of at least 32 bytes');
 const secrets = [NEW, OLD];
 const claim = { id: 'a' };
+const SLOT = 7;
+const CLUSTERS = 3;
 
-function given(nonces = 1000) {
+function given({ nonces = 1000, take = () => true }: { nonces?: number; take?: NonceShares['take'] } = {}) {
   const table = new NonceTable(new SharedArrayBuffer(nonceTableBytes(nonces)), 1);
   const clock = { now: NOW };
-  const verifier = new IdentityVerifier(table, () => clock.now);
-  const judge = (signature: Uint8Array, of = claim, by: readonly Uint8Array[] = secrets) =>
+  const verifier = new IdentityVerifier(table, { take }, () => clock.now);
+  const verify = (signature: Uint8Array, of = claim, by: readonly Uint8Array[] = secrets) =>
     verifier.verify(by, of, parseSignature(signature));
-  return { clock, table, judge };
+  const use = (signature: Uint8Array) => {
+    const parsed = parseSignature(signature);
+    assert.ok(parsed.kind === 'found');
+    return verifier.use(parsed.value, SLOT, CLUSTERS);
+  };
+  /** Both steps, as for a connection that nothing else stands in the way of. */
+  const judge = (signature: Uint8Array, of = claim, by = secrets) =>
+    verify(signature, of, by) ?? use(signature);
+  return { clock, table, verify, use, judge };
 }
 
 const at = (timeMs: number, nonce?: Uint8Array, secret = NEW) =>
@@ -91,8 +102,50 @@ test('IdentityVerifier.verify() calls malformed what is no signature', () => {
   assert.equal(judge(new Uint8Array(53))?.fault, 'malformed');
 });
 
-test('IdentityVerifier.verify() refuses where there is no room to remember the nonce', () => {
-  const { judge, clock } = given(1);
+test('IdentityVerifier.verify() uses no nonce: until it is used the same signature is right again', () => {
+  const { verify, use } = given();
+  const signature = at(NOW);
+  for (let i = 0; i < 3; i++) assert.equal(verify(signature), undefined);
+  assert.equal(use(signature), undefined);
+  assert.deepEqual(verify(signature), { fault: 'replayed', seconds: 0 });
+});
+
+test('IdentityVerifier.use() takes a nonce once, of two connections that were right at the same time', () => {
+  const { verify, use } = given();
+  const signature = at(NOW);
+  assert.deepEqual([verify(signature), verify(signature)], [undefined, undefined]);
+  assert.deepEqual([use(signature), use(signature)?.fault], [undefined, 'replayed']);
+});
+
+test('IdentityVerifier.use() refuses what has become too old since it was looked at: it could not be remembered', () => {
+  const { verify, use, clock } = given();
+  const signature = at(NOW - 59_000);
+  assert.deepEqual([verify(signature), verify(signature)], [undefined, undefined]);
+  clock.now += 1000;
+  assert.equal(use(signature), undefined);
+  clock.now += 1;
+  assert.deepEqual(use(signature), { fault: 'too-old', seconds: 61 });
+});
+
+test('IdentityVerifier.use() asks for the share of the cluster, and remembers nothing where it is used up', () => {
+  const asked: unknown[] = [];
+  let hasShare = false;
+  const { verify, use } = given({
+    take: (...question) => {
+      asked.push(question);
+      return hasShare;
+    },
+  });
+  const signature = at(NOW);
+  assert.deepEqual(use(signature), { fault: 'share-used-up', seconds: 0 });
+  assert.deepEqual(asked, [[SLOT, CLUSTERS, Math.ceil((NOW + 60_000) / 1000), Math.floor(NOW / 1000)]]);
+  assert.equal(verify(signature), undefined);
+  hasShare = true;
+  assert.equal(use(signature), undefined);
+});
+
+test('IdentityVerifier.use() refuses where there is no room to remember the nonce', () => {
+  const { judge, clock } = given({ nonces: 1 });
   for (let i = 0; i < 63; i++) assert.equal(judge(at(NOW)), undefined);
   assert.deepEqual(judge(at(NOW)), { fault: 'no-room', seconds: 0 });
   clock.now += 62_000;
@@ -100,7 +153,7 @@ test('IdentityVerifier.verify() refuses where there is no room to remember the n
 });
 
 test('IdentityVerifier.verify() goes on when more ids come than keys are kept of', () => {
-  const { judge } = given(50_000);
+  const { judge } = given({ nonces: 50_000 });
   for (let i = 0; i < 10_050; i++) {
     const of = { id: `id-${i % 10_020}` };
     assert.equal(judge(sign(clusterKey(OLD, of.id), of, NOW), of), undefined);

@@ -59,7 +59,7 @@ function flushWord(path: DataPath, client: number): boolean {
 function drop(path: DataPath, client: number): void {
   const { rows, io } = path;
   while (rows.bytesIn[client] < MAX_DROPPED) {
-    const count = io.read(client, path.buffer, 0, path.buffer.length);
+    const count = io.read(client, path.kept.buffer, 0, path.kept.buffer.length);
     if (count === AGAIN) return;
     if (count <= 0) break;
     rows.bytesIn[client] += count;

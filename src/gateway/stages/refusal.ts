@@ -14,6 +14,8 @@ interface Words {
 
 const words: Partial<Record<CloseReason, Words>> = {
   'hello-timeout': { http: 408, connect: 408, text: 'the request took too long to arrive' },
+  // Over HTTP: of a request whose body stopped in the middle.
+  'idle-timeout': { http: 408, text: 'the request stopped in the middle' },
   'bad-hello': { alert: 'decode_error' },
   'no-sni': { alert: 'unrecognized_name' },
   'unknown-host': {

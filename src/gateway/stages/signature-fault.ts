@@ -14,6 +14,8 @@ export const signatureFaults = [
   'replayed',
   /** Right, and there is no room to remember its nonce: it could be replayed. */
   'no-room',
+  /** The same, as its cluster has used up its share of the room. */
+  'share-used-up',
 ] as const;
 
 export type SignatureFault = Exclude<(typeof signatureFaults)[number], ''>;

@@ -1,9 +1,11 @@
 // tunnel: bytes from one side to the other, both ways at once. No byte is lost, doubled or reordered; what one
 // side cannot take is kept in one buffer and the other side is not read meanwhile; FIN passes on in each
-// direction by itself; a reset passes on after what came before it. An idle tunnel owns no buffer and no timer.
+// direction by itself; a reset passes on after what came before it. An idle tunnel owns no buffer and no timer. A side
+// that takes nothing of what waits for it ends the connection after `timeouts.stalled`: the reactor sees to what the
+// kernel has, and here it is looked, now and then, at what is kept.
 
 import { type CloseReason, closeReasons } from '../close-reason.ts';
-import { AGAIN, FAILED, HUNG_UP, READABLE, WRITABLE } from '../io/reactor.ts';
+import { AGAIN, FAILED, HUNG_UP, READABLE, TIMED_OUT, WRITABLE } from '../io/reactor.ts';
 import {
   ENDED,
   FAILING,
@@ -12,15 +14,17 @@ import {
   HUNG,
   LASTING,
   LENT,
+  LOOKED_AFTER,
   MORE,
   RETURNED,
   SHUT,
+  STALLED,
   TUNNEL,
   UNWRITABLE,
 } from '../shared/rows.ts';
 import { BYTES_IN_AT, BYTES_OUT_AT, HTTP_SLOT } from '../shared/shared-memory.ts';
-import { type DataPath, SMALL_READ } from './data-path.ts';
-import { end, endOfPart, endWithReset } from './end.ts';
+import type { DataPath } from './data-path.ts';
+import { end, endOfPart, endWithReset, refuse } from './end.ts';
 
 /** Reads of one direction before others get their turn. */
 const READS_PER_TURN = 2;
@@ -50,6 +54,8 @@ export function beginTunnel(
     countOut(path, client, answer.length);
   }
   if (!flush(path, backend) || !flush(path, client)) return;
+  if (rows.kept[backend] !== undefined) lookAfter(path, backend);
+  if (rows.kept[client] !== undefined) lookAfter(path, client);
   if ((rows.flags[client] & MORE) !== 0 && !pump(path, client)) return;
   if ((rows.flags[backend] & MORE) !== 0) pump(path, backend);
 }
@@ -76,8 +82,16 @@ export function continueTunnel(path: DataPath, handle: number): void {
   pump(path, handle);
 }
 
-/** `idle` or `halfClosed` may have run out: the deadline is only looked at here, not moved with every byte. */
-export function tunnelTimer(path: DataPath, client: number): void {
+/**
+ * Of a client: `idle` or `halfClosed` may have run out. Of a backend: `stalled` may have, for either side. The deadlines are
+ * only looked at here, not moved with every byte.
+ */
+export function tunnelTimer(path: DataPath, handle: number): void {
+  if (path.rows.slot[handle] === 0) stallTimer(path, handle);
+  else idleTimer(path, handle);
+}
+
+function idleTimer(path: DataPath, client: number): void {
   const { rows, wheel, io, settings } = path;
   if ((rows.flags[client] & LENT) !== 0) return lentTimer(path, client);
   if ((rows.flags[client] & LASTING) === 0) {
@@ -91,6 +105,36 @@ export function tunnelTimer(path: DataPath, client: number): void {
   if (deadline > io.now()) return wheel.set(client, deadline);
   if (!halfClosed || limit === settings.idleMs) end(path, client, 'idle-timeout');
   else end(path, client, 'half-closed-timeout');
+}
+
+function stallTimer(path: DataPath, backend: number): void {
+  const { rows, io, settings } = path;
+  rows.flags[backend] &= ~LOOKED_AFTER;
+  const { stalledMs } = settings;
+  if (stalledMs === undefined) return;
+  const client = rows.peer[backend];
+  const since = Math.min(keptSince(path, client), keptSince(path, backend));
+  if (since + stalledMs <= io.now()) endWithReset(path, client, 'idle-timeout');
+  else if (since < Infinity) comeBackAt(path, backend, since + stalledMs);
+}
+
+/** Infinity when nothing is kept for it. */
+function keptSince({ rows }: DataPath, handle: number): number {
+  return rows.kept[handle] === undefined ? Infinity : rows.keptAt[handle];
+}
+
+/** Something is kept for that side from now on. Both sides share the wheel's place of the backend, which needs none else. */
+function lookAfter(path: DataPath, handle: number): void {
+  const { rows, io, settings } = path;
+  rows.keptAt[handle] = io.now();
+  const backend = rows.slot[handle] === 0 ? handle : rows.peer[handle];
+  if (settings.stalledMs === undefined || (rows.flags[backend] & LOOKED_AFTER) !== 0) return;
+  comeBackAt(path, backend, io.now() + settings.stalledMs);
+}
+
+function comeBackAt({ rows, wheel }: DataPath, backend: number, time: number): void {
+  rows.flags[backend] |= LOOKED_AFTER;
+  wheel.set(backend, time);
 }
 
 /** A client that its part serves by itself was reset. The part reads that too, behind what came before; if it reads. */
@@ -129,8 +173,8 @@ function pump(path: DataPath, source: number): boolean {
       return true;
     }
     if ((rows.flags[source] & ENDED) !== 0) return true;
-    const space = path.readSpace;
-    const count = io.read(source, path.buffer, 0, space);
+    const space = path.kept.readSpace(rows.cluster[clientOf(path, source)]);
+    const count = io.read(source, path.kept.buffer, 0, space);
     if (count === AGAIN) {
       rows.flags[source] &= ~MORE;
       return true;
@@ -139,7 +183,10 @@ function pump(path: DataPath, source: number): boolean {
       const isReset = (rows.flags[source] & UNWRITABLE) !== 0 || breakOff(path, source) !== undefined;
       return isReset ? passReset(path, source) : ended(path, source);
     }
-    if (count < 0) return passReset(path, source);
+    if (count < 0) {
+      if (count === TIMED_OUT) rows.flags[source] |= STALLED;
+      return passReset(path, source);
+    }
     moved(path, source, count);
     if (!send(path, target, count)) return false;
     if (count < space && (rows.flags[source] & (HUNG | FAILING)) === 0) {
@@ -175,16 +222,15 @@ function countOut(path: DataPath, client: number, count: number): void {
 function send(path: DataPath, target: number, count: number): boolean {
   const { rows, io } = path;
   if ((rows.flags[target] & FAILING) !== 0) return lost(path, target);
-  const sent = io.write(target, path.buffer, 0, count);
+  const sent = io.write(target, path.kept.buffer, 0, count);
   if (sent === count) return true;
-  if (sent < 0 && sent !== AGAIN) return targetFailed(path, target);
+  if (sent < 0 && sent !== AGAIN) return targetFailed(path, target, sent);
   const from = Math.max(sent, 0);
-  if (count - from <= SMALL_READ) {
-    keep(path, target, Uint8Array.prototype.slice.call(path.buffer, from, count), 0, count - from);
-  } else {
-    keep(path, target, path.buffer, from, count);
-    path.lendBuffer();
-  }
+  const client = clientOf(path, target);
+  const kept = path.kept.keep(target, rows.cluster[client], rows.slot[client], from, count);
+  const at = kept.length === count - from ? 0 : from;
+  keep(path, target, kept, at, at + count - from);
+  lookAfter(path, target);
   return true;
 }
 
@@ -203,13 +249,14 @@ function flush(path: DataPath, target: number): boolean {
   if (sent === AGAIN) return true;
   if (sent < 0) {
     rows.kept[target] = undefined;
-    path.giveBack(bytes);
-    return targetFailed(path, target);
+    path.giveBack(target, bytes);
+    return targetFailed(path, target, sent);
   }
   rows.keptFrom[target] += sent;
+  rows.keptAt[target] = io.now();
   if (rows.keptFrom[target] < rows.keptTo[target]) return true;
   rows.kept[target] = undefined;
-  path.giveBack(bytes);
+  path.giveBack(target, bytes);
   if ((rows.flags[target] & SHUT) === 0) return true;
   if (isEndOfPart(path, target)) return false;
   io.shutdown(target);
@@ -220,6 +267,7 @@ function flush(path: DataPath, target: number): boolean {
 function ended(path: DataPath, source: number): boolean {
   const { rows, io } = path;
   const target = rows.peer[source];
+  if (isTurnedAway(path, source)) return false;
   rows.flags[source] = (rows.flags[source] & ~MORE) | ENDED;
   if ((rows.flags[target] & ENDED) === 0) rows.flags[source] |= FIRST_TO_END;
   rows.flags[target] |= SHUT;
@@ -255,6 +303,14 @@ function breakOff(path: DataPath, handle: number): CloseReason | undefined {
   return reason < 0 ? undefined : closeReasons[reason];
 }
 
+/** The part closed before it had so much as looked at what it was handed: it has no descriptors left. Refused here, then. */
+function isTurnedAway(path: DataPath, part: number): boolean {
+  const client = path.rows.peer[part];
+  if ((path.rows.flags[client] & HANDED_OVER) === 0 || path.shared.verdicts.isTaken(client)) return false;
+  refuse(path, client, 'over-limit');
+  return true;
+}
+
 function isInTlsPart({ rows }: DataPath, client: number): boolean {
   return (rows.flags[client] & HANDED_OVER) !== 0 && rows.slot[client] !== HTTP_SLOT;
 }
@@ -279,8 +335,8 @@ function limitHalfClosed(path: DataPath, client: number): void {
 }
 
 /** A write found the target gone. What it sent before is read first; reading then tells the rest. */
-function targetFailed(path: DataPath, target: number): boolean {
-  path.rows.flags[target] |= FAILING | MORE | UNWRITABLE;
+function targetFailed(path: DataPath, target: number, error: number): boolean {
+  path.rows.flags[target] |= FAILING | MORE | UNWRITABLE | (error === TIMED_OUT ? STALLED : 0);
   return (path.rows.flags[target] & ENDED) === 0 ? pump(path, target) : lost(path, target);
 }
 
@@ -297,6 +353,11 @@ function lost(path: DataPath, target: number): boolean {
 /** `source` was reset and all it sent is read: its peer gets the reset once it took what was kept for it. */
 function passReset(path: DataPath, source: number): boolean {
   const client = clientOf(path, source);
+  if ((path.rows.flags[source] & STALLED) !== 0) {
+    endWithReset(path, client, 'idle-timeout');
+    return false;
+  }
+  if (isTurnedAway(path, source)) return false;
   // A unix socket that is closed before all was read from it looks like a reset.
   if (client !== source && (path.rows.flags[client] & HANDED_OVER) !== 0) {
     const isNew = (path.rows.flags[source] & ENDED) === 0;

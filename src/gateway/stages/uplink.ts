@@ -10,6 +10,7 @@ import { buildProxyV2, type Endpoint } from '../../wire/proxy-protocol.ts';
 import { SIGNATURE_TLV } from '../../wire/signature.ts';
 import { AGAIN } from '../io/reactor.ts';
 import type { DataPath } from './data-path.ts';
+import { type DialFailure, failureOf } from './dial-failure.ts';
 
 /** HyperShift's type for the cluster id. */
 const ID_TLV = 0x20;
@@ -41,7 +42,7 @@ export type ConnectAnswer =
   /** `rest` is what the gateway sent behind its answer. */
   | { readonly kind: 'open'; readonly rest: Uint8Array }
   | { readonly kind: 'refused'; readonly status: number; readonly told: string }
-  | { readonly kind: 'broken' };
+  | { readonly kind: 'broken'; readonly failure: DialFailure };
 
 /** Reads what is there into the backend's hold. */
 export function readConnectAnswer(path: DataPath, backend: number): ConnectAnswer {
@@ -51,17 +52,17 @@ export function readConnectAnswer(path: DataPath, backend: number): ConnectAnswe
     rows.kept[backend] = held;
     if (rows.keptTo[backend] === held.length) {
       const larger = path.holds.grow(held, held.length);
-      if (larger === undefined) return { kind: 'broken' };
+      if (larger === undefined) return { kind: 'broken', failure: 'other' };
       held = larger;
       rows.kept[backend] = held;
     }
     const count = io.read(backend, held, rows.keptTo[backend], held.length);
     if (count === AGAIN) return { kind: 'incomplete' };
-    if (count <= 0) return { kind: 'broken' };
+    if (count <= 0) return { kind: 'broken', failure: failureOf(count) };
     rows.keptTo[backend] += count;
     const used = rows.keptTo[backend];
     const head = parseResponseHead(held, 0, used);
-    if (head.kind === 'reject') return { kind: 'broken' };
+    if (head.kind === 'reject') return { kind: 'broken', failure: 'other' };
     if (head.kind === 'incomplete') continue;
     const rest = Uint8Array.prototype.slice.call(held, head.value.end, used);
     // RFC 9110 9.3.6: any of them.

@@ -1,5 +1,6 @@
-// What the features cannot do from outside: end a worker. A signature that one worker took is known to the one that
-// takes its place, and so are secrets that changed meanwhile.
+// What the features cannot do from outside: end a worker, and fill the room for nonces. A signature that one worker took
+// is known to the one that takes its place, and so are secrets that changed meanwhile; and a cluster that floods the
+// gateway with signatures of its own is refused alone.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -21,10 +22,10 @@ const FIRST = Buffer.from('the first secret, of at least 32 bytes');
 const SECOND = Buffer.from('the second secret, of at least 32 bytes');
 const ACCESS_DENIED = 49;
 
-function said(secret: Uint8Array): Buffer {
-  const signature = sign(clusterKey(secret, 'id-a'), { id: 'id-a' });
+function said(secret: Uint8Array, id = 'id-a'): Buffer {
+  const signature = sign(clusterKey(secret, id), { id });
   const tlvs = [
-    { type: 0x20, value: Buffer.from('id-a') },
+    { type: 0x20, value: Buffer.from(id) },
     { type: SIGNATURE_TLV, value: signature },
   ];
   return Buffer.concat([buildProxyV2({ tlvs }), inRecords(helloMessage({ extensions: [] }))]);
@@ -32,14 +33,11 @@ function said(secret: Uint8Array): Buffer {
 
 for (const engine of ['epoll', 'net'] as const) {
   test(`Gateway (${engine}): a worker that starts anew knows the used nonces and the secrets of today`, async () => {
-    const backend = net.createServer(socket => socket.on('error', () => {}).end('served'));
-    backend.listen(0, '127.0.0.1');
-    await once(backend, 'listening');
-    const { port } = backend.address() as net.AddressInfo;
+    await using backend = await startBackend();
     const cluster = sampleCluster('a', {
       id: 'id-a',
       identityRequired: true,
-      routes: [sampleRoute({ hosts: [], backends: [`127.0.0.1:${port}`] })],
+      routes: [sampleRoute({ hosts: [], backends: [`127.0.0.1:${backend.port}`] })],
     });
     const sample = await startSampleGateway(engine, {
       clusters: [cluster],
@@ -68,9 +66,64 @@ for (const engine of ['epoll', 'net'] as const) {
       );
     } finally {
       await sample[Symbol.asyncDispose]();
-      backend.close();
     }
   });
+}
+
+for (const engine of ['epoll', 'net'] as const) {
+  test(`Gateway (${engine}): a cluster that floods it with signatures is refused alone, and nothing is forgotten`, async () => {
+    await using backend = await startBackend();
+    const clusters = ['a', 'b'].map(name =>
+      sampleCluster(name, {
+        id: `id-${name}`,
+        identityRequired: true,
+        routes: [sampleRoute({ hosts: [], backends: [`127.0.0.1:${backend.port}`] })],
+      }),
+    );
+    await using sample = await startSampleGateway(engine, {
+      clusters,
+      listener: { agents: ['127.0.0.1/32'], idTlv: [0x20] },
+      settings: { secrets: [FIRST] },
+      nonces: 300,
+    });
+    const { gateway, records } = sample;
+    const flood = Array.from({ length: 300 }, () => said(FIRST));
+    const heard = await inGroups(flood, bytes => visit(gateway, bytes));
+    const served = flood.filter((_, index) => heard[index] === 'served');
+    // Two thirds of what is common; two workers may look at the same moment.
+    assert.ok(served.length > 120 && served.length < 150, `${served.length} of a were served`);
+    assert.ok(heard.every(answer => answer === 'served' || answer === ACCESS_DENIED));
+    const others = Array.from({ length: 50 }, () => said(FIRST, 'id-b'));
+    for (const answer of await inGroups(others, bytes => visit(gateway, bytes)))
+      assert.equal(answer, 'served');
+    for (const answer of await inGroups([...served, ...others], bytes => visit(gateway, bytes)))
+      assert.equal(answer, ACCESS_DENIED);
+    gateway.takeRecords();
+    const faults = records
+      .filter(({ reason }) => closeReasons[reason] === 'bad-signature')
+      .map(({ detail, clusterId, route }) => `${signatureFaults[detail]} ${clusterId} ${route?.cluster}`);
+    const count = (fault: string) => faults.filter(one => one === fault).length;
+    assert.equal(count('share-used-up id-a a'), flood.length - served.length);
+    assert.equal(count('replayed id-a undefined'), served.length);
+    assert.equal(count('replayed id-b undefined'), others.length);
+    assert.equal(faults.length, flood.length + others.length);
+  });
+}
+
+async function startBackend() {
+  const server = net.createServer(socket => socket.on('error', () => {}).end('served'));
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as net.AddressInfo;
+  return { port, [Symbol.asyncDispose]: async () => void server.close() };
+}
+
+/** So many at a time that workers meet. */
+async function inGroups<T, U>(all: readonly T[], each: (one: T) => Promise<U>): Promise<U[]> {
+  const results: U[] = [];
+  while (results.length < all.length)
+    results.push(...(await Promise.all(all.slice(results.length, results.length + 20).map(each))));
+  return results;
 }
 
 /** What the client hears: the backend, or the code of an alert. Tries again while nobody listens or it is cut. */

@@ -1,6 +1,10 @@
 // Part of identify: has the agent proven the cluster id that it names? Where the file has `identity`, a signature
 // that is there must be right, and where it is required it must be there. Asked only of those in `agents`, and only
 // for ids that exist, so that nobody else can make us compute. Without `identity` signatures are not looked at.
+//
+// A signature that is right is spent last: only a connection that its cluster admits takes of the room in which nonces
+// are remembered. One that was spent before is refused first, so that whoever repeats it takes none of the cluster's
+// limits either.
 
 import type { HttpHead } from '../../wire/http-head.ts';
 import type { Parsed } from '../../wire/parsed.ts';
@@ -71,6 +75,19 @@ export function verifyConnect(
   return verify(path, client, id, undefined, parseSignatureText(texts[0][1]));
 }
 
+/** Uses the nonce of a connection that everything else has admitted to that cluster. */
+export function spendSignature(
+  path: DataPath,
+  client: number,
+  cluster: TableCluster,
+): 'bad-signature' | undefined {
+  const proof = path.rows.proof[client];
+  if (proof === undefined) return undefined;
+  path.rows.proof[client] = undefined;
+  const fault = path.identity.use(proof, cluster.slot, path.table.ids.size);
+  return fault === undefined ? undefined : unproven(path, client, fault.fault, fault.seconds);
+}
+
 function verify(
   path: DataPath,
   client: number,
@@ -81,6 +98,12 @@ function verify(
   const fault = path.identity.verify(path.settings.secrets ?? [], { id, source }, signature);
   if (fault !== undefined) return unproven(path, client, fault.fault, fault.seconds);
   path.rows.flags[client] |= PROVEN;
+  // The bytes it was read from may be another's by the time it is used.
+  if (signature.kind === 'found')
+    path.rows.proof[client] = {
+      timeMs: signature.value.timeMs,
+      nonce: Uint8Array.from(signature.value.nonce),
+    };
   return undefined;
 }
 

@@ -10,7 +10,7 @@ import { GatewayDialer, GatewayError } from './dial-gateway.ts';
 
 const skip = missingPrograms('openssl');
 const NAME = 'gw.test';
-const settings = { connectMs: 5000, keepaliveMs: 30_000, retries: 3 };
+const settings = { connectMs: 5000, keepaliveMs: 30_000, retries: 3, clientFiles: 4096 };
 const signal = new AbortController().signal;
 
 async function listen(server: Server, host: string, port = 0): Promise<number> {
@@ -48,12 +48,14 @@ async function place(port: number, ...addresses: readonly string[]) {
 }
 
 const options = { wrongProtocol: 'none of them' };
+/** Instead of the real pauses. */
+const shortly = (attempt: number) => Math.min(attempt, 1);
 
 test('GatewayDialer tries addresses in turn, and the one that worked first from then on', {
   skip,
 }, async () => {
   await using second = await startGateway('127.0.0.3');
-  const dialer = new GatewayDialer(1);
+  const dialer = new GatewayDialer(shortly);
   const gateway = await place(second.port, '127.0.0.2', '127.0.0.3');
   (await dialer.dial(gateway, options, settings, signal)).tls.destroy();
   // The first comes up: it is not asked for, while the second works.
@@ -72,10 +74,10 @@ test('GatewayDialer comes back to the addresses, 1 + retries attempts in all', {
   const port = await listen(server, '127.0.0.1');
   const gateway = await place(port, '127.0.0.1');
   await assert.rejects(
-    new GatewayDialer(1).dial(gateway, options, settings, signal),
+    new GatewayDialer(shortly).dial(gateway, options, settings, signal),
     (error: GatewayError) => {
       assert.match(error.message, /^127\.0\.0\.1: /);
-      return error instanceof GatewayError && !error.timedOut;
+      return error instanceof GatewayError && error.failure !== 'timeout';
     },
   );
   assert.equal(attempts, 4);
@@ -85,7 +87,7 @@ test('GatewayDialer comes back to the addresses, 1 + retries attempts in all', {
 test('GatewayDialer does not come back to one whose certificate does not verify', { skip }, async () => {
   await using gateway = await startGateway();
   const other = { ...(await place(gateway.port, '127.0.0.1')), serverName: 'other.test' };
-  await assert.rejects(new GatewayDialer(1).dial(other, options, settings, signal), {
+  await assert.rejects(new GatewayDialer(shortly).dial(other, options, settings, signal), {
     code: 'ERR_GATEWAY',
     isFinal: true,
     message: /does not verify for other\.test: .*\. Is --server-name right/,
@@ -98,7 +100,9 @@ test('GatewayDialer gives up on one that says nothing', { skip }, async () => {
   const port = await listen(server, '127.0.0.1');
   const gateway = await place(port, '127.0.0.1');
   const quick = { ...settings, connectMs: 30 };
-  await assert.rejects(new GatewayDialer(1).dial(gateway, options, quick, signal), { timedOut: true });
+  await assert.rejects(new GatewayDialer(shortly).dial(gateway, options, quick, signal), {
+    failure: 'timeout',
+  });
   for (const socket of sockets) socket.destroy();
   server.close();
 });
@@ -110,7 +114,7 @@ test('GatewayDialer lets go when nobody waits any more, in an attempt and betwee
   const server = netServer(socket => accepted.resolve(socket));
   const port = await listen(server, '127.0.0.1');
   const controller = new AbortController();
-  const dialer = new GatewayDialer(60_000);
+  const dialer = new GatewayDialer(attempt => (attempt === 0 ? 0 : 60_000));
   const dialled = dialer.dial(await place(port, '127.0.0.1'), options, settings, controller.signal);
   const socket = await accepted.promise;
   const closed = once(
@@ -131,8 +135,9 @@ test('GatewayDialer lets go when nobody waits any more, in an attempt and betwee
 
 test('GatewayDialer says that a name leads nowhere', { skip }, async () => {
   const gateway = await place(443);
-  await assert.rejects(new GatewayDialer(1).dial(gateway, options, settings, signal), {
+  await assert.rejects(new GatewayDialer(shortly).dial(gateway, options, settings, signal), {
     message: 'gw.test does not resolve',
+    failure: 'name-not-found',
   });
 });
 
@@ -140,7 +145,7 @@ test('GatewayDialer says what it means that no protocol is taken', { skip }, asy
   await using gateway = await startGateway();
   const alpn = { ...options, ALPNProtocols: ['b'] };
   await assert.rejects(
-    new GatewayDialer(1).dial(await place(gateway.port, '127.0.0.1'), alpn, settings, signal),
+    new GatewayDialer(shortly).dial(await place(gateway.port, '127.0.0.1'), alpn, settings, signal),
     {
       isFinal: true,
       message: 'none of them',

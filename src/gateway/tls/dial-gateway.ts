@@ -1,27 +1,31 @@
 // An agent's way out with TLS: reaches one of the gateway's addresses and completes a verified handshake. Attempts are
-// made as dial.ts makes them: each address once, the one that last worked first, then after a second the list again.
+// made as dial.ts makes them: each address once, the one that last worked first, then the list again after the same
+// pauses.
 
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type ConnectionOptions, type TLSSocket, connect as tlsConnect } from 'node:tls';
 import { guard } from '../guard.ts';
+import { descriptorOf, errnoWord } from '../io/net-reactor.ts';
+import { type DialFailure, failureOf } from '../stages/dial-failure.ts';
+import { ALL_ATTEMPTS, retryPause } from '../stages/retry-pause.ts';
 import type { GatewayPlace } from './tls-config.ts';
 
-/** Between one round over all addresses and the next. */
-const NEXT_ROUND_MS = 1000;
-/** All attempts together get this many times `connectMs`. */
-const ALL_ATTEMPTS = 3;
+interface GatewayFailure {
+  readonly failure?: DialFailure;
+  readonly isFinal?: boolean;
+}
 
 /** Why the gateway was not reached, in words for the log. */
 export class GatewayError extends Error {
   readonly code = 'ERR_GATEWAY';
-  readonly timedOut: boolean;
+  readonly failure: DialFailure;
   /** What another address or another attempt would not change: a certificate that does not verify. */
   readonly isFinal: boolean;
 
-  constructor(message: string, { timedOut = false, isFinal = false } = {}) {
+  constructor(message: string, { failure = 'other', isFinal = false }: GatewayFailure = {}) {
     super(message);
-    this.timedOut = timedOut;
+    this.failure = failure;
     this.isFinal = isFinal;
   }
 }
@@ -43,15 +47,17 @@ export interface DialSettings {
   readonly connectMs: number;
   readonly keepaliveMs: number | undefined;
   readonly retries: number;
+  /** Descriptors from this number on are spare: see open-files.ts. */
+  readonly clientFiles: number;
 }
 
 export class GatewayDialer {
   /** The address that last worked. */
   #preferred = '';
-  readonly #roundMs: number;
+  readonly #pause: typeof retryPause;
 
-  constructor(roundMs: number = NEXT_ROUND_MS) {
-    this.#roundMs = roundMs;
+  constructor(pause = retryPause) {
+    this.#pause = pause;
   }
 
   /** Rejects with a GatewayError; with the signal's reason once nobody waits for it any more. */
@@ -64,10 +70,11 @@ export class GatewayDialer {
     const { addresses } = gateway;
     const deadline = performance.now() + ALL_ATTEMPTS * settings.connectMs;
     const order = addresses.toSorted((a, b) => Number(b === this.#preferred) - Number(a === this.#preferred));
-    let failure = new GatewayError(`${gateway.host} does not resolve`);
+    let failure = new GatewayError(`${gateway.host} does not resolve`, { failure: 'name-not-found' });
     for (let attempt = 0; attempt <= settings.retries && order.length > 0; attempt++) {
       const address = order[attempt % order.length];
-      if (attempt > 0 && attempt % order.length === 0) await sleep(this.#roundMs, undefined, { signal });
+      const pause = Math.min(this.#pause(attempt, order.length), deadline - performance.now());
+      if (pause > 0) await sleep(pause, undefined, { signal });
       const left = Math.min(settings.connectMs, deadline - performance.now());
       if (left <= 0) break;
       try {
@@ -93,7 +100,7 @@ function handshake(
   { port, serverName, ca }: GatewayPlace,
   address: string,
   { wrongProtocol, ...options }: GatewayTls,
-  { connectMs, keepaliveMs }: DialSettings,
+  { connectMs, keepaliveMs, clientFiles }: DialSettings,
   signal: AbortSignal,
 ): Promise<GatewayConnection> {
   const raw = connect({
@@ -118,7 +125,7 @@ function handshake(
     tls.destroy();
   };
   const owner = { onFault: (error: unknown) => fail(error as Error) };
-  const late = () => fail(new GatewayError(`${address}: no answer in time`, { timedOut: true }));
+  const late = () => fail(new GatewayError(`${address}: no answer in time`, { failure: 'timeout' }));
   const timer = setTimeout(guard(owner, late), connectMs);
   const onAbort = guard(owner, () => fail(signal.reason as Error));
   const onClose = guard(owner, () => fail(new GatewayError(`${address}: closed during the handshake`)));
@@ -129,6 +136,10 @@ function handshake(
   if (signal.aborted) onAbort();
   // Stays: what breaks later is told by the TLS socket, and an error that nobody listens for ends the thread.
   raw.on('error', onError);
+  raw.once('connect', () => {
+    if (descriptorOf(raw) < clientFiles) return;
+    fail(new GatewayError(`${address}: no open files left for it`, { failure: 'exhausted' }));
+  });
   tls.on('error', onError);
   tls.once('close', onClose);
   tls.once(
@@ -173,7 +184,7 @@ function explain(
       { isFinal: true },
     );
   }
-  return new GatewayError(`${address}: ${plain(error)}`, { timedOut: code === 'ETIMEDOUT' });
+  return new GatewayError(`${address}: ${plain(error)}`, { failure: failureOf(errnoWord(error)) });
 }
 
 /** Node adds advice for its own programmers. */

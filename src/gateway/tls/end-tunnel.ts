@@ -6,7 +6,9 @@ import { connect } from 'node:net';
 import { createSecureContext, type SecureContext, TLSSocket } from 'node:tls';
 import type { CloseReason } from '../close-reason.ts';
 import { guard } from '../guard.ts';
+import { descriptorOf, errnoWord } from '../io/net-reactor.ts';
 import { buildHandOver } from '../shared/hand-over.ts';
+import { failureOf } from '../stages/dial-failure.ts';
 import { TUNNEL_ALPN } from './enter-tunnel.ts';
 import { join } from './join.ts';
 import type { TunnelEnd } from './tls-config.ts';
@@ -84,18 +86,31 @@ function comeBack(part: TlsPart, connection: TlsConnection, outer: TLSSocket): v
   const refusal = outer.alpnProtocol !== TUNNEL_ALPN ? 'not-recognized' : 'no-backend';
   if (refusal === 'not-recognized' || path === undefined) return part.refuse(connection, refusal);
   const inner = connect({ path, allowHalfOpen: true });
+  // Those that are left are spare: see open-files.ts.
+  if (descriptorOf(inner) >= part.settings.clientFiles) {
+    inner.destroy();
+    return part.refuse(connection, 'over-limit');
+  }
   inner.write(buildHandOver(source, destination, { ...told, isTunnelled: true }));
   gone.addEventListener(
     'abort',
     guard(connection, () => inner.destroy()),
   );
+  // Before anything that follows from it is said: the first reason counts.
+  const refuseIfExhausted = (error: Error) => {
+    if (failureOf(errnoWord(error)) === 'exhausted') part.refuse(connection, 'over-limit');
+  };
+  inner.once('error', guard(connection, refuseIfExhausted));
   // The front has both, and itself tells why they end: see tunnel-links.ts.
+  connection.joined(outer, inner);
   join({
     owner: connection,
     near: outer,
     far: inner,
     nearLost: () => part.lose(connection),
-    farLost: () => part.break(connection, outer),
+    // A worker that is full closes it before it has heard a word.
+    farLost: () =>
+      inner.bytesRead === 0 ? part.refuse(connection, 'over-limit') : part.break(connection, outer),
     farEnded: () => (part.isBroken(connection) ? part.break(connection, outer) : outer.end()),
   });
 }

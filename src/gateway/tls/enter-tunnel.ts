@@ -34,6 +34,7 @@ export async function enterTunnel(
   // One write, and with it what the client has said already: see uplink.ts on HAProxy's first look.
   const header = buildUplinkHeader(config.uplink, source, destination);
   outer.tls.write(Buffer.concat([header, connection.take()]));
+  connection.joined(socket, outer.tls);
   join({
     owner: connection,
     near: socket,

@@ -118,6 +118,7 @@ function openAnew(
   };
   inner.once('secure', guard(connection, opened));
   inner.once('error', guard(connection, failed));
+  connection.joined(inner, outer.tls);
   join({
     owner: connection,
     near: inner,

@@ -7,6 +7,7 @@ import type { Endpoint } from '../../wire/proxy-protocol.ts';
 import { type FaultOwner, guard } from '../guard.ts';
 import type { HandOver } from '../shared/hand-over.ts';
 import type { HandedOver } from '../shared/receive-hand-over.ts';
+import { type Metered, StallMeter } from '../stall-meter.ts';
 
 /** Once both sides have ended, what is still on its way gets this long. */
 const LAST_BYTES_MS = 60_000;
@@ -26,6 +27,8 @@ export class TlsConnection implements HandedOver, FaultOwner {
   #lastBytes: NodeJS.Timeout | undefined;
   #ahead: Buffer[] = [];
   #onEnd = () => {};
+  readonly #meter = new StallMeter();
+  #joined: readonly Metered[] = [];
 
   /** `isCurrent`: whether the front still has it. `tellFault` says so to the front before it is cut off. */
   constructor(
@@ -105,6 +108,16 @@ export class TlsConnection implements HandedOver, FaultOwner {
       'end',
       guard(this, () => this.look()),
     );
+  }
+
+  /** Bytes pass between these two from now on. */
+  joined(near: Metered, far: Metered): void {
+    this.#joined = [near, far];
+  }
+
+  /** Whether bytes wait in one of its streams and nothing moves. Times in ms. */
+  isStalled(limitMs: number | undefined, now: number): boolean {
+    return this.#meter.isStalled(this.#joined, false, limitMs, now);
   }
 
   /** Has the front let go of it? Before both sides have ended that is a cut. */

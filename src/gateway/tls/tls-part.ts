@@ -9,6 +9,7 @@ import type { Endpoint } from '../../wire/proxy-protocol.ts';
 import type { CloseReason } from '../close-reason.ts';
 import type { FaultLog } from '../fault-log.ts';
 import { guard } from '../guard.ts';
+import { descriptorOf } from '../io/net-reactor.ts';
 import type { HandOver } from '../shared/hand-over.ts';
 import { listenOnPath } from '../shared/listen-on-path.ts';
 import { type HandedOver, receiveHandOver } from '../shared/receive-hand-over.ts';
@@ -16,6 +17,7 @@ import { TLS } from '../shared/rows.ts';
 import type { Verdicts } from '../shared/verdicts.ts';
 import { reasonIndex } from '../stages/account.ts';
 import type { Settings } from '../stages/data-path.ts';
+import { dialFailureIndex, reasonOfFailure } from '../stages/dial-failure.ts';
 import { refusalWord } from '../stages/refusal.ts';
 import { type GatewayConnection, GatewayDialer, GatewayError, type GatewayTls } from './dial-gateway.ts';
 import { endTunnel, TunnelContexts } from './end-tunnel.ts';
@@ -111,7 +113,7 @@ export class TlsPart {
       if (!(error instanceof GatewayError)) throw error;
       this.#options.onDialFailed();
       this.trouble('gateway not reached', error.message);
-      this.refuse(connection, error.timedOut ? 'connect-timeout' : 'connect-failed');
+      this.refuse(connection, reasonOfFailure(error.failure), dialFailureIndex[error.failure]);
       return undefined;
     }
   }
@@ -120,8 +122,8 @@ export class TlsPart {
    * It did not come about: the front tells the reason, and the client hears its word once it has said hello, which it
    * may be about to.
    */
-  refuse(connection: TlsConnection, reason: CloseReason): void {
-    this.#say(connection.told, -1, reason, false);
+  refuse(connection: TlsConnection, reason: CloseReason, failure = 0): void {
+    this.#say(connection.told, -1, reason, false, failure);
     this.#answer(connection, reason).catch((error: unknown) => connection.onFault(error));
   }
 
@@ -162,6 +164,7 @@ export class TlsPart {
     dialMs: number,
     reason: CloseReason | undefined,
     isBroken: boolean,
+    failure = 0,
   ): void {
     const verdicts = this.#options.verdicts[worker];
     // The first reason counts: what follows from it may look like another.
@@ -173,6 +176,7 @@ export class TlsPart {
       reason: reason === undefined ? -1 : reasonIndex[reason],
       isBroken,
       isEnding: false,
+      failure,
     });
   }
 
@@ -194,6 +198,11 @@ export class TlsPart {
   }
 
   #accept(socket: Socket): void {
+    // Those that are left are spare: see open-files.ts.
+    if (descriptorOf(socket) >= this.settings.clientFiles) {
+      socket.destroy();
+      return;
+    }
     receiveHandOver(socket, {
       received: ({ told, source, destination }, rest) => {
         if (rest.length > 0) socket.unshift(rest);
@@ -211,6 +220,7 @@ export class TlsPart {
     const isCurrent = () =>
       this.#options.verdicts[told.worker]?.isCurrent(told.handle, told.generation) === true;
     const connection = new TlsConnection(handed, isCurrent, (one, error) => this.#fault(one, error));
+    this.#say(told, -1, undefined, false);
     this.#connections.set(socket, connection);
     socket.once(
       'close',
@@ -229,8 +239,20 @@ export class TlsPart {
     }
   }
 
+  /** One side takes nothing of what waits for it: both are cut off. */
+  #giveUp(connection: TlsConnection): void {
+    this.#say(connection.told, -1, 'idle-timeout', true);
+    connection.cut();
+  }
+
   #lookAround(): void {
-    for (const connection of this.#connections.values()) guard(connection, () => connection.look())();
+    const now = performance.now();
+    for (const connection of this.#connections.values()) {
+      guard(connection, () => {
+        if (connection.isStalled(this.settings.stalledMs, now)) this.#giveUp(connection);
+        else connection.look();
+      })();
+    }
   }
 }
 

@@ -15,6 +15,7 @@ export function connectingContract(adapter: Adapter): void {
       const handle = await thread.value({ op: 'connect', address: ip(host, server.port) });
       await thread.event(handle, WRITABLE);
       const peer = await server.next();
+      assert.ok((await thread.value({ op: 'descriptor', handle })) > 2);
       assert.equal(await addressOf(thread, 'peer', handle), endpoint(host, server.port));
       assert.equal(await addressOf(thread, 'local', handle), endpoint(host, peer.socket.remotePort));
       await exchange(thread, handle, peer);

@@ -50,6 +50,7 @@ export type Operation =
       readonly op:
         | 'accept'
         | 'quiesce'
+        | 'descriptor'
         | 'failure'
         | 'lend'
         | 'discard'
@@ -66,7 +67,7 @@ export type Operation =
   | { readonly op: 'serve'; readonly handle: HandleName; readonly behaviour: BehaviourName }
   /** Opens a listener without waiting for it. */
   | { readonly op: 'open'; readonly address: SocketAddress }
-  | { readonly op: 'keepalive'; readonly ms: number }
+  | { readonly op: 'keepalive' | 'stalled'; readonly ms: number }
   | { readonly op: 'keepAlive'; readonly handle: HandleName }
   | { readonly op: 'wakeAt'; readonly after: number }
   | { readonly op: 'soon'; readonly times: number }

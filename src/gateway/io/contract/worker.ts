@@ -150,6 +150,9 @@ class Script implements ReactorHandlers, Stage {
       case 'keepalive':
         this.io.keepalive(operation.ms);
         return { value: 0 };
+      case 'stalled':
+        this.io.stalled(operation.ms);
+        return { value: 0 };
       case 'keepAlive':
         this.io.keepAlive(this.#named(operation.handle));
         return { value: 0 };
@@ -189,6 +192,8 @@ class Script implements ReactorHandlers, Stage {
         if (value >= 0) this.opened(value, undefined);
         return { value };
       }
+      case 'descriptor':
+        return { value: this.io.descriptor(handle) };
       case 'failure':
         return { value: this.io.failure(handle) };
       case 'peer':

@@ -1,0 +1,38 @@
+// One of the threads of nonce-shares.test.ts: the flood of one cluster, with now and then a nonce of another in between.
+
+import { workerData } from 'node:worker_threads';
+import { meet } from './meet.test-worker.ts';
+import { NonceShares } from './nonce-shares.ts';
+import { NonceTable } from './nonce-table.ts';
+import { CLUSTER_FIELDS, SharedSlots } from './shared-memory.ts';
+
+export interface NonceSharesWork {
+  readonly memory: SharedArrayBuffer;
+  readonly page: SharedArrayBuffer;
+  readonly ready: Int32Array;
+  readonly threads: number;
+  readonly thread: number;
+  /** How often the first cluster and the second got one. */
+  readonly taken: Int32Array;
+}
+
+const { memory, page, ready, threads, thread, taken } = workerData as NonceSharesWork;
+const clusters = new SharedSlots(CLUSTER_FIELDS);
+clusters.addPage(page);
+const table = new NonceTable(memory, 1);
+const shares = new NonceShares(table, clusters);
+const nonce = new Uint8Array(12);
+const view = new DataView(nonce.buffer);
+view.setUint32(0, thread);
+
+function use(slot: number, number: number): void {
+  view.setUint32(4, slot);
+  view.setUint32(8, number);
+  if (shares.take(slot, 2, 60, 0) && table.use(nonce, 60, 0) === 'new') Atomics.add(taken, slot - 1, 1);
+}
+
+meet(ready, threads);
+for (let i = 0; i < 5000; i++) {
+  use(1, i);
+  if (i % 100 === 99) use(2, i);
+}
