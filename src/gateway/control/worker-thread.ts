@@ -11,7 +11,7 @@ import { KEPT_AT } from '../shared/shared-memory.ts';
 import { OwnPages } from '../shared/shared-pages.ts';
 import { ThreadControl } from '../shared/thread-control.ts';
 import type { Verdicts } from '../shared/verdicts.ts';
-import { conclude, isClient, type Ledger, leavePlace } from '../stages/account.ts';
+import { conclude, isCounted, type Ledger, leavePlace } from '../stages/account.ts';
 import type {
   Answer,
   FromWorker,
@@ -293,8 +293,11 @@ export class WorkerThread {
     const now = performance.timeOrigin + performance.now();
     this.pages.counters.clearField(KEPT_AT);
     for (let handle = 0; handle < rows.used; handle++) {
-      if (isClient(rows, handle)) this.#endClient(rows, ledger, handle, now);
-      else if (rows.state[handle] === REQUEST) leavePlace(rows, ledger, handle);
+      if (rows.state[handle] === REQUEST) {
+        leavePlace(rows, ledger, handle);
+        // Its line in the log is lost with it.
+        records.countHeld(1);
+      } else if (isCounted(rows, handle)) this.#endClient(rows, ledger, handle, now);
       if (rows.state[handle] !== FREE && control.leavesDescriptors) closeQuietly(handle);
     }
   }

@@ -47,6 +47,18 @@ export interface Counts {
   readonly sources: SourceCounts;
 }
 
+const ALL_COUNTS =
+  ALIVE |
+  PENDING |
+  PENDING_COUNTED |
+  COUNTED |
+  SOURCE_COUNTED |
+  ADMITTED |
+  ROUTE_COUNTED |
+  BACKEND_COUNTED |
+  HANDED_OVER |
+  RETURNED;
+
 export const reasonIndex = Object.fromEntries(closeReasons.map((reason, index) => [reason, index])) as Record<
   CloseReason,
   number
@@ -235,6 +247,11 @@ export function leavePending(rows: Rows, { totals, sources }: Counts, client: nu
   if ((rows.flags[client] & PENDING) === 0) return;
   rows.flags[client] &= ~PENDING;
   Atomics.sub(totals, TOTAL_PENDING, 1);
+}
+
+/** Whether the row is counted anywhere; also one whose thread died in the middle of conclude(). */
+export function isCounted(rows: Rows, handle: number): boolean {
+  return (rows.flags[handle] & ALL_COUNTS) !== 0;
 }
 
 /** Whether the handle is the client's side of a connection that has no reason yet. */

@@ -158,34 +158,42 @@ function choose(path: DataPath, client: number, route: TableRoute, index: number
 }
 
 function tryBackend(path: DataPath, client: number, route: TableRoute): void {
-  const { rows, io, settings } = path;
+  const { rows } = path;
   const backend = route.backends[rows.backend[client]];
   const addresses = backend?.addresses ?? [];
   if (addresses.length === 0) rows.detail[client] = dialFailureIndex['name-not-found'];
   while (rows.addressIndex[client] < addresses.length) {
     const tried = rows.addressIndex[client];
-    const handle = connect(path, addresses[(backend.preferred + tried) % addresses.length]);
-    if (handle >= 0) {
-      const now = io.now();
-      rows.clear(handle);
-      rows.state[handle] = CONNECTING;
-      rows.peer[handle] = client;
-      rows.peer[client] = handle;
-      // The addresses still to try share what is left of the attempt.
-      const share = settings.connectMs / (addresses.length - tried);
-      path.wheel.set(handle, Math.min(now + share, lastMoment(path, client)));
-      return;
-    }
-    rows.detail[client] = dialFailureIndex[failureOf(handle)];
+    const error = connect(
+      path,
+      client,
+      addresses[(backend.preferred + tried) % addresses.length],
+      addresses.length - tried,
+    );
+    if (error === 0) return;
+    rows.detail[client] = dialFailureIndex[failureOf(error)];
     rows.addressIndex[client]++;
   }
   nextAttempt(path, client, route);
 }
 
-/** As that of the reactor; but descriptors that are spare are left alone, see open-files.ts. */
-function connect({ io, settings }: DataPath, address: SocketAddress): number {
+/** Answers 0, or the reactor's error. The `left` addresses still to try share what is left of the attempt. */
+function connect(path: DataPath, client: number, address: SocketAddress, left: number): number {
+  const { rows, io, settings } = path;
   const handle = io.connect(address);
-  if (handle < 0 || io.descriptor(handle) < settings.clientFiles) return handle;
+  if (handle < 0) return handle;
+  // Everything else comes second: a fault from here on finds the handle in the client's row and closes it.
+  rows.clear(handle);
+  rows.state[handle] = CONNECTING;
+  rows.peer[handle] = client;
+  rows.peer[client] = handle;
+  if (io.descriptor(handle) < settings.clientFiles) {
+    path.wheel.set(handle, Math.min(io.now() + settings.connectMs / left, lastMoment(path, client)));
+    return 0;
+  }
+  // The rest are spare: see open-files.ts.
+  rows.peer[client] = -1;
+  path.release(handle);
   io.close(handle);
   return EXHAUSTED;
 }

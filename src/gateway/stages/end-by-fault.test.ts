@@ -129,6 +129,10 @@ class FakeReactor {
 
   wakeAt(): void {}
 
+  descriptor(handle: number): number {
+    return handle;
+  }
+
   soon(): void {
     this.soonAsked = true;
   }

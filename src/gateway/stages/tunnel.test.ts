@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { AGAIN, HUNG_UP, READABLE, RESET, type Reactor } from '../io/reactor.ts';
 import { NonceTable, nonceTableBytes } from '../shared/nonce-table.ts';
-import { HANDED_OVER, HTTP, Rows, TLS, TUNNEL } from '../shared/rows.ts';
+import { ALIVE, HANDED_OVER, HTTP, Rows, TLS, TUNNEL } from '../shared/rows.ts';
 import {
   BACKEND_FIELDS,
   CLUSTER_FIELDS,
@@ -70,7 +70,7 @@ function given(slot: number, protocol: number, read: number) {
   }
   rows.slot[CLIENT] = slot;
   rows.protocol[CLIENT] = protocol;
-  rows.flags[CLIENT] = HANDED_OVER;
+  rows.flags[CLIENT] = ALIVE | HANDED_OVER;
   verdicts.begin(CLIENT);
   const count = (reason: 'over-limit' | 'shutdown') => counters.get(0, REASONS_AT + reasonIndex[reason]);
   const ends = () => tunnelEvent(path, PART, READABLE | HUNG_UP);

@@ -90,7 +90,7 @@ test('Explainer.explain() says what is left to "*", and never of CONNECT', () =>
     ]);
   assert.deepEqual(told({ host: 'x.lab', protocol: 'tls', on: ':2' }), [
     'unknown-host',
-    "'x.lab' falls to '*' of cluster 'b', but :2 does not show 'rest'",
+    "'x.lab' falls to '*' of cluster 'b', but :2 does not show 'rest': its only is api",
   ]);
   assert.deepEqual(told({ host: 'x.lab', protocol: 'http' }), [
     'unknown-host',

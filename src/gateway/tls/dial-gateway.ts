@@ -136,10 +136,11 @@ function handshake(
   if (signal.aborted) onAbort();
   // Stays: what breaks later is told by the TLS socket, and an error that nobody listens for ends the thread.
   raw.on('error', onError);
-  raw.once('connect', () => {
+  const connected = () => {
     if (descriptorOf(raw) < clientFiles) return;
     fail(new GatewayError(`${address}: no open files left for it`, { failure: 'exhausted' }));
-  });
+  };
+  raw.once('connect', guard(owner, connected));
   tls.on('error', onError);
   tls.once('close', onClose);
   tls.once(
