@@ -34,8 +34,8 @@ for (const path of documents) {
     for (const text of files) {
       const result = readConfig(text, path);
       const mistakes = result.ok ? notThereYet(result.config).refused : result.mistakes;
-      const told = mistakes.map(one => (typeof one === 'string' ? one : formatMistake(path, one)));
-      assert.deepEqual(told, [], text);
+      const reported = mistakes.map(one => (typeof one === 'string' ? one : formatMistake(path, one)));
+      assert.deepEqual(reported, [], text);
     }
   });
 }

@@ -16,7 +16,7 @@ async function runSource(source: string) {
   const file = dir.file('sample.test.mjs');
   await writeFile(file, `import { describe, it, test } from 'node:test';\n${source}`);
   const result = await runTestFile({ file }, dir.file('scratch'), signal, LIMITS);
-  return { ...result, told: describeFailure(result) };
+  return { ...result, reported: describeFailure(result) };
 }
 
 test('runTestFile() counts what passed and what was skipped, with the reason', async () => {
@@ -40,7 +40,7 @@ test('runTestFile() tells a failure by its full name with what the test and its 
     result.failures.map(({ test, line }) => [test, line]),
     [['b > c', 4]],
   );
-  assert.match(result.told, /Error: boom[^]*log of sh .*\n    from the program[^]*from the test/);
+  assert.match(result.reported, /Error: boom[^]*log of sh .*\n    from the program[^]*from the test/);
 });
 
 test('runTestFile() ends a test that hangs, and names it', async () => {
@@ -54,13 +54,13 @@ test('runTestFile() ends a test that hangs, and names it', async () => {
 
 test('runTestFile() kills a file whose event loop is blocked, and names the test', async () => {
   const result = await runSource("test('a', async () => { await new Promise(setImmediate); for (;;); });");
-  assert.match(result.told, /Killed, as its event loop was blocked for 3 s, while this ran: a/);
+  assert.match(result.reported, /Killed, as its event loop was blocked for 3 s, while this ran: a/);
 });
 
 test('runTestFile() kills a file that does not end after its tests', async () => {
   const result = await runSource("test('a', () => void setInterval(() => {}, 1000));");
   assert.match(
-    result.told,
+    result.reported,
     /Killed, as no test was running, but it did not end for 2 s: something is left open/,
   );
 });
@@ -69,10 +69,10 @@ test('runTestFile() takes an early end for a failure, whatever its code', async 
   const early = await runSource(
     "test('a', async () => { await new Promise(setImmediate); process.exit(0); });",
   );
-  assert.match(early.told, /Ended with code 0, while this ran: a/);
-  assert.match((await runSource('process.exit(3);')).told, /Ended with code 3/);
-  assert.match((await runSource('')).told, /Has no tests/);
-  assert.match((await runSource('syntax error')).told, /Ended with code 1[^]*SyntaxError/);
+  assert.match(early.reported, /Ended with code 0, while this ran: a/);
+  assert.match((await runSource('process.exit(3);')).reported, /Ended with code 3/);
+  assert.match((await runSource('')).reported, /Has no tests/);
+  assert.match((await runSource('syntax error')).reported, /Ended with code 1[^]*SyntaxError/);
 });
 
 test('runTestFile() finds and ends what is left running, and what is left in the temporary directory', async () => {

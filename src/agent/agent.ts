@@ -214,8 +214,8 @@ export class Agent implements MetricsView, AsyncDisposable {
         onRequest: () => {},
         onHealth: change => this.#log[change.up === false ? 'warn' : 'info'](change, 'health'),
         onDropped: countDropped ?? (count => this.#log.warn({ count }, 'dropped')),
-        onUplinkRefused: (status, told) =>
-          this.#hint('gateway refused', explainRefusal(status, told), `${status}`),
+        onUplinkRefused: (status, reported) =>
+          this.#hint('gateway refused', explainRefusal(status, reported), `${status}`),
         onTlsTrouble: (what, trouble) => this.#hint(what, trouble),
         onSocketsMoved: () => this.#log.warn('the sockets between threads were gone and are made anew'),
         onThreadDeath: (thread, cause, death) => logDeath(this.#log, thread, cause, death),

@@ -107,11 +107,11 @@ export class AdminClient {
         ? `${this.#where} wants to know who asks: give --username and --password-file`
         : `${this.#where} does not accept that user name and password`;
     }
-    const told =
+    const reported =
       typeof answer === 'object' && answer !== null && 'error' in answer
         ? String(answer.error)
         : 'is it the admin side of a causeway?';
-    return `${this.#where} answers ${status}: ${told}`;
+    return `${this.#where} answers ${status}: ${reported}`;
   }
 }
 

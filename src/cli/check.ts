@@ -1,7 +1,7 @@
 // `causeway check`: reads the file as `run` would and says what is wrong with it.
 
 import { type Config, engines } from '../config/config.ts';
-import { byPlace, formatMistake, type Mistake, mistakeAt, type Places } from '../config/mistake.ts';
+import { byPlace, formatMistake, type Mistake, mistakeAt, type Positions } from '../config/mistake.ts';
 import { notThereYet } from '../config/not-there-yet.ts';
 import { readConfigFile } from '../config/read-config-file.ts';
 import { exposedFiles, judgeFiles } from '../controller/named-files.ts';
@@ -50,14 +50,14 @@ async function run(args: readonly string[]): Promise<number> {
   const config: Config | undefined = read.ok
     ? { ...read.config, ...(engine !== undefined && { engine }) }
     : undefined;
-  const files = read.ok ? await judgeFiles(file, read.config, read.places) : [];
+  const files = read.ok ? await judgeFiles(file, read.config, read.positions) : [];
   // Only a warning, although run refuses: secrets need not be where the file is checked.
   const unread = files
     .filter(({ isUnread }) => isUnread)
     .map(mistake => ({ ...mistake, text: `run will refuse to start: ${mistake.text}` }));
   const misfit = read.ok ? openFilesWarning(read.config.limits.connections, openFileLimit()) : undefined;
   const misfits =
-    read.ok && misfit !== undefined ? [mistakeAt(read.places, 'limits.connections', misfit)] : [];
+    read.ok && misfit !== undefined ? [mistakeAt(read.positions, 'limits.connections', misfit)] : [];
   const report: Report = {
     mistakes: read.ok ? files.filter(({ isUnread }) => !isUnread) : read.mistakes,
     warnings: read.ok
@@ -65,7 +65,7 @@ async function run(args: readonly string[]): Promise<number> {
           ...read.warnings,
           ...unread,
           ...misfits,
-          ...(await exposed(file, read.config, read.places)),
+          ...(await exposed(file, read.config, read.positions)),
         ].toSorted(byPlace)
       : [],
     missing: config === undefined ? { refused: [], ignored: [] } : notThereYet(config),
@@ -77,11 +77,11 @@ async function run(args: readonly string[]): Promise<number> {
   return ok ? 0 : MISTAKES;
 }
 
-async function exposed(file: string, config: Config, places: Places): Promise<readonly Mistake[]> {
+async function exposed(file: string, config: Config, positions: Positions): Promise<readonly Mistake[]> {
   return (await exposedFiles(file, config, process.getuid?.())).map(({ key, file, mode, fix }) => {
     // A single user may stand without a list around it.
-    const path = places.has(key) ? key : key.replace(/^admin\.auth\[0\]/, 'admin.auth');
-    return mistakeAt(places, path, `${file}: others can read it, as its mode is ${mode}: ${fix}`);
+    const path = positions.has(key) ? key : key.replace(/^admin\.auth\[0\]/, 'admin.auth');
+    return mistakeAt(positions, path, `${file}: others can read it, as its mode is ${mode}: ${fix}`);
   });
 }
 

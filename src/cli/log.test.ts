@@ -31,10 +31,10 @@ test('openLog().use() changes form and level from the next line on', async () =>
     await sleep(5);
     lines = (await readFile(file, 'utf8')).trimEnd().split('\n');
   }
-  const told = lines.map(line =>
+  const reported = lines.map(line =>
     line.startsWith('{') ? (JSON.parse(line) as { msg: string }).msg : `text ${line.split(/\s+/).at(-1)}`,
   );
-  assert.deepEqual(told, ['one', 'text two', 'four', 'five']);
+  assert.deepEqual(reported, ['one', 'text two', 'four', 'five']);
 });
 
 const EVIL = 'a\x1b[2J\nb\x7f\x9b1m\u2028\u202ec\u2066';
@@ -68,7 +68,7 @@ test('openLog().close() resolves when every line is written, and how many were d
   // Nobody would write it any more.
   logger.info('late');
   const lines = (await readFile(file, 'utf8')).trimEnd().split('\n');
-  const told = lines.map(line => JSON.parse(line) as { msg: string; count?: number });
-  assert.equal(told.length, 1001);
-  assert.deepEqual([told[999].msg, told[1000].msg, told[1000].count], ['line', 'dropped', 7]);
+  const reported = lines.map(line => JSON.parse(line) as { msg: string; count?: number });
+  assert.equal(reported.length, 1001);
+  assert.deepEqual([reported[999].msg, reported[1000].msg, reported[1000].count], ['line', 'dropped', 7]);
 });

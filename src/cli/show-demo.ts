@@ -101,8 +101,8 @@ async function prove(demo: Demo, interrupt: AbortSignal): Promise<number> {
     if (interrupt.aborted) return FAILED;
     if (!ok) failed++;
     const mark = ok ? paint('32', '✓') : paint('31', '✗');
-    const told = printable(text);
-    process.stdout.write(`${mark} ${title.padEnd(width)}  ${ok ? paint('2', told) : told}\n`);
+    const reported = printable(text);
+    process.stdout.write(`${mark} ${title.padEnd(width)}  ${ok ? paint('2', reported) : reported}\n`);
   }
   const seconds = ((performance.now() - start) / 1000).toFixed(1);
   const summary =

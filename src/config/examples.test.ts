@@ -18,9 +18,9 @@ test('examples/ has the files that the documents name', () => {
 for (const name of files) {
   test(`examples/${name} is read without mistake or warning`, async () => {
     const result = await readConfigFile(directory + name);
-    const told = result.ok ? result.warnings : result.mistakes;
+    const reported = result.ok ? result.warnings : result.mistakes;
     assert.deepEqual(
-      told.map(mistake => formatMistake(name, mistake)),
+      reported.map(mistake => formatMistake(name, mistake)),
       [],
     );
   });

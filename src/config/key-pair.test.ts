@@ -26,7 +26,7 @@ test('readKeyPair() says which file is to blame, and why', { skip }, async () =>
   const args = ['pkcs8', '-topk8', '-in', keyFile, '-passout', 'pass:x', '-out', dir.file('locked')];
   assert.equal((await run('openssl', args)).code, 0);
   const missing = dir.file('missing');
-  for (const [files, told] of [
+  for (const [files, reported] of [
     [{ certFile: missing, keyFile }, /^certFile: cannot be read: .*missing: there is no such file$/],
     [{ certFile, keyFile: missing }, /^keyFile: cannot be read/],
     [{ certFile: dir.path, keyFile }, /^certFile: cannot be read: .*EISDIR$/],
@@ -40,7 +40,7 @@ test('readKeyPair() says which file is to blame, and why', { skip }, async () =>
   ] as const) {
     await assert.rejects(readKeyPair(files), error => {
       assert.ok(error instanceof KeyPairError);
-      assert.match(error.message, told);
+      assert.match(error.message, reported);
       return true;
     });
   }
@@ -55,10 +55,10 @@ test('KeyPairWatch tells of a new pair, and of a bad one only when it stays bad'
     await copyFile(pair.keyFile, files.keyFile);
   };
   await put('one.test');
-  const told: string[] = [];
+  const reported: string[] = [];
   let wake = () => {};
   const tell = (text: string) => {
-    told.push(text);
+    reported.push(text);
     wake();
   };
   using _ = await KeyPairWatch.start(files, await readKeyPair(files), {
@@ -76,9 +76,9 @@ test('KeyPairWatch tells of a new pair, and of a bad one only when it stays bad'
   heard = next();
   await put('three.test');
   await heard;
-  const [two, broken, three] = told;
+  const [two, broken, three] = reported;
   assert.equal(two, await certOf('two.test'));
   assert.match(broken, /^keyFile: must hold a private key/);
   assert.equal(three, await certOf('three.test'));
-  assert.equal(told.length, 3);
+  assert.equal(reported.length, 3);
 });

@@ -20,14 +20,14 @@ export interface Place {
 }
 
 /** Where keys stand, by their path as messages have it. */
-export type Places = ReadonlyMap<string, Place>;
+export type Positions = ReadonlyMap<string, Place>;
 
 /** Of the file as a whole: there is no place to point at. */
 export const NOWHERE: Place = { line: 0, column: 0 };
 
 /** Of a mistake that shows only once the file is put to use. */
-export function mistakeAt(places: Places, path: string, text: string): Mistake {
-  return { ...(places.get(path) ?? NOWHERE), path, text };
+export function mistakeAt(positions: Positions, path: string, text: string): Mistake {
+  return { ...(positions.get(path) ?? NOWHERE), path, text };
 }
 
 /** `causeway.yaml:12:5: clusters[0].api.hosts[0]: must be …` */

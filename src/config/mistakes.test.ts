@@ -1028,8 +1028,8 @@ for (const [group, cases] of Object.entries(groups)) {
     for (const { given, file, says, warns } of cases) {
       test(given, () => {
         const result = readConfig(file.replace(/^\n/, ''), 'causeway.yaml');
-        const told = result.ok ? result.warnings : result.mistakes;
-        const lines = told.map(mistake =>
+        const reported = result.ok ? result.warnings : result.mistakes;
+        const lines = reported.map(mistake =>
           formatMistake('causeway.yaml', mistake).slice('causeway.yaml:'.length),
         );
         assert.deepEqual(lines, says ?? warns);

@@ -63,8 +63,8 @@ const plain = { connect: [], alpn: [], proxyProtocol: 'none', redirect: false };
 
 function sound(text: string): Config {
   const result = readConfig(text, 'causeway.yaml');
-  const told = result.ok ? [] : result.mistakes.map(mistake => formatMistake('causeway.yaml', mistake));
-  assert.deepEqual(told, []);
+  const reported = result.ok ? [] : result.mistakes.map(mistake => formatMistake('causeway.yaml', mistake));
+  assert.deepEqual(reported, []);
   assert.ok(result.ok);
   return result.config;
 }
@@ -314,9 +314,9 @@ test('formatMistake() puts file, line, column, path and text in one line', () =>
 function holds(text: string): void {
   const result = readConfig(text, 'causeway.yaml');
   const lines = text.split('\n');
-  const told = result.ok ? result.warnings : result.mistakes;
-  if (!result.ok) assert.notEqual(told.length, 0);
-  for (const mistake of told) {
+  const reported = result.ok ? result.warnings : result.mistakes;
+  if (!result.ok) assert.notEqual(reported.length, 0);
+  for (const mistake of reported) {
     assert.ok(mistake.line >= 1 && mistake.line <= lines.length, formatMistake('', mistake));
     const width = lines[mistake.line - 1].length;
     assert.ok(mistake.column >= 1 && mistake.column <= width + 1, formatMistake('', mistake));

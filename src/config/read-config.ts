@@ -4,7 +4,7 @@
 import type { z } from 'zod';
 import type { Config } from './config.ts';
 import { crossCheck } from './cross-check.ts';
-import { byPlace, formatPath, formatPlace, type Mistake, type Path, type Places } from './mistake.ts';
+import { byPlace, formatPath, formatPlace, type Mistake, type Path, type Positions } from './mistake.ts';
 import { schema, toConfig } from './schema.ts';
 import { warn } from './warnings.ts';
 import { readYaml, type YamlText } from './yaml-text.ts';
@@ -17,7 +17,7 @@ export type ReadConfig =
       readonly config: Config;
       readonly warnings: readonly Mistake[];
       /** Of what only use can prove wrong: addresses to listen on, and files. */
-      readonly places: Places;
+      readonly positions: Positions;
     }
   | { readonly ok: false; readonly mistakes: readonly Mistake[] };
 
@@ -42,10 +42,10 @@ export function readConfig(text: string, file: string): ReadConfig {
   const config = toConfig(result.data);
   const warnings = collect(yaml, []);
   warn(config, warnings.report);
-  const places = new Map(
+  const positions = new Map(
     provenByUse(config).map(path => [formatPath(path), yaml.placeOf(path, 'value')] as const),
   );
-  return { ok: true, config, warnings: warnings.found.toSorted(byPlace), places };
+  return { ok: true, config, warnings: warnings.found.toSorted(byPlace), positions };
 }
 
 function provenByUse({ admin, identity, limits, listen, tunnel }: Config): Path[] {
@@ -69,11 +69,11 @@ type ReportAt = (path: Path, text: string, at?: 'key' | 'value', named?: Path) =
 function collect(yaml: YamlText, known: readonly Mistake[]): { found: Mistake[]; report: ReportAt } {
   const found = [...known];
   const faulted = new Set(known.map(mistake => mistake.path));
-  const told = new Set<string>();
+  const reported = new Set<string>();
   const report: ReportAt = (path, text, at = 'value', named = path) => {
     const name = formatPath(named);
-    if (told.has(`${name}: ${text}`) || (at === 'value' && name !== '' && faulted.has(name))) return;
-    told.add(`${name}: ${text}`);
+    if (reported.has(`${name}: ${text}`) || (at === 'value' && name !== '' && faulted.has(name))) return;
+    reported.add(`${name}: ${text}`);
     found.push({ ...yaml.placeOf(path, at), path: name, text });
   };
   return { found, report };

@@ -7,7 +7,7 @@ import { test } from 'node:test';
 import { FileWatch } from './watch-file.ts';
 
 /** Runs `change` on a watched file and answers once the watch has told of it. */
-async function toldOf(file: string, change: () => Promise<unknown>): Promise<void> {
+async function reportedBy(file: string, change: () => Promise<unknown>): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   using _watch = await FileWatch.start(file, resolve);
   await change();
@@ -27,7 +27,7 @@ test('FileWatch tells of a file written in place', () =>
   inFolder(async folder => {
     const file = join(folder, 'causeway.yaml');
     await writeFile(file, 'one');
-    await toldOf(file, () => writeFile(file, 'two'));
+    await reportedBy(file, () => writeFile(file, 'two'));
   }));
 
 test('FileWatch tells of a file replaced by rename', () =>
@@ -35,7 +35,7 @@ test('FileWatch tells of a file replaced by rename', () =>
     const file = join(folder, 'causeway.yaml');
     await writeFile(file, 'one');
     await writeFile(`${file}.new`, 'two');
-    await toldOf(file, () => rename(`${file}.new`, file));
+    await reportedBy(file, () => rename(`${file}.new`, file));
   }));
 
 test('FileWatch tells of a ConfigMap whose ..data link is swapped, time after time', () =>
@@ -49,12 +49,12 @@ test('FileWatch tells of a ConfigMap whose ..data link is swapped, time after ti
     };
     await version(1);
     await symlink(join('..data', 'causeway.yaml'), file);
-    let told = Promise.withResolvers<void>();
-    using _watch = await FileWatch.start(file, () => told.resolve());
+    let reported = Promise.withResolvers<void>();
+    using _watch = await FileWatch.start(file, () => reported.resolve());
     for (const number of [2, 3, 4]) {
       await version(number);
-      await told.promise;
-      told = Promise.withResolvers();
+      await reported.promise;
+      reported = Promise.withResolvers();
     }
   }));
 
@@ -65,15 +65,15 @@ test('FileWatch tells of a change behind a link to another folder', () =>
     const file = join(folder, 'causeway.yaml');
     await writeFile(target, 'one');
     await symlink(target, file);
-    await toldOf(file, () => writeFile(target, 'two, in place'));
+    await reportedBy(file, () => writeFile(target, 'two, in place'));
   }));
 
 test('FileWatch tells when the file goes and when it comes back', () =>
   inFolder(async folder => {
     const file = join(folder, 'causeway.yaml');
     await writeFile(file, 'one');
-    await toldOf(file, () => rm(file));
-    await toldOf(file, () => writeFile(file, 'again'));
+    await reportedBy(file, () => rm(file));
+    await reportedBy(file, () => writeFile(file, 'again'));
   }));
 
 test('FileWatch says nothing of other files in the folder', () =>

@@ -21,7 +21,7 @@ import { StartError } from '../gateway/control/start-error.ts';
 import { FaultLog } from '../gateway/fault-log.ts';
 import { type FaultOwner, guard } from '../gateway/guard.ts';
 import type { HealthChange } from '../gateway/health/health-thread.ts';
-import { canShareListeners, errnoWord } from '../gateway/io/net-reactor.ts';
+import { canShareListeners, reactorErrorOf } from '../gateway/io/net-reactor.ts';
 import { type EngineName, whyNoEpoll } from '../gateway/io/open-reactor.ts';
 import { type FileRoom, openFilesWarning, roomIn } from '../gateway/open-files.ts';
 import { secondsBuckets } from '../gateway/shared/shared-memory.ts';
@@ -304,7 +304,7 @@ export class Controller implements AdminView, FaultOwner, AsyncDisposable {
     } catch (error) {
       if (error instanceof KeyPairError) throw new ConfigError([`${file}: admin.tls.${error.message}`]);
       const on = `${admin.on.host}:${admin.on.port}`;
-      throw new ListenError(`${on} (admin.on)`, errnoWord(error as NodeJS.ErrnoException));
+      throw new ListenError(`${on} (admin.on)`, reactorErrorOf(error as NodeJS.ErrnoException));
     }
   }
 
@@ -312,11 +312,11 @@ export class Controller implements AdminView, FaultOwner, AsyncDisposable {
     const { file, log } = this.#options;
     if (this.#draining) return;
     try {
-      const { config, places } = await loadConfigAside(file, this.#options.overrides, this.#config);
+      const { config, positions } = await loadConfigAside(file, this.#options.overrides, this.#config);
       const next = plan(config.clusters);
       const loaded = await this.#load(config);
       await this.#timed(() => this.gateway.apply(this.#gatewayConfig(config, loaded, next))).catch(error => {
-        throw error instanceof ListenError ? cannotListen(file, config, places, error) : error;
+        throw error instanceof ListenError ? cannotListen(file, config, positions, error) : error;
       });
       await this.#follow(loaded);
       this.#config = config;

@@ -1,7 +1,7 @@
 // The addresses that a configuration listens on: those of `listen`, and the tunnel's own.
 
 import type { Config } from '../config/config.ts';
-import { formatMistake, mistakeAt, type Places } from '../config/mistake.ts';
+import { formatMistake, mistakeAt, type Positions } from '../config/mistake.ts';
 import type { Listener } from '../gateway/control/gateway.ts';
 import type { ListenError } from '../gateway/control/listen-error.ts';
 import { ConfigError } from './config-error.ts';
@@ -18,11 +18,11 @@ export function listenersOf({ listen, tunnel }: Pick<Config, 'listen' | 'tunnel'
 export function cannotListen(
   file: string,
   config: Pick<Config, 'listen' | 'tunnel'>,
-  places: Places,
+  positions: Positions,
   error: ListenError,
 ): Error {
   const index = listenersOf(config).findIndex(({ on }) => on === error.on);
   if (index < 0) return error;
   const path = index < config.listen.length ? `listen[${index}]` : 'tunnel.on';
-  return new ConfigError([formatMistake(file, mistakeAt(places, path, error.message))]);
+  return new ConfigError([formatMistake(file, mistakeAt(positions, path, error.message))]);
 }

@@ -2,7 +2,7 @@
 
 import { Worker } from 'node:worker_threads';
 import type { Config } from '../config/config.ts';
-import { formatMistake, type Mistake, type Places } from '../config/mistake.ts';
+import { formatMistake, type Mistake, type Positions } from '../config/mistake.ts';
 import { notThereYet } from '../config/not-there-yet.ts';
 import { type ReadConfigFile, readConfigFile } from '../config/read-config-file.ts';
 import { ConfigError } from './config-error.ts';
@@ -13,7 +13,7 @@ export type Overrides = Partial<Pick<Config, 'engine' | 'workers'>>;
 
 export interface LoadedConfig {
   readonly config: Config;
-  readonly places: Places;
+  readonly positions: Positions;
 }
 
 export async function loadConfig(file: string, overrides: Overrides): Promise<LoadedConfig> {
@@ -57,9 +57,9 @@ async function judge(
   const missing = notThereYet(config).refused;
   if (missing.length > 0)
     throw new ConfigError([`${file}: this version does not have ${missing.join(', ')} yet`]);
-  const mistakes = await judgeFiles(file, config, read.places, served);
+  const mistakes = await judgeFiles(file, config, read.positions, served);
   if (mistakes.length > 0) throw refused(file, mistakes);
-  return { config, places: read.places };
+  return { config, positions: read.positions };
 }
 
 function refused(file: string, mistakes: readonly Mistake[]): ConfigError {

@@ -5,7 +5,7 @@ import { dirname, resolve } from 'node:path';
 import type { Config, KeyPairFiles } from '../config/config.ts';
 import { type ExposedFile, exposedFile } from '../config/exposed-file.ts';
 import { judgeKeyPair } from '../config/key-pair.ts';
-import { byPlace, type Mistake, mistakeAt, type Places } from '../config/mistake.ts';
+import { byPlace, type Mistake, mistakeAt, type Positions } from '../config/mistake.ts';
 import { readSecretFile } from '../identity/secret-file.ts';
 
 export interface FileMistake extends Mistake {
@@ -20,7 +20,7 @@ export interface FileMistake extends Mistake {
 export async function judgeFiles(
   file: string,
   config: Config,
-  places: Places,
+  positions: Positions,
   served?: Config,
 ): Promise<readonly FileMistake[]> {
   const known = new Set(served === undefined ? [] : namedFiles(served).map(nameOf));
@@ -31,7 +31,7 @@ export async function judgeFiles(
   );
   return judged
     .flat()
-    .map(({ path, text, isUnread }) => ({ ...mistakeAt(places, path, text), isUnread }))
+    .map(({ path, text, isUnread }) => ({ ...mistakeAt(positions, path, text), isUnread }))
     .toSorted(byPlace);
 }
 

@@ -17,24 +17,24 @@ async function given(
     readonly config: Config;
     readonly secret: string;
     readonly lines: string[];
-    readonly told: string[][];
+    readonly reported: string[][];
     used(): Promise<string[]>;
   }) => Promise<void>,
 ): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), 'causeway-secrets-'));
   const lines: string[] = [];
-  const told: string[][] = [];
+  const reported: string[][] = [];
   let next = Promise.withResolvers<string[]>();
   const say = (fields: { error?: string }, msg: string) => lines.push(`${msg}: ${fields.error ?? ''}`);
   const logger = { info: say, error: say } as unknown as Logger;
   using watch = new SecretWatch(join(folder, 'causeway.yaml'), logger, async secrets => {
-    told.push(secrets.map(secret => Buffer.from(secret).toString()));
-    next.resolve(told.at(-1) as string[]);
+    reported.push(secrets.map(secret => Buffer.from(secret).toString()));
+    next.resolve(reported.at(-1) as string[]);
     next = Promise.withResolvers();
   });
   const config = { identity: { secretFile: './secret', required: false } } as Config;
   try {
-    await work({ watch, config, secret: join(folder, 'secret'), lines, told, used: () => next.promise });
+    await work({ watch, config, secret: join(folder, 'secret'), lines, reported, used: () => next.promise });
   } finally {
     await rm(folder, { recursive: true });
   }
@@ -53,19 +53,19 @@ test('SecretWatch.load() reads beside causeway.yaml, and throws what is wrong wi
   }));
 
 test('SecretWatch.follow() tells of a change, and of one between reading and watching', () =>
-  given(async ({ watch, config, secret, told, used }) => {
+  given(async ({ watch, config, secret, reported, used }) => {
     await writeFile(secret, ONE);
     const loaded = await watch.load(config);
     await writeFile(secret, TWO);
     await watch.follow(loaded);
-    assert.deepEqual(told, [[TWO]]);
+    assert.deepEqual(reported, [[TWO]]);
     const change = used();
     await writeFile(secret, `${ONE}\n${TWO}\n`);
     assert.deepEqual(await change, [ONE, TWO]);
   }));
 
 test('SecretWatch tells nothing when the file is written anew with the same secrets', () =>
-  given(async ({ watch, config, secret, told, used }) => {
+  given(async ({ watch, config, secret, reported, used }) => {
     await writeFile(secret, ONE);
     await watch.follow(await watch.load(config));
     await writeFile(secret, `\n${ONE}\n`);
@@ -73,7 +73,7 @@ test('SecretWatch tells nothing when the file is written anew with the same secr
     const change = used();
     await writeFile(secret, TWO);
     assert.deepEqual(await change, [TWO]);
-    assert.deepEqual(told, [[TWO]]);
+    assert.deepEqual(reported, [[TWO]]);
   }));
 
 test('SecretWatch keeps what it has when the file it follows goes bad, and takes the next good one', () =>
@@ -92,13 +92,13 @@ test('SecretWatch keeps what it has when the file it follows goes bad, and takes
   }));
 
 test('SecretWatch follows no file any more when the configuration names none', () =>
-  given(async ({ watch, config, secret, told }) => {
+  given(async ({ watch, config, secret, reported }) => {
     await writeFile(secret, ONE);
     await watch.follow(await watch.load(config));
     await watch.follow(undefined);
     await writeFile(secret, TWO);
     const loaded = await watch.load(config);
     await watch.follow(loaded);
-    assert.deepEqual(told, []);
+    assert.deepEqual(reported, []);
     assert.equal(Buffer.from(loaded?.secrets[0] ?? []).toString(), TWO);
   }));

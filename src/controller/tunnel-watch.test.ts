@@ -117,8 +117,8 @@ test(
       await watch.follow(undefined);
       await put('one', 'c.test');
       // The first thing that is told is of the next one that is followed.
-      const told = next();
+      const reported = next();
       await watch.follow(loaded);
-      assert.equal(await told, 'DNS:c.test DNS:b.test');
+      assert.equal(await reported, 'DNS:c.test DNS:b.test');
     }),
 );

@@ -29,7 +29,7 @@ import { ThreadControl } from './shared/thread-control.ts';
 import { Verdicts } from './shared/verdicts.ts';
 import { acceptAll, closeListener } from './stages/accept.ts';
 import { DataPath, type Shared } from './stages/data-path.ts';
-import { cutPart } from './stages/end.ts';
+import { cutHandedOff } from './stages/end.ts';
 import { revoke, revokeOne } from './stages/revoke.ts';
 import { compileListener } from './table/listener-table.ts';
 
@@ -69,7 +69,7 @@ class Worker {
       start.settings,
       message => this.#message(message as ToWorker),
       slot => this.#dialFailed(slot),
-      (status, told) => this.#tell({ kind: 'uplink-refused', status, told }),
+      (status, reported) => this.#tell({ kind: 'uplink-refused', status, reported }),
       (error, client) => this.#faults.write(error, this.#describeClient(client)),
     );
   }
@@ -109,13 +109,13 @@ class Worker {
           if (this.#path.listeners[index]?.isInternal !== true) this.#close(index);
         break;
       case 'http':
-        this.#path.table.putHttpPart(message.sockets);
+        this.#path.table.putHttpThreads(message.sockets);
         break;
       case 'tunnels':
         this.#path.table.putTunnels(message.hosts, message.sockets);
         break;
       case 'part-died':
-        cutPart(this.#path, message.part, message.index);
+        cutHandedOff(this.#path, message.part, message.index);
         break;
       case 'cut':
         this.#path.cut(message.reason);

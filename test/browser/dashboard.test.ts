@@ -12,7 +12,7 @@ import { openBrowser } from './open-browser.ts';
 import { StandInGateway } from './stand-in-gateway.ts';
 
 /** What is waited for takes a moment; on a machine that is busy with everything else, longer. */
-const PATIENCE_MS = 60_000;
+const WAIT_MS = 60_000;
 /** Set by whatever would run in the page without being ours. */
 const RAN = 'globalThis.ran === true';
 
@@ -380,7 +380,7 @@ async function openPage(
   prepare?: Prepare,
 ): Promise<Visit> {
   const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, ...options });
-  context.setDefaultTimeout(PATIENCE_MS);
+  context.setDefaultTimeout(WAIT_MS);
   const page = await context.newPage();
   const faults: string[] = [];
   page.on('console', message => {
@@ -408,9 +408,9 @@ function shown(locator: Locator): Promise<void> {
 }
 
 async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
-  const deadline = performance.now() + PATIENCE_MS;
+  const deadline = performance.now() + WAIT_MS;
   while (!(await holds())) {
-    assert.ok(performance.now() < deadline, `not within ${PATIENCE_MS} ms: ${holds}`);
+    assert.ok(performance.now() < deadline, `not within ${WAIT_MS} ms: ${holds}`);
     await new Promise(resolve => setTimeout(resolve, 50));
   }
 }

@@ -86,10 +86,10 @@ const closedAtOnce = 'gateway closed at once';
 const refusals: readonly Refusal[] = [
   ...(['proxy', 'tunnel'] as const).flatMap((uplink): Refusal[] => {
     const outer = uplink === 'tunnel' ? ['done'] : [];
-    const told = { uplink, msg: closedAtOnce, why: /TLS alert.*--cluster-id.*signed/ } as const;
+    const reported = { uplink, msg: closedAtOnce, why: /TLS alert.*--cluster-id.*signed/ } as const;
     return [
       {
-        ...told,
+        ...reported,
         what: 'an unknown id',
         id: 'nobody',
         key: 'nobody.key',
@@ -97,14 +97,14 @@ const refusals: readonly Refusal[] = [
         alert: 49,
       },
       {
-        ...told,
+        ...reported,
         what: "another cluster's key",
         key: 'other.key',
         reasons: ['bad-signature', ...outer],
         alert: 49,
       },
       {
-        ...told,
+        ...reported,
         what: 'its own key for another cluster',
         id: OTHER_ID,
         key: 'key',

@@ -549,8 +549,8 @@ describe('nothing is left behind', () => {
       if (round % 2 === 0) client.session.close();
     }
     await untilIdle();
-    const told = () => addresses.flatMap(address => streamLines(address)).length;
-    await until('a line for each', () => told() === lines);
+    const reported = () => addresses.flatMap(address => streamLines(address)).length;
+    await until('a line for each', () => reported() === lines);
   });
 
   test('by frames of any kind', { timeout: 60_000 }, async () => {

@@ -157,8 +157,8 @@ clusters:
       const { json } = await ask(gateway, '/api/v1/clusters/lab');
       return json.routes[0].backends.find(({ address }: { address: string }) => address === text);
     };
-    const { since, ...told } = await backend();
-    assert.deepEqual(told, {
+    const { since, ...reported } = await backend();
+    assert.deepEqual(reported, {
       address: text,
       up: false,
       health: 'tcp',

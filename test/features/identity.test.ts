@@ -207,16 +207,16 @@ describe('a PROXY header', { concurrency: true }, () => {
   ];
   for (const [what, why, make] of wrong) {
     test(`${what} is bad-signature: alert 49`, async () => {
-      const told = { reason: 'bad-signature', hears: denied, why };
-      await refused(gateway, bytes(make(), hello('open.test')), told);
+      const reported = { reason: 'bad-signature', hears: denied, why };
+      await refused(gateway, bytes(make(), hello('open.test')), reported);
     });
   }
 
   test('with a bad signature is closed without a word where no hello comes', async () => {
-    const told = { reason: 'bad-signature', hears: nothing };
-    await refused(gateway, bytes(header('strict-1'), 'GET / HTTP/1.1\r\n'), told);
-    await refused(gateway, bytes(header('Open-1', { secret: NEXT }), connectHead('open')), told);
-    await refused(gateway, header('strict-1'), told);
+    const reported = { reason: 'bad-signature', hears: nothing };
+    await refused(gateway, bytes(header('strict-1'), 'GET / HTTP/1.1\r\n'), reported);
+    await refused(gateway, bytes(header('Open-1', { secret: NEXT }), connectHead('open')), reported);
+    await refused(gateway, header('strict-1'), reported);
     using silent = await connectClient(gateway.port);
     silent.send(header('strict-1'));
     silent.finish();
@@ -225,21 +225,21 @@ describe('a PROXY header', { concurrency: true }, () => {
   });
 
   test('with an unknown id is unknown-cluster, signed or not', async () => {
-    const told = { reason: 'unknown-cluster', hears: denied, clusterId: 'nobody' };
-    await refused(gateway, bytes(header('nobody'), hello('open.test')), told);
-    await refused(gateway, bytes(header('nobody', {}), hello('open.test')), told);
-    await refused(gateway, bytes(header('nobody', { change: flip(52) }), hello('open.test')), told);
+    const reported = { reason: 'unknown-cluster', hears: denied, clusterId: 'nobody' };
+    await refused(gateway, bytes(header('nobody'), hello('open.test')), reported);
+    await refused(gateway, bytes(header('nobody', {}), hello('open.test')), reported);
+    await refused(gateway, bytes(header('nobody', { change: flip(52) }), hello('open.test')), reported);
   });
 
   test('with two signatures, or one and no id, is bad-proxy-header', async () => {
-    const told = { reason: 'bad-proxy-header', hears: nothing };
-    await refused(gateway, bytes(header('Open-1', {}, { signatures: 2 }), hello('open.test')), told);
-    await refused(gateway, bytes(header(undefined, {}), hello('open.test')), told);
+    const reported = { reason: 'bad-proxy-header', hears: nothing };
+    await refused(gateway, bytes(header('Open-1', {}, { signatures: 2 }), hello('open.test')), reported);
+    await refused(gateway, bytes(header(undefined, {}), hello('open.test')), reported);
   });
 
   test('from a stranger is untrusted-agent, however well signed', async () => {
-    const told = { reason: 'untrusted-agent', hears: nothing };
-    await refused(gateway, bytes(header('strict-1', {}), hello('open.test')), told, { from: STRANGER });
+    const reported = { reason: 'untrusted-agent', hears: nothing };
+    await refused(gateway, bytes(header('strict-1', {}), hello('open.test')), reported, { from: STRANGER });
   });
 
   test('of version 1 cannot be signed: it is served, as it has no id', async () => {
@@ -316,13 +316,13 @@ describe('a CONNECT', { concurrency: true }, () => {
   });
 
   test('to an unknown name is unknown-host, however it is signed', async () => {
-    const told = { reason: 'unknown-host', hears: 404 };
-    await refused(gateway, connectSigned('nobody', 'nobody'), told);
+    const reported = { reason: 'unknown-host', hears: 404 };
+    await refused(gateway, connectSigned('nobody', 'nobody'), reported);
   });
 
   test('from a stranger is untrusted-agent, however well signed', async () => {
-    const told = { reason: 'untrusted-agent', hears: 403 };
-    await refused(gateway, connectSigned('strict', 'strict-1'), told, { from: STRANGER });
+    const reported = { reason: 'untrusted-agent', hears: 403 };
+    await refused(gateway, connectSigned('strict', 'strict-1'), reported, { from: STRANGER });
   });
 });
 
@@ -570,7 +570,7 @@ describe('causeway identity secret', () => {
     assert.equal(code, 0);
   });
 
-  for (const [umask, told] of [
+  for (const [umask, reported] of [
     ['077', ''],
     ['022', 'causeway: others can read the file that this goes to: chmod 600 it, and say umask 077 before\n'],
   ] as const) {
@@ -578,7 +578,7 @@ describe('causeway identity secret', () => {
       const file = dir.file(`made-${umask}`);
       const line = `umask ${umask}; '${causewayBin}' identity secret > '${file}'`;
       const { code, stderr } = await run('sh', ['-c', line]);
-      assert.deepEqual([code, stderr], [0, told]);
+      assert.deepEqual([code, stderr], [0, reported]);
     });
   }
 

@@ -44,11 +44,11 @@ describe('a cluster id that cannot be one', () => {
     test(`${what} is logged and told as invalid, with its length`, async () => {
       using events = await Events.open(gateway);
       const client = await visit(gateway.port, Buffer.concat([proxyV2({ id }), hello('')]));
-      const told = `invalid (${id.length} bytes)`;
+      const reported = `invalid (${id.length} bytes)`;
       const line = await lineOf(gateway, client);
-      assert.deepEqual([line.clusterId, line.reason], [told, 'unknown-cluster']);
+      assert.deepEqual([line.clusterId, line.reason], [reported, 'unknown-cluster']);
       const event = await events.event('refusal', ({ peer }) => peer === client.address);
-      assert.equal(event.clusterId, told);
+      assert.equal(event.clusterId, reported);
     });
   }
 

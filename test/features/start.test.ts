@@ -447,18 +447,18 @@ clusters:
     test(`${args.join(' ')} --json → ${expected.reason ?? `${expected.cluster}/${expected.route}`}`, async () => {
       const { code, stdout, stderr } = await causeway('explain', '-c', good, ...args, '--json');
       assert.deepEqual([code, stderr], [expected.served ? 0 : 1, '']);
-      const { stages: told, ...answer } = JSON.parse(stdout);
+      const { stages: reported, ...answer } = JSON.parse(stdout);
       const { stages: count, ...rest } = expected;
       assert.deepEqual(answer, rest);
       assert.deepEqual(
-        told.map(({ stage }: { stage: string }) => stage),
+        reported.map(({ stage }: { stage: string }) => stage),
         stages.slice(0, count),
       );
       assert.deepEqual(
-        told.map(({ ok }: { ok: boolean }) => ok),
+        reported.map(({ ok }: { ok: boolean }) => ok),
         stages.slice(0, count).map((_, i) => expected.served || i < count - 1),
       );
-      for (const stage of told) assert.deepEqual(Object.keys(stage), ['stage', 'ok', 'text']);
+      for (const stage of reported) assert.deepEqual(Object.keys(stage), ['stage', 'ok', 'text']);
     });
   }
 

@@ -77,9 +77,9 @@ clusters: [{ name: lab, api: { hosts: [api.lab.test], backends: ["${backend.text
 test('--json is the status alone', async () => {
   const { code, out } = await status('--admin', gateway.admin, '--json');
   assert.equal(code, 0);
-  const told = JSON.parse(out);
+  const reported = JSON.parse(out);
   const { uptimeSeconds: _, ...rest } = await gateway.status();
-  const { uptimeSeconds, ...same } = told;
+  const { uptimeSeconds, ...same } = reported;
   assert.ok(uptimeSeconds > 0);
   assert.deepEqual(same, rest);
 });
@@ -97,7 +97,7 @@ describe('not reachable: exit 1 and a sentence that says what to do', () => {
     assert.match(err, /does not resolve|Cannot reach/);
   });
 
-  for (const [what, code, body, told] of [
+  for (const [what, code, body, reported] of [
     ['something else answers', 200, '<html>', /is not the admin side of a causeway\n$/],
     [
       'it refuses, and its sentence is passed on',
@@ -115,7 +115,7 @@ describe('not reachable: exit 1 and a sentence that says what to do', () => {
       const answer = await status('--admin', `http://127.0.0.1:${port}`);
       other.close();
       assert.equal(answer.code, 1);
-      assert.match(answer.err, told);
+      assert.match(answer.err, reported);
     });
   }
 });

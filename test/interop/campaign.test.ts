@@ -38,7 +38,7 @@ test('planTunnel() plans the same for the same seed, and everything sooner or la
       plans.some(plan => plan.ending === ending),
       ending,
     );
-  for (const way of ['sni', 'told', 'connect'])
+  for (const way of ['sni', 'proxied', 'connect'])
     assert.ok(
       plans.some(plan => plan.way === way),
       way,

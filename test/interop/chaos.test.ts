@@ -22,7 +22,7 @@ import { missingPrograms } from '../../testbed/packages.ts';
 
 /** On each engine; more by hand. */
 const SECONDS = Number(process.env.CAUSEWAY_CHAOS_SECONDS ?? 60);
-const PATIENCE_MS = 60_000;
+const WAIT_MS = 60_000;
 const PLACES = 200;
 /** Of one source; counted over all workers before a connection is routed. */
 const PENDING = 100;
@@ -53,7 +53,7 @@ function openSockets(): number {
 }
 
 async function until(what: string, holds: () => boolean | Promise<boolean>): Promise<void> {
-  const deadline = performance.now() + PATIENCE_MS;
+  const deadline = performance.now() + WAIT_MS;
   while (!(await holds())) {
     assert.ok(performance.now() < deadline, `waited in vain for ${what}`);
     await sleep(20);

@@ -23,7 +23,7 @@ const CONNECTIONS = 6_000;
 const AT_ONCE = 400;
 const HOST = 'steady.test';
 /** Of an attacker. */
-const PATIENCE_MS = 6_000;
+const WAIT_MS = 6_000;
 /** In `agents`, and in `balancers`; others are neither. */
 const AGENT = '127.0.0.20';
 const BALANCER = '127.0.0.10';
@@ -192,7 +192,7 @@ async function carryOut(port: number, { from, says, piece, lastly }: Attack): Pr
   socket.on('error', () => {});
   socket.resume();
   const closed = new Promise(resolve => socket.once('close', resolve));
-  const timer = setTimeout(() => socket.destroy(), PATIENCE_MS);
+  const timer = setTimeout(() => socket.destroy(), WAIT_MS);
   await Promise.race([once(socket, 'connect').catch(() => {}), closed]);
   for (let at = 0; at < says.length && socket.writable; at += piece) {
     socket.write(says.subarray(at, at + piece));

@@ -18,7 +18,7 @@ import { checkBackend } from './check-backend.ts';
 import type { HealthTarget } from './health-target.ts';
 
 /** Of checks that are to succeed or to be refused: never waited for. */
-const PATIENCE_MS = 10_000;
+const WAIT_MS = 10_000;
 /** Of checks that are to run out of time. */
 const SHORT_MS = 200;
 
@@ -30,7 +30,7 @@ function targetOf(port: number, check: Health['check'], { health, ...rest }: Giv
     addresses: ['127.0.0.1'],
     isPending: false,
     port,
-    health: { check, everyMs: 1000, timeoutMs: PATIENCE_MS, rise: 1, fall: 1, ...health },
+    health: { check, everyMs: 1000, timeoutMs: WAIT_MS, rise: 1, fall: 1, ...health },
     host: 'backend.test',
     proxyProtocol: 'none',
     ...rest,

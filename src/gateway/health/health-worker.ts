@@ -13,14 +13,14 @@ import {
 } from '../shared/shared-memory.ts';
 import { type CheckResult, checkBackend } from './check-backend.ts';
 import type { FromHealth, HealthStart, ToHealth } from './health-messages.ts';
+import { type HealthState, judge, newcomer } from './health-state.ts';
 import type { HealthTarget } from './health-target.ts';
 import { type Planned, Schedule } from './schedule.ts';
 import { forgetHealth, setDown, wasChecked } from './shared-health.ts';
-import { judge, newcomer, type Standing } from './standing.ts';
 
 interface Checked {
   target: HealthTarget;
-  standing: Standing;
+  state: HealthState;
   /** Index of the address that last answered. */
   preferred: number;
 }
@@ -61,15 +61,15 @@ class HealthWorker {
     }
     for (const target of message.put) {
       // Other settings, or another thread before this one: what is known of the backend stays.
-      const standing = this.#checked.get(target.slot)?.standing ?? this.#knownOf(target.slot);
-      this.#checked.set(target.slot, { target, standing, preferred: 0 });
+      const state = this.#checked.get(target.slot)?.state ?? this.#knownOf(target.slot);
+      this.#checked.set(target.slot, { target, state, preferred: 0 });
     }
     const put = message.put.map(({ slot, health }) => ({ slot, everyMs: health.everyMs }));
     this.#schedule.change(put, message.removed, performance.now());
     this.#work();
   }
 
-  #knownOf(slot: number): Standing {
+  #knownOf(slot: number): HealthState {
     const down = this.#backends.get(slot, BACKEND_DOWN) !== 0;
     return { ...newcomer, known: wasChecked(this.#backends, slot), down };
   }
@@ -78,7 +78,7 @@ class HealthWorker {
   #hasten(slots: readonly number[]): void {
     const put = slots.flatMap(slot => {
       const checked = this.#checked.get(slot);
-      return checked === undefined || checked.standing.known
+      return checked === undefined || checked.state.known
         ? []
         : [{ slot, everyMs: checked.target.health.everyMs }];
     });
@@ -121,9 +121,9 @@ class HealthWorker {
   #record(checked: Checked, { ok, why }: CheckResult): void {
     if (ok === undefined) return;
     const { slot, health } = checked.target;
-    const { down } = checked.standing;
-    checked.standing = judge(checked.standing, ok, health);
-    const isChanged = checked.standing.down !== down;
+    const { down } = checked.state;
+    checked.state = judge(checked.state, ok, health);
+    const isChanged = checked.state.down !== down;
     if (isChanged) setDown(this.#backends, this.#totals, slot, !down);
     // Afterwards: with its first check a backend is known, and must not be up for a moment if it is down.
     this.#backends.add(slot, ok ? BACKEND_CHECKS_OK : BACKEND_CHECKS_FAILED, 1);

@@ -7,9 +7,9 @@ import { guard } from '../guard.ts';
 import { type BackendRequest, dialAddresses } from './backend-agent.ts';
 import type { Exchange } from './exchange.ts';
 import { responseHeaders, trailers } from './forward-headers.ts';
-import type { HttpPart } from './http-part.ts';
-import { type AnswerHead, inform } from './inform.ts';
-import type { Asker, KeptConnection } from './kept-connections.ts';
+import type { HttpThread } from './http-thread.ts';
+import type { KeptConnection, ResponseReceiver } from './kept-connections.ts';
+import { type AnswerHead, sendInformational } from './send-informational.ts';
 
 /** What node:http reads and must not be passed on: RFC 9110 5.5 allows none of these in a value. */
 const CONTROL = /[^\t\x20-\x7e\x80-\xff]/;
@@ -36,23 +36,23 @@ export function requestText(method: string, target: string, headers: readonly st
 }
 
 export function askBackend(
-  part: HttpPart,
+  thread: HttpThread,
   exchange: Exchange,
   request: BackendRequest,
   text: string,
   asking: Asking,
 ): void {
-  const kept = part.kept.take(request.backend.slot);
-  if (kept !== undefined) return ask(part, exchange, kept, text, asking);
+  const kept = thread.kept.take(request.backend.slot);
+  if (kept !== undefined) return ask(thread, exchange, kept, text, asking);
   dialAddresses(request, (error, socket) => {
     if (exchange.isOver) socket?.destroy();
     else if (socket === undefined) asking.failed(error ?? new Error('No connection'), false);
-    else ask(part, exchange, part.kept.add(request.backend.slot, socket), text, asking);
+    else ask(thread, exchange, thread.kept.add(request.backend.slot, socket), text, asking);
   });
 }
 
 function ask(
-  part: HttpPart,
+  thread: HttpThread,
   exchange: Exchange,
   connection: KeptConnection,
   text: string,
@@ -60,10 +60,10 @@ function ask(
 ): void {
   const { request, response } = exchange;
   const wasKept = connection.isReused;
-  const asker: Asker = {
-    informed: head => inform(exchange, answerHead(head)),
+  const receiver: ResponseReceiver = {
+    informational: head => sendInformational(exchange, answerHead(head)),
     answered(head) {
-      if (part.isDraining) response.shouldKeepAlive = false;
+      if (thread.isDraining) response.shouldKeepAlive = false;
       try {
         const isChunked = hasChunks(head) && request.httpVersion === '1.1' && request.method !== 'HEAD';
         response.writeHead(
@@ -73,7 +73,7 @@ function ask(
         );
       } catch {
         // A byte that node:http does not write.
-        return part.refuse(exchange, 'backend-reset');
+        return thread.refuse(exchange, 'backend-reset');
       }
       exchange.status = head.status;
     },
@@ -82,7 +82,7 @@ function ask(
       if (response.write(bytes)) return true;
       response.once(
         'drain',
-        guard(exchange.connection, () => connection.resume(asker)),
+        guard(exchange.connection, () => connection.resume(receiver)),
       );
       return false;
     },
@@ -96,14 +96,14 @@ function ask(
     failed(cause) {
       exchange.kept = undefined;
       if (exchange.isOver) return;
-      if (response.headersSent) part.cut(exchange, 'backend-reset');
+      if (response.headersSent) thread.cut(exchange, 'backend-reset');
       else asking.failed(cause, wasKept);
     },
     onFault: error => exchange.connection.onFault(error),
   };
   exchange.kept = connection;
   asking.connected(wasKept);
-  connection.ask(request.method ?? 'GET', text, asker);
+  connection.ask(request.method ?? 'GET', text, receiver);
 }
 
 function answerHead({ status, reason, headers }: ResponseHead): AnswerHead {

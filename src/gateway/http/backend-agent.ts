@@ -6,7 +6,7 @@ import { connect, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { formatIp } from '../../wire/ip-address.ts';
 import { type FaultOwner, guard } from '../guard.ts';
-import { descriptorOf, errnoWord } from '../io/net-reactor.ts';
+import { descriptorOf, reactorErrorOf } from '../io/net-reactor.ts';
 import { type DialFailure, failureOf } from '../stages/dial-failure.ts';
 import type { TableBackend } from '../table/table.ts';
 
@@ -82,7 +82,7 @@ function dialOne(
     guard(owner, () => fail(new DialError('timeout'))),
     timeoutMs,
   );
-  const failed = guard(owner, (error: Error) => fail(new DialError(failureOf(errnoWord(error)), error)));
+  const failed = guard(owner, (error: Error) => fail(new DialError(failureOf(reactorErrorOf(error)), error)));
   const fail = (failure: DialError) => {
     clearTimeout(timer);
     socket.destroy();

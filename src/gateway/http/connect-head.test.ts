@@ -58,9 +58,9 @@ test('buildConnectHead() is one whole head, or one that is refused, whatever the
       assert.notEqual(head.kind, 'incomplete');
       if (head.kind !== 'found') return;
       assert.equal(head.value.end, bytes.length);
-      const told = pairs.filter(([key]) => key === ':authority');
+      const handOff = pairs.filter(([key]) => key === ':authority');
       assert.deepEqual(
-        told.map(([, value]) => value),
+        handOff.map(([, value]) => value),
         [head.value.target],
       );
       connectName(head.value);

@@ -5,7 +5,7 @@ import type { ClientRequest, IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { CloseReason } from '../close-reason.ts';
 import type { FaultOwner } from '../guard.ts';
-import type { HandOver } from '../shared/hand-over.ts';
+import type { HandOff } from '../shared/hand-off.ts';
 import type { Verdict } from '../shared/verdicts.ts';
 import type { StallMeter } from '../stall-meter.ts';
 import type { TableRoute } from '../table/table.ts';
@@ -16,8 +16,8 @@ import type { KeptConnection } from './kept-connections.ts';
 export interface HttpConnection extends FaultOwner {
   readonly socket: Socket;
   /** Where `socket` is the client's own: what the front handed it over on, open for as long as both have it. */
-  readonly leash: Socket | undefined;
-  readonly told: HandOver;
+  readonly link: Socket | undefined;
+  readonly handOff: HandOff;
   /** The true client: 16 bytes, and a port. */
   readonly address: Uint8Array;
   readonly addressText: string;

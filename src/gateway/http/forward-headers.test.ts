@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import * as fc from 'fast-check';
 import { type Forwarding, requestHeaders, responseHeaders, trailers } from './forward-headers.ts';
 
-const told: Forwarding = {
+const handOff: Forwarding = {
   isHttp10: false,
   client: '192.0.2.1',
   host: 'a.test:80',
@@ -30,7 +30,7 @@ const plain = { status: 200, upgrade: false, isChunked: false };
 describe('requestHeaders()', () => {
   test('keeps order, case and repetitions, and adds who asks', () => {
     const raw = ['hOsT', 'a.test:80', 'Accept', 'a', 'ACCEPT', 'b', 'X', ''];
-    assert.deepEqual(requestHeaders(raw, told), [...raw, ...added]);
+    assert.deepEqual(requestHeaders(raw, handOff), [...raw, ...added]);
   });
 
   test('leaves behind what is for the neighbour', () => {
@@ -52,13 +52,13 @@ describe('requestHeaders()', () => {
       'TE',
       'gzip',
     ];
-    assert.deepEqual(requestHeaders(raw, told), added);
+    assert.deepEqual(requestHeaders(raw, handOff), added);
   });
 
   test('keeps what the backend relies on, whatever Connection names', () => {
     const raw = ['Host', 'a', 'Content-Length', '5', 'Cookie', 'c', 'Authorization', 'd'];
     const connection = ['Connection', 'host, content-length, cookie, authorization, x-forwarded-for'];
-    assert.deepEqual(requestHeaders([...connection, ...raw], told), [...raw, ...added]);
+    assert.deepEqual(requestHeaders([...connection, ...raw], handOff), [...raw, ...added]);
   });
 
   test('drops what a client says of itself, however it is written', () => {
@@ -68,14 +68,14 @@ describe('requestHeaders()', () => {
     ]
       .flat()
       .flatMap(name => [name, 'forged']);
-    assert.deepEqual(requestHeaders(raw, told), added);
-    assert.deepEqual(requestHeaders(['X_Own', '1'], told), ['X_Own', '1', ...added]);
+    assert.deepEqual(requestHeaders(raw, handOff), added);
+    assert.deepEqual(requestHeaders(['X_Own', '1'], handOff), ['X_Own', '1', ...added]);
   });
 
   test('believes a balancer, and adds to what it says', () => {
     const raw = ['X-Forwarded-For', 'a, b', 'X-Forwarded-For', 'c', 'X-Forwarded-Proto', 'https'];
     const headers = requestHeaders([...raw, 'Forwarded', 'for=a', 'X-Forwarded-Host', 'h'], {
-      ...told,
+      ...handOff,
       trustForwarded: true,
     });
     assert.deepEqual(headers, [
@@ -93,7 +93,7 @@ describe('requestHeaders()', () => {
   });
 
   test('says how the connection goes on', () => {
-    const last = (change: Partial<Forwarding>) => requestHeaders([], { ...told, ...change }).slice(6);
+    const last = (change: Partial<Forwarding>) => requestHeaders([], { ...handOff, ...change }).slice(6);
     assert.deepEqual(last({ keepAlive: false }), ['Connection', 'close']);
     assert.deepEqual(last({ upgrade: 'websocket' }), ['Upgrade', 'websocket', 'Connection', 'Upgrade']);
     assert.deepEqual(last({ isChunked: true }), ['Connection', 'keep-alive', 'Transfer-Encoding', 'chunked']);
@@ -102,7 +102,7 @@ describe('requestHeaders()', () => {
 
   test('passes TE: trailers, Trailer where there are chunks, Expect where it means something', () => {
     const pass = (name: string, value: string, change: Partial<Forwarding> = {}) =>
-      requestHeaders([name, value], { ...told, ...change }).slice(0, -8 - (change.isChunked ? 2 : 0));
+      requestHeaders([name, value], { ...handOff, ...change }).slice(0, -8 - (change.isChunked ? 2 : 0));
     assert.deepEqual(pass('te', 'gzip, Trailers'), ['TE', 'trailers']);
     assert.deepEqual(pass('Trailer', 'X'), []);
     assert.deepEqual(pass('Trailer', 'X', { isChunked: true }), ['Trailer', 'X']);
@@ -125,7 +125,7 @@ describe('requestHeaders()', () => {
     const value = fc.constantFrom('chunked', 'close', 'x-forwarded-for', 'transfer-encoding, upgrade', 'a');
     fc.assert(
       fc.property(fc.array(fc.tuple(name, value)), fc.boolean(), (raw, isChunked) => {
-        const headers = requestHeaders(raw.flat(), { ...told, isChunked });
+        const headers = requestHeaders(raw.flat(), { ...handOff, isChunked });
         const names = headers
           .filter((_, at) => at % 2 === 0)
           .map(text => text.toLowerCase().replaceAll('_', '-'));

@@ -33,7 +33,7 @@ export interface Forwarding {
   readonly isEmpty: boolean;
 }
 
-export function requestHeaders(raw: readonly string[], told: Forwarding): string[] {
+export function requestHeaders(raw: readonly string[], handOff: Forwarding): string[] {
   const dropped = namedByConnection(raw);
   const headers: string[] = [];
   const forwarded: string[] = [];
@@ -42,25 +42,25 @@ export function requestHeaders(raw: readonly string[], told: Forwarding): string
   for (let at = 0; at < raw.length; at += 2) {
     const name = raw[at].toLowerCase();
     const value = raw[at + 1];
-    if (name === 'x-forwarded-for' && told.trustForwarded) forwarded.push(value);
+    if (name === 'x-forwarded-for' && handOff.trustForwarded) forwarded.push(value);
     else if (name === 'te' && /\btrailers\b/i.test(value)) headers.push('TE', 'trailers');
-    else if (hopByHop.has(name) || dropped?.has(name) === true || isForwarded(name, told)) continue;
-    else if (isDisguised(name) || (name === 'trailer' && !told.isChunked)) continue;
+    else if (hopByHop.has(name) || dropped?.has(name) === true || isForwarded(name, handOff)) continue;
+    else if (isDisguised(name) || (name === 'trailer' && !handOff.isChunked)) continue;
     // RFC 9110 10.1.1: HTTP/1.0 knows no expectations, and could not be told to continue.
-    else if (name === 'expect' && told.isHttp10) continue;
+    else if (name === 'expect' && handOff.isHttp10) continue;
     else {
       proto ||= name === 'x-forwarded-proto';
       host ||= name === 'x-forwarded-host';
       headers.push(raw[at], value);
     }
   }
-  headers.push('X-Forwarded-For', [...forwarded, told.client].join(', '));
+  headers.push('X-Forwarded-For', [...forwarded, handOff.client].join(', '));
   if (!proto) headers.push('X-Forwarded-Proto', 'http');
-  if (!host) headers.push('X-Forwarded-Host', told.host);
-  if (told.upgrade !== undefined) headers.push('Upgrade', told.upgrade, 'Connection', 'Upgrade');
-  else headers.push('Connection', told.keepAlive ? 'keep-alive' : 'close');
-  if (told.isChunked) headers.push('Transfer-Encoding', 'chunked');
-  else if (told.isEmpty) headers.push('Content-Length', '0');
+  if (!host) headers.push('X-Forwarded-Host', handOff.host);
+  if (handOff.upgrade !== undefined) headers.push('Upgrade', handOff.upgrade, 'Connection', 'Upgrade');
+  else headers.push('Connection', handOff.keepAlive ? 'keep-alive' : 'close');
+  if (handOff.isChunked) headers.push('Transfer-Encoding', 'chunked');
+  else if (handOff.isEmpty) headers.push('Content-Length', '0');
   return headers;
 }
 
@@ -129,8 +129,8 @@ const endToEnd: ReadonlySet<string> = new Set([
   'x-forwarded-host',
 ]);
 
-function isForwarded(name: string, told: Forwarding): boolean {
-  return !told.trustForwarded && (name === 'forwarded' || name.startsWith('x-forwarded-'));
+function isForwarded(name: string, handOff: Forwarding): boolean {
+  return !handOff.trustForwarded && (name === 'forwarded' || name.startsWith('x-forwarded-'));
 }
 
 /** `X_Forwarded_For` is the same as `X-Forwarded-For` to every program behind CGI's rules, and so are others. */

@@ -1,5 +1,5 @@
 // HTTP/2 in the HTTP part: CONNECT alone, as Kubermatic's agents speak it. The front hands a connection over when it
-// sees the preface; each CONNECT stream goes back to the front as a connection of its own (pass-stream.ts), where it is
+// sees the preface; each CONNECT stream goes back to the front as a connection of its own (connect-stream.ts), where it is
 // routed, admitted, dialled, counted and logged. Other requests are reset with HTTP_1_1_REQUIRED.
 //
 // Flow control: node:http2 gives back the connection's window as bytes arrive and a stream's as they are passed on. So
@@ -18,14 +18,14 @@ import { formatIpPort, mapIp } from '../../wire/ip-address.ts';
 import type { CloseReason } from '../close-reason.ts';
 import type { FaultLog } from '../fault-log.ts';
 import { type FaultOwner, guard } from '../guard.ts';
-import type { FrontRow } from '../shared/hand-over.ts';
-import type { HandedOver } from '../shared/receive-hand-over.ts';
+import type { WorkerRow } from '../shared/hand-off.ts';
+import type { HandedOff } from '../shared/receive-hand-off.ts';
 import type { Verdict, Verdicts } from '../shared/verdicts.ts';
-import { reasonIndex } from '../stages/account.ts';
 import type { Settings } from '../stages/data-path.ts';
+import { reasonIndex } from '../stages/record-end.ts';
+import { AbuseBudget } from './abuse-budget.ts';
 import { buildConnectHead } from './connect-head.ts';
-import { type Passage, passStream } from './pass-stream.ts';
-import { Patience } from './patience.ts';
+import { serveStream, type TunnelStream } from './connect-stream.ts';
 
 /** Streams at one time. A client with more to say opens another connection. */
 const MAX_STREAMS = 256;
@@ -61,9 +61,9 @@ const inProgress: Verdict = {
 
 interface Session extends FaultOwner {
   readonly http2: ServerHttp2Session;
-  readonly connection: HandedOver;
-  readonly patience: Patience;
-  readonly passages: Set<Passage>;
+  readonly connection: HandedOff;
+  readonly budget: AbuseBudget;
+  readonly tunnels: Set<TunnelStream>;
   /** `timeouts.hello` until the first stream, then the time without any. */
   timer: NodeJS.Timeout | undefined;
   hadStream: boolean;
@@ -73,7 +73,7 @@ interface Session extends FaultOwner {
 
 export class H2Connect {
   /** Where streams come back to, by worker. */
-  fronts: readonly string[] = [];
+  internalListeners: readonly string[] = [];
   settings: Settings;
   readonly #verdicts: readonly Verdicts[];
   readonly #faults: FaultLog;
@@ -89,23 +89,23 @@ export class H2Connect {
   }
 
   /** Our own code threw on behalf of a stream of that connection. */
-  tellFault(error: unknown, connection: HandedOver): void {
+  tellFault(error: unknown, connection: HandedOff): void {
     this.#faults.write(error, { client: clientOf(connection) });
   }
 
   /** The workers take turns. */
-  nextFront(): string | undefined {
-    return this.fronts[this.#turn++ % this.fronts.length];
+  nextInternalListener(): string | undefined {
+    return this.internalListeners[this.#turn++ % this.internalListeners.length];
   }
 
-  verdictsOf({ worker }: FrontRow): Verdicts | undefined {
+  verdictsOf({ worker }: WorkerRow): Verdicts | undefined {
     return this.#verdicts[worker];
   }
 
   /** `first` is what the client has said so far. */
-  serve(connection: HandedOver, first: Buffer): void {
-    const { socket, told } = connection;
-    this.#verdicts[told.worker]?.say(told.handle, told.generation, inProgress);
+  serve(connection: HandedOff, first: Buffer): void {
+    const { socket, handOff } = connection;
+    this.#verdicts[handOff.worker]?.say(handOff.handle, handOff.generation, inProgress);
     socket.unshift(first);
     const http2 = performServerHandshake(socket, {
       settings: {
@@ -122,8 +122,8 @@ export class H2Connect {
       onFault: error => this.#fault(session, error),
       http2,
       connection,
-      patience: new Patience(performance.now()),
-      passages: new Set(),
+      budget: new AbuseBudget(performance.now()),
+      tunnels: new Set(),
       timer: undefined,
       hadStream: false,
       reason: undefined,
@@ -136,7 +136,7 @@ export class H2Connect {
     // node:http2 closes the socket before it tells why, and the front may see that first.
     const destroy = http2.destroy.bind(http2);
     http2.destroy = (error, code) => {
-      guard(session, () => this.#conclude(session, error))();
+      guard(session, () => this.#recordEnd(session, error))();
       destroy(error, session.reason === 'over-limit' ? constants.NGHTTP2_ENHANCE_YOUR_CALM : code);
     };
     http2.on('error', () => {});
@@ -146,11 +146,11 @@ export class H2Connect {
     );
     http2.on(
       'ping',
-      guard(session, () => this.#bear(session)),
+      guard(session, () => this.#spendBudget(session)),
     );
     http2.on(
       'remoteSettings',
-      guard(session, () => this.#bear(session)),
+      guard(session, () => this.#spendBudget(session)),
     );
     http2.on(
       'stream',
@@ -165,19 +165,19 @@ export class H2Connect {
       'end',
       guard(session, () => http2.destroy()),
     );
-    if (this.#isDraining) this.#bid(session);
+    if (this.#isDraining) this.#announceClose(session);
   }
 
   /** No new streams; those that are open may finish. */
   drain(): void {
     this.#isDraining = true;
-    for (const session of this.#sessions) guard(session, () => this.#bid(session))();
+    for (const session of this.#sessions) guard(session, () => this.#announceClose(session))();
   }
 
   stop(): void {
     for (const session of this.#sessions)
       guard(session, () => {
-        for (const passage of session.passages) passage.drop();
+        for (const stream of session.tunnels) stream.drop();
         session.http2.destroy();
       })();
   }
@@ -187,10 +187,10 @@ export class H2Connect {
     for (const session of this.#sessions) guard(session, () => this.#look(session))();
   }
 
-  #look({ http2, connection, passages }: Session): void {
-    const { worker, handle, generation } = connection.told;
+  #look({ http2, connection, tunnels }: Session): void {
+    const { worker, handle, generation } = connection.handOff;
     if (this.#verdicts[worker]?.isCurrent(handle, generation) !== true) http2.destroy();
-    else for (const passage of passages) guard(passage, () => passage.look())();
+    else for (const tunnel of tunnels) guard(tunnel, () => tunnel.look())();
   }
 
   /** With all its streams. */
@@ -209,19 +209,19 @@ export class H2Connect {
     stream.on('error', () => {});
     if (method !== 'CONNECT') {
       stream.close(constants.NGHTTP2_HTTP_1_1_REQUIRED);
-      this.#bear(session);
+      this.#spendBudget(session);
       return;
     }
     session.hadStream = true;
     clearTimeout(session.timer);
-    const passage = passStream(this, session.connection, stream, buildConnectHead(rawHeaders));
-    session.passages.add(passage);
+    const tunnel = serveStream(this, session.connection, stream, buildConnectHead(rawHeaders));
+    session.tunnels.add(tunnel);
     stream.once(
       'close',
       guard(session, () => {
-        session.passages.delete(passage);
-        if (!passage.isAnswered) this.#bear(session);
-        if (session.passages.size === 0) this.#keep(session);
+        session.tunnels.delete(tunnel);
+        if (!tunnel.isAnswered) this.#spendBudget(session);
+        if (session.tunnels.size === 0) this.#keep(session);
       }),
     );
   }
@@ -236,13 +236,13 @@ export class H2Connect {
     );
   }
 
-  #bear(session: Session): void {
-    if (session.patience.take(performance.now()) || session.http2.destroyed) return;
+  #spendBudget(session: Session): void {
+    if (session.budget.take(performance.now()) || session.http2.destroyed) return;
     session.reason = 'over-limit';
     session.http2.destroy(new Error('The client wears us out'));
   }
 
-  #bid(session: Session): void {
+  #announceClose(session: Session): void {
     if (session.http2.destroyed) return;
     session.http2.goaway(constants.NGHTTP2_NO_ERROR, ANY_STREAM);
     setTimeout(
@@ -258,10 +258,10 @@ export class H2Connect {
   }
 
   /** Its reason is said before the front can see its end. */
-  #conclude(session: Session, error: Error | undefined): void {
+  #recordEnd(session: Session, error: Error | undefined): void {
     if (!this.#sessions.delete(session)) return;
     clearTimeout(session.timer);
-    const { worker, handle, generation } = session.connection.told;
+    const { worker, handle, generation } = session.connection.handOff;
     const reason = session.reason ?? reasonFor(error) ?? (session.hadStream ? 'done' : 'client-gone');
     session.reason = reason;
     const isBroken = reason === 'fault';
@@ -269,7 +269,7 @@ export class H2Connect {
   }
 }
 
-function clientOf({ source }: HandedOver): string {
+function clientOf({ source }: HandedOff): string {
   return formatIpPort(mapIp(source.address), 0, source.port);
 }
 

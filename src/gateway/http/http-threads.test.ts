@@ -15,7 +15,7 @@ import type { EngineName } from '../io/open-reactor.ts';
 import { ACTIVE_AT } from '../shared/shared-memory.ts';
 
 const PLACES = 8;
-const PATIENCE_MS = 10_000;
+const WAIT_MS = 10_000;
 
 async function given(engine: EngineName) {
   /** `/hold` is never answered. */
@@ -87,7 +87,7 @@ function active(gateway: Gateway): number {
 }
 
 async function until(holds: () => boolean): Promise<void> {
-  const deadline = performance.now() + PATIENCE_MS;
+  const deadline = performance.now() + WAIT_MS;
   while (!holds()) {
     assert.ok(performance.now() < deadline, `waited in vain for ${holds}`);
     await sleep(5);

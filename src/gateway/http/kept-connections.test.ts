@@ -2,14 +2,14 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { test } from 'node:test';
-import { type Asker, type KeptConnection, KeptConnections } from './kept-connections.ts';
+import { type KeptConnection, KeptConnections, type ResponseReceiver } from './kept-connections.ts';
 
 const SLOT = 7;
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi';
 
 /** What an asker has heard, as words in order. */
 interface Heard {
-  readonly asker: Asker;
+  readonly receiver: ResponseReceiver;
   readonly words: string[];
   readonly over: Promise<void>;
 }
@@ -18,8 +18,8 @@ function hear(takes = () => true): Heard {
   const words: string[] = [];
   const { promise, resolve } = Promise.withResolvers<void>();
   const text = (bytes: Uint8Array | undefined) => Buffer.from(bytes ?? []).toString('latin1');
-  const asker: Asker = {
-    informed: ({ status }) => words.push(String(status)),
+  const receiver: ResponseReceiver = {
+    informational: ({ status }) => words.push(String(status)),
     answered: ({ status }) => words.push(String(status)),
     waiting: () => words.push('waiting'),
     data(bytes) {
@@ -39,7 +39,7 @@ function hear(takes = () => true): Heard {
       resolve();
     },
   };
-  return { asker, words, over: promise };
+  return { receiver, words, over: promise };
 }
 
 /** A backend of whose connections each test has both ends. */
@@ -83,7 +83,7 @@ async function answer(text: string, method = 'GET', end = false): Promise<readon
   await using given = await backend();
   const [connection, peer] = await given.open();
   const heard = hear();
-  connection.ask(method, 'x', heard.asker);
+  connection.ask(method, 'x', heard.receiver);
   if (end) peer.end(text, 'latin1');
   else peer.write(text, 'latin1');
   await heard.over;
@@ -100,7 +100,7 @@ test('KeptConnections gives the connection to the next request, the one used las
   ] as const) {
     assert.equal(connection.isReused, false);
     const heard = hear();
-    connection.ask('GET', 'x', heard.asker);
+    connection.ask('GET', 'x', heard.receiver);
     peer.write(OK);
     await heard.over;
     assert.deepEqual(heard.words, ['200', 'hi', 'ended']);
@@ -118,7 +118,7 @@ test('KeptConnections closes what has been idle for 4 s, and nothing else', asyn
   const closed = once(peer, 'end');
   for (let request = 0; request < 2; request++) {
     const heard = hear();
-    connection.ask('GET', 'x', heard.asker);
+    connection.ask('GET', 'x', heard.receiver);
     given.pass(10_000);
     peer.write(OK);
     await heard.over;
@@ -127,7 +127,7 @@ test('KeptConnections closes what has been idle for 4 s, and nothing else', asyn
     assert.equal(given.kept.take(SLOT), connection);
   }
   const heard = hear();
-  connection.ask('GET', 'x', heard.asker);
+  connection.ask('GET', 'x', heard.receiver);
   peer.write(OK);
   await heard.over;
   given.pass(4000);
@@ -189,7 +189,7 @@ test('KeptConnection puts a head together that comes byte by byte', async () => 
   const [connection, peer] = await given.open();
   peer.setNoDelay(true);
   const heard = hear();
-  connection.ask('GET', 'x', heard.asker);
+  connection.ask('GET', 'x', heard.receiver);
   for (const byte of OK) {
     peer.write(byte);
     await new Promise(resolve => setImmediate(resolve));
@@ -202,7 +202,7 @@ test('KeptConnection closes when bytes come that nobody asked for', async () => 
   await using given = await backend();
   const [connection, peer] = await given.open();
   const heard = hear();
-  connection.ask('GET', 'x', heard.asker);
+  connection.ask('GET', 'x', heard.receiver);
   peer.write(OK);
   await heard.over;
   const closed = once(peer, 'close');
@@ -216,7 +216,7 @@ test('KeptConnection waits for an asker that takes no more', async () => {
   await using given = await backend();
   const [connection, peer] = await given.open();
   const heard = hear(() => false);
-  connection.ask('GET', 'x', heard.asker);
+  connection.ask('GET', 'x', heard.receiver);
   const large = 'a'.repeat(8 * 2 ** 20);
   let isOut = false;
   peer.write(`HTTP/1.1 200 OK\r\nContent-Length: ${large.length}\r\n\r\n${large}`, () => {
@@ -226,7 +226,7 @@ test('KeptConnection waits for an asker that takes no more', async () => {
   while (heard.words.at(-1) !== 'ended') {
     // One piece for each time that it is asked for, and the backend cannot be rid of all of it.
     const before = heard.words.length;
-    connection.resume(heard.asker);
+    connection.resume(heard.receiver);
     while (heard.words.length === before) await new Promise(resolve => setImmediate(resolve));
     if (++resumed === 4) assert.equal(isOut, false);
   }
@@ -238,7 +238,7 @@ test('KeptConnection that is destroyed tells its asker nothing', async () => {
   await using given = await backend();
   const [connection, peer] = await given.open();
   const heard = hear();
-  connection.ask('GET', 'x', heard.asker);
+  connection.ask('GET', 'x', heard.receiver);
   const closed = once(peer, 'end');
   connection.destroy();
   await closed;
@@ -249,11 +249,11 @@ for (const where of ['answered', 'data', 'ended'] as const) {
   test(`KeptConnection closes when its asker throws in ${where}(), who is told, and nobody takes it again`, async () => {
     await using given = await backend();
     const [connection, peer] = await given.open();
-    const { asker, words, over } = hear();
+    const { receiver, words, over } = hear();
     const throws = () => {
       throw new Error('injected');
     };
-    connection.ask('GET', 'x', { ...asker, [where]: throws });
+    connection.ask('GET', 'x', { ...receiver, [where]: throws });
     const closed = once(peer, 'end');
     peer.write('HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nab');
     await new Promise(resolve => setImmediate(resolve));

@@ -21,9 +21,9 @@ const SWITCHING_PROTOCOLS = 101;
 const NO_TRAILERS: readonly string[] = [];
 
 /** Whoever asks, told what comes: `answered` once, then data, then one of `ended` and `failed`. */
-export interface Asker extends FaultOwner {
+export interface ResponseReceiver extends FaultOwner {
   /** 1xx: more is to come. */
-  informed(head: ResponseHead): void;
+  informational(head: ResponseHead): void;
   answered(head: ResponseHead): void;
   /** The head stands alone: its body comes later, maybe much later. */
   waiting(): void;
@@ -118,7 +118,7 @@ export class KeptConnection {
   isReused = false;
   readonly #socket: Socket;
   readonly #owner: Owner;
-  #asker: Asker | undefined;
+  #receiver: ResponseReceiver | undefined;
   #method = '';
   /** A head that is not whole. */
   #held: Buffer | undefined;
@@ -155,12 +155,12 @@ export class KeptConnection {
   /** What throws is the fault of whoever has asked by then, also where the last of its answer is what threw. */
   #guard<Args extends unknown[]>(callback: (...args: Args) => void): (...args: Args) => void {
     return (...args) => {
-      const asker = this.#asker;
+      const receiver = this.#receiver;
       try {
         callback(...args);
       } catch (error) {
         this.destroy();
-        (asker ?? this.#owner).onFault(error);
+        (receiver ?? this.#owner).onFault(error);
       }
     };
   }
@@ -170,32 +170,32 @@ export class KeptConnection {
   }
 
   /** `text` is the whole request. */
-  ask(method: string, text: string, asker: Asker): void {
-    this.#asker = asker;
+  ask(method: string, text: string, receiver: ResponseReceiver): void {
+    this.#receiver = receiver;
     this.#method = method;
     this.#socket.write(text, 'latin1');
   }
 
   /** For that asker alone: the connection may be another's by now. */
-  resume(asker: Asker): void {
-    if (this.#asker === asker) this.#socket.resume();
+  resume(receiver: ResponseReceiver): void {
+    if (this.#receiver === receiver) this.#socket.resume();
   }
 
   destroy(): void {
-    this.#asker = undefined;
+    this.#receiver = undefined;
     this.#socket.destroy();
   }
 
   #data(chunk: Buffer): void {
     // Nobody has asked: whatever that is, the next to ask must not take it for its answer.
-    if (this.#asker === undefined) return this.destroy();
-    if (this.#framing !== undefined) return this.#body(this.#asker, chunk, 0);
+    if (this.#receiver === undefined) return this.destroy();
+    if (this.#framing !== undefined) return this.#body(this.#receiver, chunk, 0);
     const bytes = this.#held === undefined ? chunk : Buffer.concat([this.#held, chunk]);
     this.#held = undefined;
-    this.#head(this.#asker, bytes, 0);
+    this.#head(this.#receiver, bytes, 0);
   }
 
-  #head(asker: Asker, bytes: Buffer, from: number): void {
+  #head(receiver: ResponseReceiver, bytes: Buffer, from: number): void {
     const head = parseResponseHead(bytes, from, bytes.length);
     if (head.kind === 'incomplete') {
       this.#held = bytes.subarray(from);
@@ -205,8 +205,8 @@ export class KeptConnection {
     const { status, end } = head.value;
     if (status < 200) {
       if (status === SWITCHING_PROTOCOLS) return this.#fail('switch');
-      asker.informed(head.value);
-      if (end < bytes.length && this.#asker === asker) this.#head(asker, bytes, end);
+      receiver.informational(head.value);
+      if (end < bytes.length && this.#receiver === receiver) this.#head(receiver, bytes, end);
       return;
     }
     const framing = framingOf(head.value, this.#method);
@@ -214,47 +214,52 @@ export class KeptConnection {
     this.#framing = framing;
     if (framing.body === 'chunked') this.#chunks = startChunkedBody();
     else if (framing.body !== 'until-close') this.#left = framing.body;
-    asker.answered(head.value);
-    if (this.#asker !== asker) return;
-    if (end < bytes.length || framing.body === 0) this.#body(asker, bytes, end);
-    else asker.waiting();
+    receiver.answered(head.value);
+    if (this.#receiver !== receiver) return;
+    if (end < bytes.length || framing.body === 0) this.#body(receiver, bytes, end);
+    else receiver.waiting();
   }
 
-  #body(asker: Asker, bytes: Buffer, from: number): void {
-    if (this.#chunks !== undefined) return this.#chunked(asker, this.#chunks, bytes, from);
+  #body(receiver: ResponseReceiver, bytes: Buffer, from: number): void {
+    if (this.#chunks !== undefined) return this.#chunked(receiver, this.#chunks, bytes, from);
     if (this.#framing?.body === 'until-close') {
-      if (from < bytes.length) this.#pass(asker, bytes.subarray(from));
+      if (from < bytes.length) this.#pass(receiver, bytes.subarray(from));
       return;
     }
     const to = Math.min(bytes.length, from + this.#left);
     this.#left -= to - from;
     if (this.#left > 0) {
-      if (from < to) this.#pass(asker, bytes.subarray(from, to));
+      if (from < to) this.#pass(receiver, bytes.subarray(from, to));
       return;
     }
-    this.#end(asker, from < to ? bytes.subarray(from, to) : undefined, NO_TRAILERS, to < bytes.length);
+    this.#end(receiver, from < to ? bytes.subarray(from, to) : undefined, NO_TRAILERS, to < bytes.length);
   }
 
-  #chunked(asker: Asker, body: ChunkedBody, bytes: Buffer, from: number): void {
+  #chunked(receiver: ResponseReceiver, body: ChunkedBody, bytes: Buffer, from: number): void {
     let at = from;
-    while (this.#asker === asker) {
+    while (this.#receiver === receiver) {
       const part = readChunkedBody(body, bytes, at, bytes.length);
       if (part.kind === 'incomplete') return;
       if (part.kind === 'reject') return this.#fail(part.reason);
-      if (part.kind === 'end') return this.#end(asker, undefined, part.trailers, part.end < bytes.length);
-      this.#pass(asker, bytes.subarray(part.from, part.to));
+      if (part.kind === 'end') return this.#end(receiver, undefined, part.trailers, part.end < bytes.length);
+      this.#pass(receiver, bytes.subarray(part.from, part.to));
       at = part.to;
     }
   }
 
-  #pass(asker: Asker, bytes: Buffer): void {
-    if (!asker.data(bytes) && this.#asker === asker) this.#socket.pause();
+  #pass(receiver: ResponseReceiver, bytes: Buffer): void {
+    if (!receiver.data(bytes) && this.#receiver === receiver) this.#socket.pause();
   }
 
   /** `isMore`: bytes follow that nobody has asked for. */
-  #end(asker: Asker, last: Buffer | undefined, trailers: readonly string[], isMore: boolean): void {
+  #end(
+    receiver: ResponseReceiver,
+    last: Buffer | undefined,
+    trailers: readonly string[],
+    isMore: boolean,
+  ): void {
     const keepAlive = this.#framing?.keepAlive === true && !isMore && this.isUsable;
-    this.#asker = undefined;
+    this.#receiver = undefined;
     this.#framing = undefined;
     this.#chunks = undefined;
     this.isReused = true;
@@ -263,7 +268,7 @@ export class KeptConnection {
       if (this.#socket.isPaused()) this.#socket.resume();
       this.#owner.free();
     }
-    asker.ended(last, trailers);
+    receiver.ended(last, trailers);
   }
 
   #fail(what: string): void {
@@ -273,15 +278,15 @@ export class KeptConnection {
 
   /** The backend's FIN is the end of a body that has no other, and else too early. */
   #fin(): void {
-    if (this.#asker !== undefined && this.#framing?.body === 'until-close') {
-      this.#end(this.#asker, undefined, NO_TRAILERS, false);
+    if (this.#receiver !== undefined && this.#framing?.body === 'until-close') {
+      this.#end(this.#receiver, undefined, NO_TRAILERS, false);
     } else this.#socket.destroy();
   }
 
   #closed(): void {
     this.#owner.closed();
-    const asker = this.#asker;
-    this.#asker = undefined;
-    asker?.failed(this.#cause ?? new Error('The backend closed'));
+    const receiver = this.#receiver;
+    this.#receiver = undefined;
+    receiver?.failed(this.#cause ?? new Error('The backend closed'));
   }
 }

@@ -9,7 +9,7 @@
 
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
 import type { ThreadControl } from '../shared/thread-control.ts';
-import { wordOfErrno } from './errno-word.ts';
+import { errorOfErrno } from './errno-error.ts';
 import {
   AF_INET6,
   AF_UNIX,
@@ -211,7 +211,7 @@ export class EpollReactor implements Reactor {
       }
       const errno = this.#libc.errno();
       if (errno === EAGAIN) return AGAIN;
-      const word = wordOfErrno(errno);
+      const word = errorOfErrno(errno);
       if (word === EXHAUSTED) return EXHAUSTED;
       // accept(2): errors of a connection that is gone already are reported here; the next one may be fine.
       if (word === BROKEN && errno !== EINTR) return AGAIN;
@@ -226,7 +226,7 @@ export class EpollReactor implements Reactor {
     const target = this.#sockaddr(address);
     if (target === undefined) return BROKEN;
     const fd = this.#libc.socket(target.family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (fd < 0) return wordOfErrno(this.#libc.errno());
+    if (fd < 0) return errorOfErrno(this.#libc.errno());
     if (fd >= this.capacity) {
       this.#libc.close(fd);
       return EXHAUSTED;
@@ -236,7 +236,7 @@ export class EpollReactor implements Reactor {
       const errno = this.#libc.errno();
       if (errno !== EINPROGRESS && errno !== EINTR) {
         this.#libc.close(fd);
-        return errno === EAGAIN ? EXHAUSTED : wordOfErrno(errno);
+        return errno === EAGAIN ? EXHAUSTED : errorOfErrno(errno);
       }
     }
     this.#open(fd);
@@ -249,7 +249,7 @@ export class EpollReactor implements Reactor {
     this.#length[0] = 4;
     const failed =
       this.#libc.getsockopt(handle, SOL_SOCKET, SO_ERROR, this.#errorBytes, this.#lengthBytes) < 0;
-    return failed ? BROKEN : wordOfErrno(this.#error[0]);
+    return failed ? BROKEN : errorOfErrno(this.#error[0]);
   }
 
   descriptor(handle: number): number {
@@ -299,7 +299,7 @@ export class EpollReactor implements Reactor {
     if (count < 0) {
       const errno = this.#libc.errno();
       if (errno === EINTR) return this.read(handle, into, from, to);
-      if (errno !== EAGAIN) return wordOfErrno(errno);
+      if (errno !== EAGAIN) return errorOfErrno(errno);
     }
     // From here on an event is waited for. Registering reports what arrived in between.
     if (this.#kinds[handle] !== REGISTERED && !this.#register(handle)) return EXHAUSTED;
@@ -312,7 +312,7 @@ export class EpollReactor implements Reactor {
     if (count < 0) {
       const errno = this.#libc.errno();
       if (errno === EINTR) return this.write(handle, bytes, from, to);
-      if (errno !== EAGAIN) return wordOfErrno(errno);
+      if (errno !== EAGAIN) return errorOfErrno(errno);
     }
     if (this.#kinds[handle] !== REGISTERED && !this.#register(handle)) return EXHAUSTED;
     return count < 0 ? AGAIN : count;
@@ -324,7 +324,7 @@ export class EpollReactor implements Reactor {
 
   lend(handle: number): number {
     const fd = this.#libc.fcntl(handle, F_DUPFD_CLOEXEC, 0);
-    if (fd < 0) return wordOfErrno(this.#libc.errno());
+    if (fd < 0) return errorOfErrno(this.#libc.errno());
     // What was fetched before is not for this reactor any more.
     this.#generations[handle]++;
     this.#lent[handle] = 1;
@@ -413,7 +413,7 @@ export class EpollReactor implements Reactor {
       if (fd < 0 && errno === EAFNOSUPPORT && address.dualStack) {
         return this.#listen({ address: ANY_IPV4, port: address.port });
       }
-      return fd < 0 ? wordOfErrno(errno) : EXHAUSTED;
+      return fd < 0 ? errorOfErrno(errno) : EXHAUSTED;
     }
     if (place.family !== AF_UNIX) {
       this.#set(fd, SOL_SOCKET, SO_REUSEADDR, 1);
@@ -424,7 +424,7 @@ export class EpollReactor implements Reactor {
       this.#set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, this.#stalledMs);
     }
     const failed = libc.bind(fd, place.bytes, place.bytes.length) < 0 || libc.listen(fd, BACKLOG) < 0;
-    const word = failed ? wordOfErrno(libc.errno()) : 0;
+    const word = failed ? errorOfErrno(libc.errno()) : 0;
     this.#open(fd);
     if (failed || !this.#register(fd)) {
       this.close(fd);

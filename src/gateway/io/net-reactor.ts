@@ -146,7 +146,7 @@ export class NetReactor implements Reactor {
         return this.listen({ address: ANY_IPV4, port: address.port }, opened);
       }
       this.#give(handle);
-      opened(errnoWord(error));
+      opened(reactorErrorOf(error));
     };
     server.once('error', failed);
     server.on('connection', socket => {
@@ -452,7 +452,7 @@ function onDrain(this: net.Socket): void {
 
 function onError(this: net.Socket, error: NodeJS.ErrnoException): void {
   const socket = this as OwnedSocket;
-  socket.owner.failed(socket.handle, errnoWord(error));
+  socket.owner.failed(socket.handle, reactorErrorOf(error));
   socket.owner.emit(socket.handle, FAILED | READABLE);
 }
 
@@ -524,6 +524,6 @@ const words: Record<string, number> = {
 };
 
 /** The reactor's word for an error of Node's. */
-export function errnoWord(error: NodeJS.ErrnoException): number {
+export function reactorErrorOf(error: NodeJS.ErrnoException): number {
   return words[error.code ?? ''] ?? BROKEN;
 }

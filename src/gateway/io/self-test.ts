@@ -18,7 +18,7 @@ import {
 import { SOCKADDR_BYTES } from './sockaddr.ts';
 
 /** How long loopback may take. */
-const PATIENCE_MS = 1000;
+const WAIT_MS = 1000;
 
 /** What is wrong, or undefined. */
 export function selfTest(libc: Libc, arch: string): string | undefined {
@@ -58,7 +58,7 @@ function talkToOurselves(libc: Libc, arch: string, opened: (fd: number, call: st
   event.set(mark, words - 2);
   check(libc.epoll_ctl(epoll, EPOLL_CTL_ADD, listener, new Uint8Array(event.buffer)) === 0, 'epoll_ctl');
   event.fill(0);
-  check(libc.epoll_wait(epoll, new Uint8Array(event.buffer), 1, PATIENCE_MS) === 1, 'epoll_wait');
+  check(libc.epoll_wait(epoll, new Uint8Array(event.buffer), 1, WAIT_MS) === 1, 'epoll_wait');
   check(
     event[0] === EPOLLIN && event[words - 2] === mark[0] && event[words - 1] === mark[1],
     'struct epoll_event',

@@ -1,7 +1,7 @@
 // What the hash tables in shared memory have in common (source-counts.ts, nonce-table.ts): an array of buckets of 1 KiB,
 // each with a lock in its first word. A key lives in its own bucket only, so that one lock is enough.
 
-import { mix } from '../stages/mix.ts';
+import { hash32 } from '../stages/hash32.ts';
 
 const BUCKET_WORDS = 256;
 /** Twice the room that is asked for, so that with all of that in use hardly a key finds its bucket full. */
@@ -24,7 +24,7 @@ export function roomOf(words: Int32Array, perBucket: number): number {
  * counter, mixed; odd, so that multiplying loses nothing.
  */
 export function hashFactors(seed: number, pieces: number): Int32Array {
-  return Int32Array.from({ length: pieces }, (_, i) => mix(seed + Math.imul(i + 1, 0x9e3779b9)) | 1);
+  return Int32Array.from({ length: pieces }, (_, i) => hash32(seed + Math.imul(i + 1, 0x9e3779b9)) | 1);
 }
 
 /** Adds the pieces of `bytes` from `at` on to a sum, with the factors from `first` on. */
@@ -44,7 +44,7 @@ export function addPieces(
 /** Index of the first word of a sum's bucket. The mixing scatters keys that follow each other. */
 export function bucketAt(sum: number, words: Int32Array): number {
   const buckets = Math.floor(words.length / BUCKET_WORDS);
-  return Math.floor((mix(sum) * buckets) / 0x1_0000_0000) * BUCKET_WORDS;
+  return Math.floor((hash32(sum) * buckets) / 0x1_0000_0000) * BUCKET_WORDS;
 }
 
 export function wordAt(bytes: Uint8Array, at: number): number {

@@ -1,10 +1,10 @@
 // One of the threads of nonce-shares.test.ts: the flood of one cluster, with now and then a nonce of another in between.
 
 import { workerData } from 'node:worker_threads';
-import { meet } from './meet.test-worker.ts';
 import { NonceShares } from './nonce-shares.ts';
 import { NonceTable } from './nonce-table.ts';
 import { CLUSTER_FIELDS, SharedSlots } from './shared-memory.ts';
+import { waitForAll } from './wait-for-all.test-worker.ts';
 
 export interface NonceSharesWork {
   readonly memory: SharedArrayBuffer;
@@ -31,7 +31,7 @@ function use(slot: number, number: number): void {
   if (shares.take(slot, 2, 60, 0) && table.use(nonce, 60, 0) === 'new') Atomics.add(taken, slot - 1, 1);
 }
 
-meet(ready, threads);
+waitForAll(ready, threads);
 for (let i = 0; i < 5000; i++) {
   use(1, i);
   if (i % 100 === 99) use(2, i);

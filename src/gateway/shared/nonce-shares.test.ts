@@ -51,21 +51,21 @@ test('NonceShares: nobody who has less than the guaranteed part is refused, and 
     slot: fc.integer({ min: 1, max: 5 }),
     times: fc.constantFrom(1, 1, 1, 100),
     wait: fc.constantFrom(0, 0, 0, 1, 10, 60),
-    life: fc.integer({ min: 0, max: 121 }),
+    lifetime: fc.integer({ min: 0, max: 121 }),
   });
   fc.assert(
     fc.property(fc.array(step, { maxLength: 200, size: 'max' }), steps => {
       const shares = given(room);
       const live: { slot: number; until: number }[] = [];
       let now = NOW;
-      for (const { slot, times, wait, life } of steps) {
+      for (const { slot, times, wait, lifetime } of steps) {
         now += wait;
         for (let i = 0; i < times; i++) {
           // Counted for up to 8 s longer than they live.
           const own = live.filter(one => one.slot === slot && one.until + 8 >= now).length;
-          const taken = shares.take(slot, 5, now + life, now);
+          const taken = shares.take(slot, 5, now + lifetime, now);
           assert.ok(taken || own >= room / 3 / 5, `cluster ${slot} has ${own} and is refused`);
-          if (taken) live.push({ slot, until: now + life });
+          if (taken) live.push({ slot, until: now + lifetime });
         }
         const all = live.filter(({ until }) => until >= now).length;
         assert.ok(all <= room, `${all} live`);

@@ -19,7 +19,7 @@ test('NonceTable.use() agrees with a map of what is living, also when the table 
   const step = fc.record({
     words: fc.tuple(word, word, word),
     wait: fc.constantFrom(0, 0, 0, 0, 0, 0, 1),
-    life: fc.integer({ min: 0, max: 120 }),
+    lifetime: fc.integer({ min: 0, max: 120 }),
   });
   // Around 2038 and 2106, where seconds wrap.
   const start = fc.constantFrom(NOW, 2 ** 31 - 60, 2 ** 32 - 60);
@@ -32,14 +32,14 @@ test('NonceTable.use() agrees with a map of what is living, also when the table 
         const table = tableFor(1, seed);
         const model = new Map<string, number>();
         let now = start;
-        for (const { words, wait, life } of steps) {
+        for (const { words, wait, lifetime } of steps) {
           now += wait;
           for (const [key, until] of model) if (until < now) model.delete(key);
           const key = words.join();
           assert.equal(table.has(nonceOf(...words), now), model.has(key));
           const expected = model.has(key) ? 'used' : model.size === 63 ? 'full' : 'new';
-          assert.equal(table.use(nonceOf(...words), now + life, now), expected);
-          if (expected === 'new') model.set(key, now + life);
+          assert.equal(table.use(nonceOf(...words), now + lifetime, now), expected);
+          if (expected === 'new') model.set(key, now + lifetime);
         }
       },
     ),

@@ -13,7 +13,7 @@ function given(): Int32Array {
 test('recentCount() has all that live, and none for more than 8 s longer', () => {
   const step = fc.record({
     wait: fc.oneof({ arbitrary: fc.nat({ max: 3 }), weight: 20 }, fc.nat({ max: 400 })),
-    life: fc.integer({ min: 0, max: 121 }),
+    lifetime: fc.integer({ min: 0, max: 121 }),
   });
   const start = fc.oneof(
     fc.constantFrom(NOW, 2 ** 31 - 60, 2 ** 32 - 60),
@@ -24,13 +24,13 @@ test('recentCount() has all that live, and none for more than 8 s longer', () =>
       const words = given();
       const ends: number[] = [];
       let now = start;
-      for (const { wait, life } of steps) {
+      for (const { wait, lifetime } of steps) {
         now += wait;
         const count = recentCount(words, AT, now);
         assert.ok(count >= ends.filter(until => until >= now).length, 'forgotten too early');
         assert.ok(count <= ends.filter(until => until + 8 >= now).length, 'remembered too long');
-        assert.ok(addRecent(words, AT, now + life, now));
-        ends.push(now + life);
+        assert.ok(addRecent(words, AT, now + lifetime, now));
+        ends.push(now + lifetime);
       }
       // Nothing outside of its words.
       assert.deepEqual(

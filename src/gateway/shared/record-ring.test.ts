@@ -74,14 +74,14 @@ test('RecordReader.take() gives back what RecordWriter.write() was told', () => 
 
 test('RecordWriter.write() tells the reader once until it has read', () => {
   const memory = newRecordRing();
-  let told = 0;
-  const writer = new RecordWriter(memory, () => told++);
+  let reported = 0;
+  const writer = new RecordWriter(memory, () => reported++);
   const rows = rowWith('a');
   for (let i = 0; i < 3; i++) writer.write(rows, 2, 0, 0);
-  assert.equal(told, 1);
+  assert.equal(reported, 1);
   assert.equal(take(new RecordReader(memory)).records.length, 3);
   writer.write(rows, 2, 0, 0);
-  assert.equal(told, 2);
+  assert.equal(reported, 2);
 });
 
 test('RecordWriter.write() counts what a reader that is too slow never sees, and goes on', () => {

@@ -69,7 +69,7 @@ export const STALLED = 67108864;
 /** A write to it has failed, which takes the error away: reading no longer tells whether FIN or a reset came first. */
 export const UNWRITABLE = 131072;
 /** Handed over to the HTTP part, and counted there. */
-export const HANDED_OVER = 262144;
+export const HANDED_OFF = 262144;
 /** A signature has proven the cluster id that it names. */
 export const PROVEN = 524288;
 /** Came through an agent's tunnel: `agents` is not asked, and its id must be proven. */

@@ -200,7 +200,7 @@ export const BACKEND_FIELDS = 5;
 export const TOTAL_CONNECTIONS = 0;
 export const TOTAL_PENDING = 1;
 /** Connections that were handed over to a part of ours: HTTP or TLS. */
-export const TOTAL_HANDED_OVER = 2;
+export const TOTAL_HANDED_OFF = 2;
 /**
  * How much of `limits.connections` they can be: one takes up to five descriptors instead of two (the client's, another of it
  * that is lent, both ends of the socket between front and part, the backend's).

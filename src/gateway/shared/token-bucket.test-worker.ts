@@ -1,8 +1,8 @@
 // One of the threads of token-bucket.test.ts: takes all it can get at each step of a clock of its own.
 
 import { workerData } from 'node:worker_threads';
-import { meet } from './meet.test-worker.ts';
 import { TokenBuckets } from './token-bucket.ts';
+import { waitForAll } from './wait-for-all.test-worker.ts';
 
 export interface TokenBucketWork {
   readonly memory: SharedArrayBuffer;
@@ -19,7 +19,7 @@ export interface TokenBucketWork {
 const { memory, ready, taken, thread, slot, rate, stepMs, steps } = workerData as TokenBucketWork;
 const buckets = new TokenBuckets(memory);
 
-meet(ready, taken.length);
+waitForAll(ready, taken.length);
 for (let step = 0; step <= steps; step++) {
   while (buckets.take(slot, rate, step * stepMs)) taken[thread]++;
 }

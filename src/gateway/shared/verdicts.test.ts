@@ -164,20 +164,20 @@ test('Verdicts.standing() tells open, ended and broken off, also when the handle
   const verdicts = given();
   verdicts.begin(HANDLE);
   const whole = verdicts.generation(HANDLE);
-  assert.equal(verdicts.standing(HANDLE, whole), 'open');
+  assert.equal(verdicts.ending(HANDLE, whole), 'open');
   verdicts.end(HANDLE);
-  assert.equal(verdicts.standing(HANDLE, whole), 'ended');
+  assert.equal(verdicts.ending(HANDLE, whole), 'ended');
   verdicts.begin(HANDLE);
-  assert.equal(verdicts.standing(HANDLE, whole), 'ended');
+  assert.equal(verdicts.ending(HANDLE, whole), 'ended');
 
   const broken = verdicts.generation(HANDLE);
   verdicts.breakOff(HANDLE);
-  assert.equal(verdicts.standing(HANDLE, broken), 'open');
+  assert.equal(verdicts.ending(HANDLE, broken), 'open');
   assert.equal(verdicts.reason(HANDLE), -1);
   verdicts.end(HANDLE);
-  assert.equal(verdicts.standing(HANDLE, broken), 'broken');
+  assert.equal(verdicts.ending(HANDLE, broken), 'broken');
   verdicts.begin(HANDLE);
-  assert.equal(verdicts.standing(HANDLE, broken), 'broken');
+  assert.equal(verdicts.ending(HANDLE, broken), 'broken');
 });
 
 test('Verdicts.standing() takes one that is long gone for broken off', () => {
@@ -187,5 +187,5 @@ test('Verdicts.standing() takes one that is long gone for broken off', () => {
   verdicts.end(HANDLE);
   verdicts.begin(HANDLE);
   verdicts.end(HANDLE);
-  assert.equal(verdicts.standing(HANDLE, old), 'broken');
+  assert.equal(verdicts.ending(HANDLE, old), 'broken');
 });

@@ -93,7 +93,7 @@ export class Verdicts {
   }
 
   /** How a stream stands with the front. One that is long gone counts as broken off: nobody must take it for whole. */
-  standing(handle: number, generation: number): 'open' | 'ended' | 'broken' {
+  ending(handle: number, generation: number): 'open' | 'ended' | 'broken' {
     if (this.isCurrent(handle, generation)) return 'open';
     return this.#words[handle * WORDS + LAST] === generation << 1 ? 'ended' : 'broken';
   }

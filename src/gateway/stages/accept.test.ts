@@ -8,7 +8,7 @@ import { closeReasons } from '../close-reason.ts';
 import { startSampleGateway } from '../control/gateway.samples.ts';
 
 /** Far more than anything here takes. */
-const PATIENCE_MS = 20_000;
+const WAIT_MS = 20_000;
 
 for (const engine of ['epoll', 'net'] as const) {
   test(`pendingPerSource (${engine}): a worker that dies gives back the places of those it had not routed`, async () => {
@@ -23,13 +23,13 @@ for (const engine of ['epoll', 'net'] as const) {
       gateway.takeRecords();
       return records.filter(({ reason }) => closeReasons[reason] === 'over-limit').length;
     };
-    for (let life = 1; life <= 3; life++) {
+    for (let lifetime = 1; lifetime <= 3; lifetime++) {
       const silent = await several(3, () => connect(port));
       await until(() => gateway.connections >= 3);
       const surplus = await connect(port);
-      await until(() => surplus.closed && overLimit() >= life);
+      await until(() => surplus.closed && overLimit() >= lifetime);
       gateway.killWorker(0);
-      await until(() => deaths.length >= life);
+      await until(() => deaths.length >= lifetime);
       for (const socket of silent) socket.destroy();
     }
     assert.equal(overLimit(), 3);
@@ -51,7 +51,7 @@ async function connect(port: number): Promise<net.Socket> {
 }
 
 async function until(holds: () => boolean): Promise<void> {
-  const deadline = performance.now() + PATIENCE_MS;
+  const deadline = performance.now() + WAIT_MS;
   while (!holds()) {
     assert.ok(performance.now() < deadline, 'waited in vain');
     await sleep(5);

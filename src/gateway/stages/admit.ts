@@ -5,31 +5,31 @@ import type { CloseReason } from '../close-reason.ts';
 import { ADMITTED, CLIENT, ROUTE_COUNTED, type Rows, SOURCE_COUNTED } from '../shared/rows.ts';
 import { ACTIVE_AT, type BucketPages, BYTES_IN_AT, CLUSTER_ACTIVE } from '../shared/shared-memory.ts';
 import type { TableRoute } from '../table/table.ts';
-import { type Counts, leavePending } from './account.ts';
 import type { DataPath } from './data-path.ts';
+import { type Counts, releasePending } from './record-end.ts';
 
 /** What counts places: a worker's shared memory, or an HTTP thread's. */
-export interface Places extends Counts {
+export interface LimitCounters extends Counts {
   readonly buckets: BucketPages;
 }
 
 export function admit(path: DataPath, client: number, route: TableRoute): CloseReason | undefined {
   noLongerPending(path, client);
   path.shared.counters.add(route.slot, BYTES_IN_AT, path.rows.bytesIn[client]);
-  return takePlace(path.rows, path.shared, client, route, path.io.now());
+  return takeLimits(path.rows, path.shared, client, route, path.io.now());
 }
 
 /** It is known where the connection goes to. */
 export function noLongerPending(path: DataPath, client: number): void {
   const { rows, shared } = path;
-  leavePending(rows, shared, client);
+  releasePending(rows, shared, client);
   shared.counters.observeSeconds(0, (path.io.now() - rows.startedAt[client]) / 1000);
 }
 
-/** For a connection or an HTTP request. What it counts is undone by `leavePlace`, also after a refusal. */
-export function takePlace(
+/** For a connection or an HTTP request. What it counts is undone by `releaseLimits`, also after a refusal. */
+export function takeLimits(
   rows: Rows,
-  places: Places,
+  limits: LimitCounters,
   client: number,
   route: TableRoute,
   now: number,
@@ -41,18 +41,18 @@ export function takePlace(
   if (!isAllowed(route, rows.addresses, at)) return 'not-allowed';
 
   // Counted first and looked at afterwards, so that two workers cannot both take the last place.
-  const active = places.clusters.add(cluster.slot, CLUSTER_ACTIVE, 1) + 1;
+  const active = limits.clusters.add(cluster.slot, CLUSTER_ACTIVE, 1) + 1;
   rows.flags[client] |= ADMITTED;
-  places.counters.add(route.slot, ACTIVE_AT, 1);
+  limits.counters.add(route.slot, ACTIVE_AT, 1);
   rows.flags[client] |= ROUTE_COUNTED;
   const { connections, perSource, newPerSecond } = cluster.limits;
   if (connections !== undefined && active > connections) return 'over-limit';
   if (perSource !== undefined) {
-    const count = places.sources.add(cluster.slot, rows.addresses, at);
+    const count = limits.sources.add(cluster.slot, rows.addresses, at);
     if (count >= 0) rows.flags[client] |= SOURCE_COUNTED;
     if (count > perSource) return 'over-limit';
   }
-  if (newPerSecond !== undefined && !places.buckets.take(cluster.slot, newPerSecond, now)) {
+  if (newPerSecond !== undefined && !limits.buckets.take(cluster.slot, newPerSecond, now)) {
     return 'over-limit';
   }
   return undefined;

@@ -22,7 +22,6 @@ import { type BucketPages, BYTES_IN_AT } from '../shared/shared-memory.ts';
 import type { TableListener } from '../table/listener-table.ts';
 import { Table, type TableRoute } from '../table/table.ts';
 import { acceptAll, listenerTimer } from './accept.ts';
-import type { Ledger } from './account.ts';
 import { clientWhileDialing, dialEvent, dialTimer, greetingEvent } from './dial.ts';
 import { cutAll } from './end.ts';
 import { clientOf, endByFault } from './end-by-fault.ts';
@@ -31,6 +30,7 @@ import { identify, identifyTimer } from './identify.ts';
 import { IdentityVerifier } from './identity-verifier.ts';
 import { KeptBuffers } from './kept-buffers.ts';
 import { lingerEvent, lingerTimer } from './linger.ts';
+import type { EndRecorder } from './record-end.ts';
 import { TimingWheel } from './timing-wheel.ts';
 import { continueTunnel, tunnelEvent, tunnelTimer } from './tunnel.ts';
 import { TunnelLinks } from './tunnel-links.ts';
@@ -57,7 +57,7 @@ export interface Settings {
 }
 
 /** Memory that the control thread sees as well. */
-export interface Shared extends Ledger {
+export interface Shared extends EndRecorder {
   readonly rows: Rows;
   readonly buckets: BucketPages;
   readonly nonces: NonceTable;
@@ -88,7 +88,7 @@ export class DataPath implements ReactorHandlers {
   #again: number[] = [];
   readonly #onMessage: (message: unknown) => void;
   readonly #onDialFailed: (backendSlot: number) => void;
-  readonly #onUplinkRefused: (status: number, told: string) => void;
+  readonly #onUplinkRefused: (status: number, reported: string) => void;
   readonly #onFault: (error: unknown, client: number) => void;
 
   /** `onFault` is told of exceptions of our own, with the client's row, or -1. It must not throw. */
@@ -99,7 +99,7 @@ export class DataPath implements ReactorHandlers {
     settings: Settings,
     onMessage: (message: unknown) => void,
     onDialFailed: (backendSlot: number) => void,
-    onUplinkRefused: (status: number, told: string) => void,
+    onUplinkRefused: (status: number, reported: string) => void,
     onFault: (error: unknown, client: number) => void,
   ) {
     this.worker = worker;
@@ -188,8 +188,8 @@ export class DataPath implements ReactorHandlers {
   }
 
   /** The gateway answered an agent's CONNECT with no. */
-  uplinkRefused(status: number, told: string): void {
-    this.#onUplinkRefused(status, told);
+  uplinkRefused(status: number, reported: string): void {
+    this.#onUplinkRefused(status, reported);
   }
 
   /** The buffer that held bytes for that handle goes back to where it is from. */

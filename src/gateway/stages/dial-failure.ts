@@ -6,17 +6,17 @@ import type { CloseReason } from '../close-reason.ts';
 import { DENIED, EXHAUSTED, NOT_AVAILABLE, REFUSED, RESET, TIMED_OUT, UNREACHABLE } from '../io/reactor.ts';
 
 /** Those that people are told, and after them what has no word of its own: rows keep the index. */
-const toldFailures = ['refused', 'unreachable', 'timeout', 'name-not-found', 'reset'] as const;
+const reportedFailures = ['refused', 'unreachable', 'timeout', 'name-not-found', 'reset'] as const;
 export const dialFailures = [
   '',
-  ...toldFailures,
+  ...reportedFailures,
   /** Our own descriptors or kernel memory have run out. */
   'exhausted',
   'other',
 ] as const;
 
 export type DialFailure = Exclude<(typeof dialFailures)[number], ''>;
-type ToldFailure = (typeof toldFailures)[number];
+type ReportedFailure = (typeof reportedFailures)[number];
 
 export const dialFailureIndex = Object.fromEntries(
   dialFailures.map((failure, index) => [failure, index]),
@@ -34,8 +34,8 @@ const ofWords = new Map<number, DialFailure>([
 ]);
 
 /** Of one of the reactor's error words. */
-export function failureOf(word: number): DialFailure {
-  return ofWords.get(word) ?? 'other';
+export function failureOf(refusal: number): DialFailure {
+  return ofWords.get(refusal) ?? 'other';
 }
 
 /** What a client is refused with whose last attempt failed so. A shortage of our own is no fault of the backend's. */
@@ -45,10 +45,10 @@ export function reasonOfFailure(failure: DialFailure): CloseReason {
 }
 
 /** The `error` of a connection that ended for that reason; null where it was not a dial that failed. */
-export function errorOf(reason: CloseReason, detail: number): ToldFailure | null {
+export function errorOf(reason: CloseReason, detail: number): ReportedFailure | null {
   if (!isDialReason(reason)) return null;
   const failure = dialFailures[detail];
-  return toldFailures.find(told => told === failure) ?? null;
+  return reportedFailures.find(reported => reported === failure) ?? null;
 }
 
 export function isDialReason(reason: CloseReason): boolean {

@@ -7,7 +7,7 @@ import { isIpv4 } from '../../wire/ip-address.ts';
 import { buildProxyV1, buildProxyV2, type Endpoint } from '../../wire/proxy-protocol.ts';
 import { recognize } from '../../wire/recognize.ts';
 import { AGAIN, EXHAUSTED, FAILED, READABLE, type SocketAddress, WRITABLE } from '../io/reactor.ts';
-import { buildHandOver, rowHeader } from '../shared/hand-over.ts';
+import { buildHandOff, rowHeader } from '../shared/hand-off.ts';
 import {
   BALANCER_HEADER,
   CLIENT,
@@ -17,7 +17,7 @@ import {
   DIALING,
   GREETING,
   H2,
-  HANDED_OVER,
+  HANDED_OFF,
   HUNG,
   LENT,
   MORE,
@@ -26,9 +26,8 @@ import {
   RETURNED,
   TLS,
 } from '../shared/rows.ts';
-import { FIRST_SLOT, HANDED_OVER_SHARE, HTTP_SLOT, TOTAL_HANDED_OVER } from '../shared/shared-memory.ts';
+import { FIRST_SLOT, HANDED_OVER_SHARE, HTTP_SLOT, TOTAL_HANDED_OFF } from '../shared/shared-memory.ts';
 import type { TableRoute } from '../table/table.ts';
-import { countBackend } from './account.ts';
 import { firstBackend, orderBackends } from './balance.ts';
 import type { DataPath } from './data-path.ts';
 import {
@@ -39,6 +38,7 @@ import {
   reasonOfFailure,
 } from './dial-failure.ts';
 import { end, refuse } from './end.ts';
+import { countBackend } from './record-end.ts';
 import { ALL_ATTEMPTS, retryPause } from './retry-pause.ts';
 import { beginTunnel } from './tunnel.ts';
 import { buildUplinkConnect, buildUplinkHeader, readConnectAnswer } from './uplink.ts';
@@ -56,7 +56,7 @@ export function dial(path: DataPath, client: number, route: TableRoute): void {
   path.wheel.clear(client);
   if ((rows.flags[client] & HUNG) !== 0 && !hearsOn(path, client)) return end(path, client, 'client-gone');
   if (route.backends.length === 0) return refuse(path, client, 'no-backend');
-  if (isHandedOver(route) && !handOver(path, client)) return refuse(path, client, 'over-limit');
+  if (isHandedOff(route) && !handOff(path, client)) return refuse(path, client, 'over-limit');
   choose(path, client, route, firstBackend(path, client, route));
   tryBackend(path, client, route);
 }
@@ -84,7 +84,7 @@ export function greetingEvent(path: DataPath, backend: number): void {
     return failed(path, client, backend, answer.failure);
   }
   if (answer.kind === 'refused') {
-    path.uplinkRefused(answer.status, answer.told);
+    path.uplinkRefused(answer.status, answer.reported);
     // Another gateway may have room; what one does not allow, the others will not either.
     if (answer.status >= 500) return failed(path, client, backend, 'other');
     rows.detail[client] = dialFailureIndex.other;
@@ -216,7 +216,7 @@ function nextAttempt(path: DataPath, client: number, route: TableRoute): void {
   const attempt = ++rows.attempt[client];
   path.dialFailed(route, rows.backend[client]);
   // A thread of ours that has died is back in a moment: `retries` is for backends, and for what we have too little of.
-  const isAwaited = isHandedOver(route) && rows.detail[client] !== dialFailureIndex.exhausted;
+  const isAwaited = isHandedOff(route) && rows.detail[client] !== dialFailureIndex.exhausted;
   if (attempt > settings.retries && !isAwaited) return giveUp(path, client);
   let order = path.dialOrders.get(client);
   if (order === undefined || order.length !== route.backends.length) {
@@ -274,10 +274,10 @@ function reached(
   shared.counters.observeSeconds(rows.slot[client], dialMs / 1000);
   if (backend !== undefined) {
     // Threads of ours take turns; of a real backend's addresses, the one that works is the next one's first.
-    const isHanded = (rows.flags[client] & HANDED_OVER) !== 0;
+    const isHanded = (rows.flags[client] & HANDED_OFF) !== 0;
     const used = (backend.preferred + rows.addressIndex[client]) % backend.addresses.length;
     backend.preferred = isHanded ? (used + 1) % backend.addresses.length : used;
-    // An agent's one backend has an address for each of those threads: see cutPart().
+    // An agent's one backend has an address for each of those threads: see cutHandedOff().
     if (isHanded && backend.addresses.length > 1) rows.backend[client] = used;
   }
   path.dialOrders.delete(client);
@@ -305,7 +305,7 @@ function answerOf(path: DataPath, client: number): Uint8Array | undefined {
 function firstBytes(path: DataPath, client: number, route: TableRoute): Uint8Array | undefined {
   const { rows, io } = path;
   const { proxyProtocol, uplink } = route;
-  const isHanded = isHandedOver(route);
+  const isHanded = isHandedOff(route);
   if (proxyProtocol === 'none' && uplink === undefined && !isHanded) return undefined;
   if (rows.portOf(client, DESTINATION) === 0) {
     const port = io.localAddress(client, rows.addresses, rows.addressAt(client, DESTINATION));
@@ -313,29 +313,29 @@ function firstBytes(path: DataPath, client: number, route: TableRoute): Uint8Arr
   }
   const source = endpoint(path, client, CLIENT);
   const destination = endpoint(path, client, DESTINATION);
-  if (isHanded) return handOverHeader(path, client, source, destination);
+  if (isHanded) return handOffHeader(path, client, source, destination);
   if (uplink !== undefined) return buildUplinkHeader(uplink, source, destination);
   return proxyProtocol === 'v1' ? buildProxyV1(source, destination) : buildProxyV2({ source, destination });
 }
 
 /** To a part of ours, which takes it from here: HTTP, or whatever needs TLS. */
-function isHandedOver({ slot, uplink }: TableRoute): boolean {
+function isHandedOff({ slot, uplink }: TableRoute): boolean {
   return slot < FIRST_SLOT || needsTls(uplink);
 }
 
 /** False when there are too many already. */
-function handOver(path: DataPath, client: number): boolean {
+function handOff(path: DataPath, client: number): boolean {
   const { rows, shared, settings } = path;
-  rows.flags[client] |= HANDED_OVER;
+  rows.flags[client] |= HANDED_OFF;
   shared.verdicts.begin(client);
-  return Atomics.add(shared.totals, TOTAL_HANDED_OVER, 1) < settings.connections * HANDED_OVER_SHARE;
+  return Atomics.add(shared.totals, TOTAL_HANDED_OFF, 1) < settings.connections * HANDED_OVER_SHARE;
 }
 
 /** What the part must know besides who the client is. */
-function handOverHeader(path: DataPath, client: number, source: Endpoint, destination: Endpoint): Uint8Array {
+function handOffHeader(path: DataPath, client: number, source: Endpoint, destination: Endpoint): Uint8Array {
   const { rows, shared } = path;
   const listener = rows.listener[client];
-  return buildHandOver(source, destination, {
+  return buildHandOff(source, destination, {
     worker: path.worker,
     handle: client,
     generation: shared.verdicts.generation(client),

@@ -4,9 +4,9 @@
 
 import { CLOSING, FREE, LINGERING, LISTENER, OPENED } from '../shared/rows.ts';
 import { retryListener } from './accept.ts';
-import { concludeByForce, isClient } from './account.ts';
 import type { DataPath } from './data-path.ts';
 import { discardLent, endWithReset } from './end.ts';
+import { isClient, recordEndByForce } from './record-end.ts';
 
 /** The code threw while it served `handle`, whose other side was `peer` before that; -1 when it had none. */
 export function endByFault(path: DataPath, handle: number, peer: number): void {
@@ -55,7 +55,7 @@ function endClient(path: DataPath, client: number): void {
   attempt(() => path.dialOrders.delete(client));
   attempt(() => path.tunnelLinks.delete(client));
   attempt(() => discardLent(path, client));
-  concludeByForce(rows, shared, client, 'fault', io.now(), settings.log);
+  recordEndByForce(rows, shared, client, 'fault', io.now(), settings.log);
   if (backend >= 0) drop(path, backend);
   drop(path, client);
 }

@@ -2,12 +2,12 @@
 // A refusal says a word to the client where its protocol has one; see refusal.ts.
 
 import type { CloseReason } from '../close-reason.ts';
-import { ANSWERED, HANDED_OVER, HTTP, LENT, RETURNED } from '../shared/rows.ts';
+import { ANSWERED, HANDED_OFF, HTTP, LENT, RETURNED } from '../shared/rows.ts';
 import { BYTES_OUT_AT, HTTP_SLOT, REASONS_AT } from '../shared/shared-memory.ts';
-import { conclude, isClient, reasonIndex } from './account.ts';
 import type { DataPath } from './data-path.ts';
 import { linger } from './linger.ts';
-import { refusalStatus, refusalWord } from './refusal.ts';
+import { isClient, reasonIndex, recordEnd } from './record-end.ts';
+import { refusalBytes, refusalStatus } from './refusal.ts';
 import { hangUpBackend } from './tunnel.ts';
 
 const nothing = new Uint8Array(0);
@@ -16,13 +16,13 @@ const nothing = new Uint8Array(0);
 export function refuse(path: DataPath, client: number, reason: CloseReason, text?: string): void {
   const { rows, shared } = path;
   hangUpBackend(path, client);
-  const word = refusalWord(reason, rows.protocol[client], text);
+  const refusal = refusalBytes(reason, rows.protocol[client], text);
   if (rows.protocol[client] === HTTP) countRequest(path, client, reason);
-  rows.bytesOut[client] += word.length;
+  rows.bytesOut[client] += refusal.length;
   // What belongs to no route is added up when it ends.
-  if (rows.slot[client] !== 0) shared.counters.add(rows.slot[client], BYTES_OUT_AT, word.length);
-  finish(path, client, reason);
-  linger(path, client, word);
+  if (rows.slot[client] !== 0) shared.counters.add(rows.slot[client], BYTES_OUT_AT, refusal.length);
+  recordAndForget(path, client, reason);
+  linger(path, client, refusal);
 }
 
 /** A refused head is a request as much as one that the HTTP part refuses. No connection ends in that part's slot. */
@@ -34,19 +34,19 @@ function countRequest({ rows, shared }: DataPath, client: number, reason: CloseR
 
 /** FIN to both sides. */
 export function end(path: DataPath, client: number, reason: CloseReason): void {
-  leave(path, client, reason, false);
+  closeBoth(path, client, reason, false);
 }
 
 /** RST to both sides. */
 export function endWithReset(path: DataPath, client: number, reason: CloseReason): void {
-  leave(path, client, reason, true);
+  closeBoth(path, client, reason, true);
 }
 
 /** The part that it was handed to has closed it, and all that it said is with the client, which gets time to read. */
-export function endOfPart(path: DataPath, client: number): void {
+export function endHandedOff(path: DataPath, client: number): void {
   hangUpBackend(path, client);
   const isBroken = path.shared.verdicts.isBroken(client);
-  finish(path, client, 'done');
+  recordAndForget(path, client, 'done');
   if (!isBroken) return linger(path, client, nothing);
   path.release(client);
   path.io.reset(client);
@@ -65,10 +65,10 @@ export function cutAll(path: DataPath, reason: 'drained' | 'shutdown'): void {
 }
 
 /** A thread of a part died: its connections end as those of a worker that died, cut off for the client to see. */
-export function cutPart(path: DataPath, part: 'http' | 'tls', thread: number): void {
+export function cutHandedOff(path: DataPath, part: 'http' | 'tls', thread: number): void {
   const { rows } = path;
   for (let handle = 0; handle < rows.used; handle++) {
-    if ((rows.flags[handle] & HANDED_OVER) === 0 || rows.backend[handle] !== thread) continue;
+    if ((rows.flags[handle] & HANDED_OFF) === 0 || rows.backend[handle] !== thread) continue;
     if ((rows.slot[handle] === HTTP_SLOT) !== (part === 'http') || !isClient(rows, handle)) continue;
     try {
       endWithReset(path, handle, 'shutdown');
@@ -78,12 +78,12 @@ export function cutPart(path: DataPath, part: 'http' | 'tls', thread: number): v
   }
 }
 
-function leave(path: DataPath, client: number, reason: CloseReason, reset: boolean): void {
+function closeBoth(path: DataPath, client: number, reason: CloseReason, reset: boolean): void {
   const backend = path.rows.peer[client];
   if (reset && (path.rows.flags[client] & RETURNED) !== 0) path.shared.verdicts.breakOff(client);
   // Between the two connections of an agent's tunnel there is no reset but this.
   const inner = reset ? path.tunnelLinks.reset(path.shared.verdicts, client, reason) : undefined;
-  finish(path, client, reason);
+  recordAndForget(path, client, reason);
   for (const handle of [backend, client]) {
     if (handle < 0) continue;
     path.release(handle);
@@ -94,11 +94,11 @@ function leave(path: DataPath, client: number, reason: CloseReason, reset: boole
 }
 
 /** Counts the reason, once, and writes the record that the log or those who watch refusals want. */
-function finish(path: DataPath, client: number, told: CloseReason): void {
+function recordAndForget(path: DataPath, client: number, observed: CloseReason): void {
   path.dialOrders.delete(client);
   path.tunnelLinks.delete(client);
   discardLent(path, client);
-  conclude(path.rows, path.shared, client, told, path.io.now(), path.settings.log);
+  recordEnd(path.rows, path.shared, client, observed, path.io.now(), path.settings.log);
 }
 
 /** Closes the descriptor that was lent and that nobody took. */

@@ -11,7 +11,7 @@ import { sampleCluster, sampleRoute } from '../../cluster/clusters.samples.ts';
 import { closeReasons } from '../close-reason.ts';
 import { type SampleGateway, startSampleGateway } from '../control/gateway.samples.ts';
 
-const PATIENCE_MS = 10_000;
+const WAIT_MS = 10_000;
 
 for (const engine of ['epoll', 'net'] as const) {
   test(`Gateway (${engine}): a stream whose listener a new worker never had is revoked, and the worker lives`, async () => {
@@ -78,7 +78,7 @@ async function workerOf({ gateway }: SampleGateway): Promise<number> {
 }
 
 async function until<T>(ask: () => T | Promise<T>): Promise<NonNullable<T>> {
-  const deadline = performance.now() + PATIENCE_MS;
+  const deadline = performance.now() + WAIT_MS;
   for (;;) {
     const found = await ask();
     if (found) return found;

@@ -10,7 +10,7 @@ import { connectName, hostOf, parseHttpHead } from '../../wire/http-head.ts';
 import { type Endpoint, type ProxyHeader, parseProxyHeader } from '../../wire/proxy-protocol.ts';
 import { recognize } from '../../wire/recognize.ts';
 import { AGAIN } from '../io/reactor.ts';
-import { readHandOver } from '../shared/hand-over.ts';
+import { readHandOff } from '../shared/hand-off.ts';
 import {
   AGENT_HEADER,
   BALANCER_HEADER,
@@ -34,7 +34,7 @@ import {
   TLS,
   TUNNELLED,
 } from '../shared/rows.ts';
-import { FIRST_SLOT, HANDED_OVER_SHARE, HTTP_SLOT, TOTAL_HANDED_OVER } from '../shared/shared-memory.ts';
+import { FIRST_SLOT, HANDED_OVER_SHARE, HTTP_SLOT, TOTAL_HANDED_OFF } from '../shared/shared-memory.ts';
 import { GATEWAY_SCOPE, PENDING_SCOPE } from '../shared/source-counts.ts';
 import type { TableListener } from '../table/listener-table.ts';
 import type { TableRoute } from '../table/table.ts';
@@ -232,21 +232,21 @@ function comeBack(
   const { rows } = path;
   const header = parseProxyHeader(held, from, used);
   if (header.kind === 'incomplete') return true;
-  const told = header.kind === 'found' ? readHandOver(header.value) : undefined;
-  if (header.kind === 'reject' || told === undefined) return refused(path, client, 'bad-proxy-header');
+  const reported = header.kind === 'found' ? readHandOff(header.value) : undefined;
+  if (header.kind === 'reject' || reported === undefined) return refused(path, client, 'bad-proxy-header');
   rows.understood[client] = header.value.end;
-  rows.listener[client] = told.listener;
-  if (told.isH2) takeStream(path, client);
+  rows.listener[client] = reported.listener;
+  if (reported.isH2) takeStream(path, client);
   if (header.value.source !== undefined) putEndpoint(path, client, PEER, header.value.source);
-  if (told.isTunnelled) {
+  if (reported.isTunnelled) {
     // The agent may have left meanwhile, and its handle may be another's by now.
-    if (!path.shared.verdicts.isCurrent(told.handle, told.generation))
+    if (!path.shared.verdicts.isCurrent(reported.handle, reported.generation))
       return ended(path, client, 'client-gone');
     rows.flags[client] |= TUNNELLED | CLIENT_KNOWN;
-    path.tunnelLinks.add(told, client);
+    path.tunnelLinks.add(reported, client);
   }
   if (!takeBalancerHeader(path, client, header.value)) return false;
-  if (path.listeners[told.listener] !== undefined || told.isTunnelled) return undefined;
+  if (path.listeners[reported.listener] !== undefined || reported.isTunnelled) return undefined;
   // It was closed before this worker started, so that nobody knows what was allowed there.
   endWithReset(path, client, 'revoked');
   return false;
@@ -256,7 +256,7 @@ function comeBack(
 function takeStream({ rows, shared, settings }: DataPath, client: number): void {
   rows.flags[client] |= RETURNED;
   shared.verdicts.begin(client);
-  if (Atomics.add(shared.totals, TOTAL_HANDED_OVER, 1) >= settings.connections * HANDED_OVER_SHARE)
+  if (Atomics.add(shared.totals, TOTAL_HANDED_OFF, 1) >= settings.connections * HANDED_OVER_SHARE)
     rows.flags[client] |= OVER;
 }
 
@@ -377,7 +377,7 @@ function readHttp(path: DataPath, client: number, held: Uint8Array, from: number
   const host = hostOf(head.value);
   if (host !== undefined && isHostname(host)) rows.host[client] = host;
   const route = path.table.route(HTTP_SLOT);
-  if (route !== undefined) return toPart(path, client, route);
+  if (route !== undefined) return toThread(path, client, route);
   // No route needs the HTTP part, so there is none, and every host is unknown over HTTP.
   if (host === undefined) return refused(path, client, 'bad-request');
   const authority = head.value.headers.find(([name]) => name === 'host')?.[1] ?? host;
@@ -388,11 +388,11 @@ function readHttp(path: DataPath, client: number, held: Uint8Array, from: number
 /** Where nobody may send CONNECT there is no HTTP part. */
 function readH2(path: DataPath, client: number): false {
   const route = path.table.route(HTTP_SLOT);
-  return route === undefined ? refused(path, client, 'not-recognized') : toPart(path, client, route);
+  return route === undefined ? refused(path, client, 'not-recognized') : toThread(path, client, route);
 }
 
 /** A part of ours admits by itself, or sends back what is admitted then. */
-function toPart(path: DataPath, client: number, route: TableRoute): false {
+function toThread(path: DataPath, client: number, route: TableRoute): false {
   noLongerPending(path, client);
   path.rows.slot[client] = route.slot;
   dial(path, client, route);
@@ -401,7 +401,7 @@ function toPart(path: DataPath, client: number, route: TableRoute): false {
 
 function proceed(path: DataPath, client: number, route: TableRoute | Parameters<typeof refuse>[2]): false {
   if (typeof route === 'string') return refused(path, client, route);
-  if (route.slot < FIRST_SLOT) return toPart(path, client, route);
+  if (route.slot < FIRST_SLOT) return toThread(path, client, route);
   const refusal = admit(path, client, route) ?? spendSignature(path, client, route.cluster);
   if (refusal !== undefined) return refused(path, client, refusal);
   dial(path, client, route);

@@ -13,18 +13,18 @@ const MAX_DROPPED = 256 * 1024;
 /** Refusals under attack are closed at once beyond this, so that they cannot hold descriptors. */
 const MAX_LINGERING = 512;
 
-export function linger(path: DataPath, client: number, word: Uint8Array): void {
+export function linger(path: DataPath, client: number, refusal: Uint8Array): void {
   const { rows, io, wheel } = path;
   path.release(client);
   rows.state[client] = LINGERING;
   path.lingering++;
-  const sent = word.length === 0 ? 0 : io.write(client, word, 0, word.length);
+  const sent = refusal.length === 0 ? 0 : io.write(client, refusal, 0, refusal.length);
   if (sent < 0 && sent !== AGAIN) return leave(path, client);
   const from = Math.max(sent, 0);
-  if (from < word.length) {
-    rows.kept[client] = word;
+  if (from < refusal.length) {
+    rows.kept[client] = refusal;
     rows.keptFrom[client] = from;
-    rows.keptTo[client] = word.length;
+    rows.keptTo[client] = refusal.length;
   } else {
     io.shutdown(client);
   }
@@ -34,7 +34,7 @@ export function linger(path: DataPath, client: number, word: Uint8Array): void {
 }
 
 export function lingerEvent(path: DataPath, client: number, events: number): void {
-  if ((events & WRITABLE) !== 0 && !flushWord(path, client)) return leave(path, client);
+  if ((events & WRITABLE) !== 0 && !flushRefusal(path, client)) return leave(path, client);
   drop(path, client);
 }
 
@@ -42,11 +42,11 @@ export function lingerTimer(path: DataPath, client: number): void {
   leave(path, client);
 }
 
-function flushWord(path: DataPath, client: number): boolean {
+function flushRefusal(path: DataPath, client: number): boolean {
   const { rows, io } = path;
-  const word = rows.kept[client];
-  if (word === undefined) return true;
-  const sent = io.write(client, word, rows.keptFrom[client], rows.keptTo[client]);
+  const refusal = rows.kept[client];
+  if (refusal === undefined) return true;
+  const sent = io.write(client, refusal, rows.keptFrom[client], rows.keptTo[client]);
   if (sent === AGAIN) return true;
   if (sent < 0) return false;
   rows.keptFrom[client] += sent;

@@ -58,7 +58,7 @@ const nothing = new Uint8Array(0);
  * The bytes to send; empty where there is nothing to say. They are shared: not to be changed. `text` takes the place of
  * the usual explanation in an HTTP answer's body.
  */
-export function refusalWord(reason: CloseReason, protocol: number, text?: string): Uint8Array {
+export function refusalBytes(reason: CloseReason, protocol: number, text?: string): Uint8Array {
   const said = words[reason];
   if (said === undefined) return nothing;
   if (protocol === TLS) return said.alert === undefined ? nothing : tlsAlert(said.alert);

@@ -5,7 +5,7 @@
 // They agree across versions, platforms and processes only as long as these functions give the same numbers: all is
 // 32-bit integer arithmetic on bytes, without a seed. Changing a number here moves clients during every upgrade.
 
-import { mix } from './mix.ts';
+import { hash32 } from './hash32.ts';
 
 /** FNV-1a of 32 bits: draft-eastlake-fnv, section 5. */
 const FNV_OFFSET = 0x811c9dc5;
@@ -21,29 +21,29 @@ export function hashText(text: string): number {
     if (code > 0x7f) return hashEncoded(text);
     hash = Math.imul(hash ^ code, FNV_PRIME);
   }
-  return mix(hash);
+  return hash32(hash);
 }
 
 /** Of the bytes from `from` to before `to`: FNV-1a, mixed, since its high bits hardly see the last bytes. */
 export function hashBytes(bytes: Uint8Array, from: number, to: number): number {
   let hash = FNV_OFFSET;
   for (let i = from; i < to; i++) hash = Math.imul(hash ^ bytes[i], FNV_PRIME);
-  return mix(hash);
+  return hash32(hash);
 }
 
 /** A backend's score for a key, both given by their hashes. For one key no two hashes have the same score. */
 export function score(key: number, backend: number): number {
-  return mix(mix(key) ^ backend);
+  return hash32(hash32(key) ^ backend);
 }
 
 /** Index of the backend with the highest score among those not skipped, or -1. Equal hashes: the first of them. */
 export function pickBest(key: number, backends: Uint32Array, skip?: (index: number) => boolean): number {
-  const mixed = mix(key);
+  const mixed = hash32(key);
   let best = -1;
   let highest = -1;
   for (let i = 0; i < backends.length; i++) {
     if (skip !== undefined && skip(i)) continue;
-    const current = mix(mixed ^ backends[i]);
+    const current = hash32(mixed ^ backends[i]);
     if (current <= highest) continue;
     highest = current;
     best = i;

@@ -3,10 +3,10 @@
 
 import { CLIENT } from '../shared/rows.ts';
 import { FIRST_SLOT } from '../shared/shared-memory.ts';
-import { isClient } from './account.ts';
 import { isAllowed } from './admit.ts';
 import type { DataPath } from './data-path.ts';
 import { endWithReset } from './end.ts';
+import { isClient } from './record-end.ts';
 
 /** `changed` holds the slots of clusters that were put anew. */
 export function revoke(path: DataPath, anyRemoved: boolean, changed: ReadonlySet<number>): void {

@@ -187,10 +187,10 @@ export class TimingWheel {
     // One word more than the wheel has: the first is looked at again for the slots before `start`.
     for (let i = 0; i <= SLOTS >>> 5; i++) {
       const index = ((start >>> 5) + i) & (MASK >>> 5);
-      let word = this.#occupied[index];
-      if (i === 0) word &= -1 << (start & 31);
-      if (word === 0) continue;
-      const slot = (index << 5) + 31 - Math.clz32(word & -word);
+      let refusal = this.#occupied[index];
+      if (i === 0) refusal &= -1 << (start & 31);
+      if (refusal === 0) continue;
+      const slot = (index << 5) + 31 - Math.clz32(refusal & -refusal);
       return this.#current + 1 + ((slot - start) & MASK);
     }
     return Infinity;

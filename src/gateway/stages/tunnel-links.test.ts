@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Verdicts } from '../shared/verdicts.ts';
-import { reasonIndex } from './account.ts';
+import { reasonIndex } from './record-end.ts';
 import { TunnelLinks } from './tunnel-links.ts';
 
 const [OUTER, INNER] = [7, 9];

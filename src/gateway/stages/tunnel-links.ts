@@ -3,11 +3,11 @@
 // ends with a reset is told to the other here. Part of end.
 
 import type { CloseReason } from '../close-reason.ts';
-import type { HandOver } from '../shared/hand-over.ts';
+import type { HandOff } from '../shared/hand-off.ts';
 import type { Verdicts } from '../shared/verdicts.ts';
-import { reasonIndex } from './account.ts';
+import { reasonIndex } from './record-end.ts';
 
-type Outer = Pick<HandOver, 'handle' | 'generation'>;
+type Outer = Pick<HandOff, 'handle' | 'generation'>;
 
 export class TunnelLinks {
   readonly #outerOf = new Map<number, Outer>();

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { AGAIN, HUNG_UP, READABLE, RESET, type Reactor } from '../io/reactor.ts';
 import { NonceTable, nonceTableBytes } from '../shared/nonce-table.ts';
-import { ALIVE, HANDED_OVER, HTTP, Rows, TLS, TUNNEL } from '../shared/rows.ts';
+import { ALIVE, HANDED_OFF, HTTP, Rows, TLS, TUNNEL } from '../shared/rows.ts';
 import {
   BACKEND_FIELDS,
   CLUSTER_FIELDS,
@@ -16,8 +16,8 @@ import {
   TUNNEL_SLOT,
 } from '../shared/shared-memory.ts';
 import { Verdicts } from '../shared/verdicts.ts';
-import { reasonIndex } from './account.ts';
 import { DataPath, type Settings } from './data-path.ts';
+import { reasonIndex } from './record-end.ts';
 import { tunnelEvent } from './tunnel.ts';
 
 const CLIENT = 4;
@@ -70,14 +70,14 @@ function given(slot: number, protocol: number, read: number) {
   }
   rows.slot[CLIENT] = slot;
   rows.protocol[CLIENT] = protocol;
-  rows.flags[CLIENT] = ALIVE | HANDED_OVER;
+  rows.flags[CLIENT] = ALIVE | HANDED_OFF;
   verdicts.begin(CLIENT);
   const count = (reason: 'over-limit' | 'shutdown') => counters.get(0, REASONS_AT + reasonIndex[reason]);
   const ends = () => tunnelEvent(path, PART, READABLE | HUNG_UP);
   return { verdicts, ends, count, heard: () => Buffer.concat(written).toString('latin1') };
 }
 
-for (const [name, slot, protocol, word] of parts) {
+for (const [name, slot, protocol, refusal] of parts) {
   for (const [how, read] of [
     ['FIN', 0],
     ['a reset', RESET],
@@ -86,7 +86,7 @@ for (const [name, slot, protocol, word] of parts) {
       const { ends, count, heard } = given(slot, protocol, read);
       ends();
       assert.deepEqual([count('over-limit'), count('shutdown')], [1, 0]);
-      assert.ok(heard().startsWith(word), heard());
+      assert.ok(heard().startsWith(refusal), heard());
     });
   }
 

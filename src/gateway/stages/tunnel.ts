@@ -10,7 +10,7 @@ import {
   ENDED,
   FAILING,
   FIRST_TO_END,
-  HANDED_OVER,
+  HANDED_OFF,
   HUNG,
   LASTING,
   LENT,
@@ -24,7 +24,7 @@ import {
 } from '../shared/rows.ts';
 import { BYTES_IN_AT, BYTES_OUT_AT, HTTP_SLOT } from '../shared/shared-memory.ts';
 import type { DataPath } from './data-path.ts';
-import { end, endOfPart, endWithReset, refuse } from './end.ts';
+import { end, endHandedOff, endWithReset, refuse } from './end.ts';
 
 /** Reads of one direction before others get their turn. */
 const READS_PER_TURN = 2;
@@ -258,7 +258,7 @@ function flush(path: DataPath, target: number): boolean {
   rows.kept[target] = undefined;
   path.giveBack(target, bytes);
   if ((rows.flags[target] & SHUT) === 0) return true;
-  if (isEndOfPart(path, target)) return false;
+  if (isEndOfHandOff(path, target)) return false;
   io.shutdown(target);
   return !isThrough(path, target);
 }
@@ -274,7 +274,7 @@ function ended(path: DataPath, source: number): boolean {
   // The end of both sides is closed without a shutdown of its own.
   if (isThrough(path, source)) return false;
   if (rows.kept[target] === undefined) {
-    if (isEndOfPart(path, target)) return false;
+    if (isEndOfHandOff(path, target)) return false;
     io.shutdown(target);
   }
   limitHalfClosed(path, clientOf(path, source));
@@ -286,11 +286,11 @@ function ended(path: DataPath, source: number): boolean {
  * on an upgraded HTTP connection, where that is announced, FIN is no more than FIN. In the middle of a request, and
  * where the part has the client's descriptor, it means that the HTTP thread is gone.
  */
-function isEndOfPart(path: DataPath, client: number): boolean {
+function isEndOfHandOff(path: DataPath, client: number): boolean {
   const { rows, shared } = path;
-  if ((rows.flags[client] & HANDED_OVER) === 0) return false;
+  if ((rows.flags[client] & HANDED_OFF) === 0) return false;
   const isLent = (rows.flags[client] & LENT) !== 0;
-  if (shared.verdicts.reason(client) >= 0) endOfPart(path, client);
+  if (shared.verdicts.reason(client) >= 0) endHandedOff(path, client);
   else if (!isLent && (rows.slot[client] !== HTTP_SLOT || shared.verdicts.isEnding(client))) return false;
   else endWithReset(path, client, 'shutdown');
   return true;
@@ -306,13 +306,13 @@ function breakOff(path: DataPath, handle: number): CloseReason | undefined {
 /** The part closed before it had so much as looked at what it was handed: it has no descriptors left. Refused here, then. */
 function isTurnedAway(path: DataPath, part: number): boolean {
   const client = path.rows.peer[part];
-  if ((path.rows.flags[client] & HANDED_OVER) === 0 || path.shared.verdicts.isTaken(client)) return false;
+  if ((path.rows.flags[client] & HANDED_OFF) === 0 || path.shared.verdicts.isTaken(client)) return false;
   refuse(path, client, 'over-limit');
   return true;
 }
 
-function isInTlsPart({ rows }: DataPath, client: number): boolean {
-  return (rows.flags[client] & HANDED_OVER) !== 0 && rows.slot[client] !== HTTP_SLOT;
+function isWithTlsThread({ rows }: DataPath, client: number): boolean {
+  return (rows.flags[client] & HANDED_OFF) !== 0 && rows.slot[client] !== HTTP_SLOT;
 }
 
 /** Both sides sent FIN and everything is written: done, and ended here. */
@@ -322,7 +322,7 @@ function isThrough(path: DataPath, handle: number): boolean {
   if ((rows.flags[handle] & rows.flags[peer] & ENDED) === 0) return false;
   if (rows.kept[handle] !== undefined || rows.kept[peer] !== undefined) return false;
   const client = clientOf(path, handle);
-  if (!isEndOfPart(path, client)) end(path, client, 'done');
+  if (!isEndOfHandOff(path, client)) end(path, client, 'done');
   return true;
 }
 
@@ -359,13 +359,13 @@ function passReset(path: DataPath, source: number): boolean {
   }
   if (isTurnedAway(path, source)) return false;
   // A unix socket that is closed before all was read from it looks like a reset.
-  if (client !== source && (path.rows.flags[client] & HANDED_OVER) !== 0) {
+  if (client !== source && (path.rows.flags[client] & HANDED_OFF) !== 0) {
     const isNew = (path.rows.flags[source] & ENDED) === 0;
     const hasVerdict = path.shared.verdicts.reason(client) >= 0;
     if (hasVerdict || (isNew && path.rows.slot[client] === HTTP_SLOT)) return ended(path, source);
   }
   // The TLS part says why before it closes: without a word its thread has died.
-  if (client !== source && isInTlsPart(path, client)) end(path, client, 'shutdown');
+  if (client !== source && isWithTlsThread(path, client)) end(path, client, 'shutdown');
   else if (client === source) endWithReset(path, client, breakOff(path, client) ?? 'client-reset');
   else endWithReset(path, client, 'backend-reset');
   return false;

@@ -17,7 +17,7 @@ const ID_TLV = 0x20;
 /** What an agent's CONNECT names besides the id. The gateway does not look at it. */
 const CONNECT_PORT = 6443;
 /** Of the gateway's answer, so much is told in the log. */
-const MAX_TOLD = 200;
+const MAX_REPORTED = 200;
 
 /** 67 bytes from IPv4, 91 from IPv6, as a HyperShift node sends them, where nothing is signed. */
 export function buildUplinkHeader(uplink: Uplink, source: Endpoint, destination: Endpoint): Uint8Array {
@@ -41,7 +41,7 @@ export type ConnectAnswer =
   | { readonly kind: 'incomplete' }
   /** `rest` is what the gateway sent behind its answer. */
   | { readonly kind: 'open'; readonly rest: Uint8Array }
-  | { readonly kind: 'refused'; readonly status: number; readonly told: string }
+  | { readonly kind: 'refused'; readonly status: number; readonly reported: string }
   | { readonly kind: 'broken'; readonly failure: DialFailure };
 
 /** Reads what is there into the backend's hold. */
@@ -67,8 +67,8 @@ export function readConnectAnswer(path: DataPath, backend: number): ConnectAnswe
     const rest = Uint8Array.prototype.slice.call(held, head.value.end, used);
     // RFC 9110 9.3.6: any of them.
     if (head.value.status >= 200 && head.value.status <= 299) return { kind: 'open', rest };
-    const told = Buffer.from(rest.subarray(0, MAX_TOLD)).toString('latin1').trim();
-    return { kind: 'refused', status: head.value.status, told };
+    const reported = Buffer.from(rest.subarray(0, MAX_REPORTED)).toString('latin1').trim();
+    return { kind: 'refused', status: head.value.status, reported };
   }
 }
 

@@ -78,26 +78,29 @@ test('Explainer.explain() says what is left to "*", and never of CONNECT', () =>
     ],
     listeners,
   );
-  const told = (question: Parameters<Explainer['explain']>[0]) => {
+  const explained = (question: Parameters<Explainer['explain']>[0]) => {
     const { served, reason, cluster, route, stages } = rest.explain(question);
     const text = stages.find(({ stage }) => stage === 'route')?.text;
     return [served ? `${cluster}/${route}` : reason, text];
   };
   for (const host of ['x.lab', '192.0.2.7', ''])
-    assert.deepEqual(told({ host, protocol: 'tls' }), [
+    assert.deepEqual(explained({ host, protocol: 'tls' }), [
       'b/rest',
       "'*', which takes what nobody else has → cluster 'b', route 'rest'",
     ]);
-  assert.deepEqual(told({ host: 'x.lab', protocol: 'tls', on: ':2' }), [
+  assert.deepEqual(explained({ host: 'x.lab', protocol: 'tls', on: ':2' }), [
     'unknown-host',
     "'x.lab' falls to '*' of cluster 'b', but :2 does not show 'rest': its only is api",
   ]);
-  assert.deepEqual(told({ host: 'x.lab', protocol: 'http' }), [
+  assert.deepEqual(explained({ host: 'x.lab', protocol: 'http' }), [
     'unknown-host',
     "'x.lab' falls to '*' of cluster 'b', but its 'rest' is reached by TLS alone",
   ]);
-  assert.deepEqual(told({ host: 'x.lab', protocol: 'connect' }), ['unknown-host', "no cluster has 'x.lab'"]);
-  assert.deepEqual(told({ host: 'x.lab', id: 'id-a', protocol: 'tls' })[0], 'a/api');
+  assert.deepEqual(explained({ host: 'x.lab', protocol: 'connect' }), [
+    'unknown-host',
+    "no cluster has 'x.lab'",
+  ]);
+  assert.deepEqual(explained({ host: 'x.lab', id: 'id-a', protocol: 'tls' })[0], 'a/api');
 });
 
 test('Explainer.explain() follows an id to the api of its cluster', () => {

@@ -90,21 +90,21 @@ export class Explainer {
     }
     const entry = this.#listener(question);
     const listener = compileListener(entry);
-    const told = new Told();
-    told.say('accept', true, `on ${entry.on}${describeOnly(entry)}${describePort(entry, question)}`);
+    const explained = new Explained();
+    explained.say('accept', true, `on ${entry.on}${describeOnly(entry)}${describePort(entry, question)}`);
 
-    const refused = identify(told, question, entry, client);
-    if (refused !== undefined) return told.refuse(refused);
+    const refused = identify(explained, question, entry, client);
+    if (refused !== undefined) return explained.refuse(refused);
 
     const route = routeOf(this.#table, question, listener);
     if (typeof route === 'string') {
-      told.say('route', false, whyNoRoute(this.#table, question, entry, route));
-      return told.refuse(route);
+      explained.say('route', false, whyNoRoute(this.#table, question, entry, route));
+      return explained.refuse(route);
     }
-    if (route.slot === TUNNEL_SLOT) return endTunnel(told, question);
-    told.route = route;
+    if (route.slot === TUNNEL_SLOT) return endTunnel(explained, question);
+    explained.route = route;
     const signed = route.cluster.identityRequired && (question.protocol === 'connect' || question.id);
-    told.say(
+    explained.say(
       'route',
       true,
       `${describeMatch(question, route)} → cluster '${route.cluster.name}', route '${route.kind}'${signed ? ', and the id must be signed' : ''}`,
@@ -113,12 +113,12 @@ export class Explainer {
     const lists = this.#allowLists(route);
     if (client !== undefined && !isAllowed(route, client, 0)) {
       const refusing = lists.find(({ list }) => entryWith(list, client) === undefined);
-      told.say('admit', false, whyNotIn(refusing?.list ?? [], refusing?.name ?? 'allow', client));
-      return told.refuse('not-allowed');
+      explained.say('admit', false, whyNotIn(refusing?.list ?? [], refusing?.name ?? 'allow', client));
+      return explained.refuse('not-allowed');
     }
-    told.say('admit', true, describeAdmission(route, lists, client));
+    explained.say('admit', true, describeAdmission(route, lists, client));
     const health = route.backends.map(({ text }) => this.#healthOf(route.cluster.name, route.kind, text));
-    return dial(told, route, hashKeyOf(route, normalizeHost(question.host), client), health);
+    return dial(explained, route, hashKeyOf(route, normalizeHost(question.host), client), health);
   }
 
   /** As the file has them. */
@@ -147,7 +147,7 @@ export class Explainer {
   }
 }
 
-class Told {
+class Explained {
   route: TableRoute | undefined;
   readonly #stages: { stage: Stage; ok: boolean; text: string }[] = [];
 
@@ -195,7 +195,7 @@ interface NamedList {
 }
 
 function identify(
-  told: Told,
+  explained: Explained,
   question: Question,
   { on, agents }: ListenerEntry,
   client: Uint8Array | undefined,
@@ -209,17 +209,17 @@ function identify(
     const entry = client === undefined ? undefined : entryWith(agents, client);
     if (agents.length === 0 || (client !== undefined && entry === undefined)) {
       const why = client === undefined ? `${name} is empty` : whyNotIn(agents, name, client);
-      told.say('identify', false, `${what}; ${why}`);
+      explained.say('identify', false, `${what}; ${why}`);
       return 'untrusted-agent';
     }
     const who =
       client === undefined
         ? `for those in ${name}: ${shownList(agents)}`
         : `${formatIp(client, 0)} is in ${name}, by ${entry}`;
-    told.say('identify', true, `${what}; ${who}`);
+    explained.say('identify', true, `${what}; ${who}`);
     return undefined;
   }
-  told.say('identify', true, `${what}${client === undefined ? '' : ` from ${formatIp(client, 0)}`}`);
+  explained.say('identify', true, `${what}${client === undefined ? '' : ` from ${formatIp(client, 0)}`}`);
   return undefined;
 }
 
@@ -249,39 +249,39 @@ function describeAdmission(
 }
 
 /** TLS ends here, and what was inside comes back as a connection of its own. */
-function endTunnel(told: Told, { host }: Question): Explanation {
-  told.say('route', true, `tunnel host '${normalizeHost(host)}' → the end of the agents' tunnels`);
-  told.say('admit', true, 'whoever offers the ALPN causeway/1; the id inside must be signed');
-  told.say('dial', true, 'no backend: TLS ends here, and what is inside is a connection of its own');
-  return told.serve(null);
+function endTunnel(explained: Explained, { host }: Question): Explanation {
+  explained.say('route', true, `tunnel host '${normalizeHost(host)}' → the end of the agents' tunnels`);
+  explained.say('admit', true, 'whoever offers the ALPN causeway/1; the id inside must be signed');
+  explained.say('dial', true, 'no backend: TLS ends here, and what is inside is a connection of its own');
+  return explained.serve(null);
 }
 
 /** `key` is what the balance hashes. */
 function dial(
-  told: Told,
+  explained: Explained,
   route: TableRoute,
   key: number | undefined,
   health: readonly KnownHealth[],
 ): Explanation {
   if (route.redirect) {
-    told.say('dial', true, 'no backend: answered with 308 to https');
-    return told.serve(null);
+    explained.say('dial', true, 'no backend: answered with 308 to https');
+    return explained.serve(null);
   }
   if (route.backends.length === 0) {
-    told.say('dial', false, 'the pool is empty');
-    return told.refuse('no-backend');
+    explained.say('dial', false, 'the pool is empty');
+    return explained.refuse('no-backend');
   }
   const texts = route.backends.map(backend => backend.text);
   const isDown = (index: number) => health[index].up === false;
   const down = texts.flatMap((text, index) => (isDown(index) ? [describeDown(text, health[index].why)] : []));
   if (down.length === texts.length) {
     const which = down.length === 1 ? 'the only backend is down' : 'every backend is down';
-    told.say(
+    explained.say(
       'dial',
       false,
       `would fail: connect-failed; ${which}, and tried all the same: ${down.join(', ')}`,
     );
-    return told.refuse('connect-failed');
+    return explained.refuse('connect-failed');
   }
   const choice = texts.filter((_, index) => !isDown(index));
   const first =
@@ -290,8 +290,12 @@ function dial(
     first === null
       ? `one of ${choice.join(', ')}, by ${route.balance}`
       : `${first}${choice.length === 1 ? '' : ` first, by ${route.balance}`}`;
-  told.say('dial', true, `${chosen}${down.length === 0 ? '' : `; down and tried last: ${down.join(', ')}`}`);
-  return told.serve(first);
+  explained.say(
+    'dial',
+    true,
+    `${chosen}${down.length === 0 ? '' : `; down and tried last: ${down.join(', ')}`}`,
+  );
+  return explained.serve(first);
 }
 
 function describeDown(backend: string, why: string | undefined): string {

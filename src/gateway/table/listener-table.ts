@@ -12,7 +12,7 @@ export interface ListenerEntry {
   readonly only?: readonly string[];
   /** Of an agent: all that come here go to that cluster's `api`, unread. */
   readonly direct?: string;
-  /** Where connections come back from a part of ours: see hand-over.ts. */
+  /** Where connections come back from a part of ours: see hand-off.ts. */
   readonly isInternal?: boolean;
 }
 

@@ -132,13 +132,13 @@ export class Table {
   }
 
   /** Where cleartext HTTP goes: a route of its own, whose backends are the HTTP threads. */
-  putHttpPart(sockets: readonly string[]): void {
-    this.#routes[HTTP_SLOT] = partRoute(HTTP_SLOT, [], sockets);
+  putHttpThreads(sockets: readonly string[]): void {
+    this.#routes[HTTP_SLOT] = threadRoute(HTTP_SLOT, [], sockets);
   }
 
   /** The names of the agents' tunnels. They are nobody else's: the file's reader sees to that. */
   putTunnels(hosts: readonly string[], sockets: readonly string[]): void {
-    const route = hosts.length === 0 ? undefined : partRoute(TUNNEL_SLOT, hosts, sockets);
+    const route = hosts.length === 0 ? undefined : threadRoute(TUNNEL_SLOT, hosts, sockets);
     this.#routes[TUNNEL_SLOT] = route;
     this.#tunnels.clear();
     if (route !== undefined) for (const host of hosts) this.#tunnels.set(host, [route]);
@@ -199,7 +199,7 @@ export class Table {
   }
 }
 
-function partRoute(slot: number, hosts: readonly string[], sockets: readonly string[]): TableRoute {
+function threadRoute(slot: number, hosts: readonly string[], sockets: readonly string[]): TableRoute {
   const cluster: TableCluster = {
     slot: 0,
     name: '',

@@ -6,7 +6,7 @@ import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type ConnectionOptions, type TLSSocket, connect as tlsConnect } from 'node:tls';
 import { guard } from '../guard.ts';
-import { descriptorOf, errnoWord } from '../io/net-reactor.ts';
+import { descriptorOf, reactorErrorOf } from '../io/net-reactor.ts';
 import { type DialFailure, failureOf } from '../stages/dial-failure.ts';
 import { ALL_ATTEMPTS, retryPause } from '../stages/retry-pause.ts';
 import type { GatewayPlace } from './tls-config.ts';
@@ -185,7 +185,7 @@ function explain(
       { isFinal: true },
     );
   }
-  return new GatewayError(`${address}: ${plain(error)}`, { failure: failureOf(errnoWord(error)) });
+  return new GatewayError(`${address}: ${plain(error)}`, { failure: failureOf(reactorErrorOf(error)) });
 }
 
 /** Node adds advice for its own programmers. */

@@ -6,26 +6,26 @@ import { buildUplinkHeader } from '../stages/uplink.ts';
 import { join } from './join.ts';
 import type { TunnelUplink } from './tls-config.ts';
 import type { TlsConnection } from './tls-connection.ts';
-import type { TlsPart } from './tls-part.ts';
+import type { TlsThread } from './tls-thread.ts';
 
 /** What the end of a tunnel answers to; a router on the way may tell by it. */
 export const TUNNEL_ALPN = 'causeway/1';
 
 export async function enterTunnel(
-  part: TlsPart,
+  thread: TlsThread,
   connection: TlsConnection,
   config: TunnelUplink,
 ): Promise<void> {
   const { socket, source, destination, gone } = connection;
   const wrongProtocol = `${config.gateway.serverName} is not the end of a tunnel. Is it in tunnel.hosts of a gateway, and is its TLS passed through on the way?`;
   const options = { ALPNProtocols: [TUNNEL_ALPN], wrongProtocol };
-  const outer = await part.dialGateway(connection, config.gateway, options);
+  const outer = await thread.dialGateway(connection, config.gateway, options);
   if (outer === undefined) return;
   if (outer.tls.alpnProtocol !== TUNNEL_ALPN) {
     outer.tls.on('error', () => {});
     outer.tls.destroy();
-    part.trouble('gateway not reached', wrongProtocol);
-    return part.refuse(connection, 'connect-failed');
+    thread.trouble('gateway not reached', wrongProtocol);
+    return thread.refuse(connection, 'connect-failed');
   }
   gone.addEventListener(
     'abort',
@@ -39,7 +39,7 @@ export async function enterTunnel(
     owner: connection,
     near: socket,
     far: outer.tls,
-    nearLost: () => part.lose(connection),
-    farLost: () => part.break(connection),
+    nearLost: () => thread.lose(connection),
+    farLost: () => thread.break(connection),
   });
 }

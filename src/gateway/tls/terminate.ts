@@ -11,7 +11,7 @@ import type { GatewayConnection } from './dial-gateway.ts';
 import { join } from './join.ts';
 import type { GatewayPlace, TerminateUplink } from './tls-config.ts';
 import type { TlsConnection } from './tls-connection.ts';
-import type { TlsPart } from './tls-part.ts';
+import type { TlsThread } from './tls-thread.ts';
 
 /** What a client wanted to use and could not, under the same words in the log and among the findings. */
 export const CERTIFICATE_LOST = 'client certificate lost';
@@ -32,14 +32,14 @@ export class Terminator {
     this.#context = createSecureContext({ ...certificate, minVersion: 'TLSv1.2' });
   }
 
-  async terminate(part: TlsPart, connection: TlsConnection): Promise<void> {
-    const offered = await readOffer(connection, part.settings.helloMs);
-    if (typeof offered === 'string') return part.refuse(connection, offered);
-    const outer = await part.dialGateway(connection, this.#gateway, {
+  async terminate(thread: TlsThread, connection: TlsConnection): Promise<void> {
+    const offered = await readOffer(connection, thread.settings.helloMs);
+    if (typeof offered === 'string') return thread.refuse(connection, offered);
+    const outer = await thread.dialGateway(connection, this.#gateway, {
       ...(offered.length > 0 && { ALPNProtocols: [...offered] }),
       wrongProtocol: `${this.#gateway.serverName} takes none of the protocols that the client offers (${offered.join(', ')}). Is --server-name a host of the API server?`,
     });
-    if (outer !== undefined) openAnew(part, connection, outer, this.#context);
+    if (outer !== undefined) openAnew(thread, connection, outer, this.#context);
   }
 }
 
@@ -79,7 +79,7 @@ function readOffer(
 }
 
 function openAnew(
-  part: TlsPart,
+  thread: TlsThread,
   connection: TlsConnection,
   outer: GatewayConnection,
   secureContext: SecureContext,
@@ -105,7 +105,7 @@ function openAnew(
     isOpen = true;
     const { subject } = inner.getPeerCertificate() as { subject?: { CN?: string } };
     if (subject === undefined) return;
-    part.trouble(
+    thread.trouble(
       CERTIFICATE_LOST,
       `a client wanted to use its certificate (${subject.CN ?? 'without a name'}), which ends here: the API server does not see it. Use a token, or another uplink: tunnel, proxy and connect leave TLS closed`,
     );
@@ -113,8 +113,8 @@ function openAnew(
   const failed = (error: NodeJS.ErrnoException) => {
     if (isOpen) return;
     const alert = ALERT.exec(error.message)?.[0];
-    if (alert !== undefined) part.trouble('client left', distrust(alert));
-    part.refuse(connection, alert === undefined ? 'bad-hello' : 'client-gone');
+    if (alert !== undefined) thread.trouble('client left', distrust(alert));
+    thread.refuse(connection, alert === undefined ? 'bad-hello' : 'client-gone');
   };
   inner.once('secure', guard(connection, opened));
   inner.once('error', guard(connection, failed));
@@ -123,8 +123,8 @@ function openAnew(
     owner: connection,
     near: inner,
     far: outer.tls,
-    nearLost: () => part.lose(connection),
-    farLost: () => part.break(connection, inner),
+    nearLost: () => thread.lose(connection),
+    farLost: () => thread.break(connection, inner),
   });
 }
 

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 import { test } from 'node:test';
 import { tempDir } from '../../../testbed/temp-dir.ts';
-import type { HandOver } from '../shared/hand-over.ts';
+import type { HandOff } from '../shared/hand-off.ts';
 import { TlsConnection } from './tls-connection.ts';
 
 /** A connection as the front hands it over, and the front's end of it. */
@@ -17,7 +17,7 @@ async function given(
   const [socket] = (await once(server, 'connection')) as [Socket];
   let isCurrent = true;
   const endpoint = { address: new Uint8Array(4), port: 1 };
-  const handed = { socket, told: {} as HandOver, source: endpoint, destination: endpoint };
+  const handed = { socket, handOff: {} as HandOff, source: endpoint, destination: endpoint };
   const faults: unknown[] = [];
   const connection = new TlsConnection(
     handed,

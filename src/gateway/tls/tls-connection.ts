@@ -5,8 +5,8 @@ import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Endpoint } from '../../wire/proxy-protocol.ts';
 import { type FaultOwner, guard } from '../guard.ts';
-import type { HandOver } from '../shared/hand-over.ts';
-import type { HandedOver } from '../shared/receive-hand-over.ts';
+import type { HandOff } from '../shared/hand-off.ts';
+import type { HandedOff } from '../shared/receive-hand-off.ts';
 import { type Metered, StallMeter } from '../stall-meter.ts';
 
 /** Once both sides have ended, what is still on its way gets this long. */
@@ -15,9 +15,9 @@ const LAST_BYTES_MS = 60_000;
 /** What a client may send ahead while its gateway is dialled; beyond that it waits in the kernel. */
 const MAX_AHEAD = 64 * 1024;
 
-export class TlsConnection implements HandedOver, FaultOwner {
+export class TlsConnection implements HandedOff, FaultOwner {
   readonly socket: Socket;
-  readonly told: HandOver;
+  readonly handOff: HandOff;
   readonly source: Endpoint;
   readonly destination: Endpoint;
   readonly #isCurrent: () => boolean;
@@ -32,12 +32,12 @@ export class TlsConnection implements HandedOver, FaultOwner {
 
   /** `isCurrent`: whether the front still has it. `tellFault` says so to the front before it is cut off. */
   constructor(
-    { socket, told, source, destination }: HandedOver,
+    { socket, handOff, source, destination }: HandedOff,
     isCurrent: () => boolean,
     tellFault: (connection: TlsConnection, error: unknown) => void,
   ) {
     this.socket = socket;
-    this.told = told;
+    this.handOff = handOff;
     this.source = source;
     this.destination = destination;
     this.#isCurrent = isCurrent;

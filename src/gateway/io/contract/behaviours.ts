@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto';
 import { AGAIN, FAILED, HUNG_UP, type SocketAddress, WRITABLE } from '../reactor.ts';
 import { type BehaviourName, pattern } from './messages.ts';
-import { Passage } from './passage.ts';
+import { TunnelStream } from './passage.ts';
 import { type Behaviour, BUDGET, type Stage } from './stage.ts';
 
 const SCRIBBLE = 0xee;
@@ -13,7 +13,7 @@ const SCRIBBLE = 0xee;
 export function behave(stage: Stage, handle: number, name: BehaviourName): void {
   switch (name.kind) {
     case 'echo':
-      return new Passage(stage, handle, handle).begin();
+      return new TunnelStream(stage, handle, handle).begin();
     case 'sink':
       return new Sink(stage, handle, name.spaces).begin();
     case 'source':
@@ -21,7 +21,7 @@ export function behave(stage: Stage, handle: number, name: BehaviourName): void 
     case 'tunnel': {
       const other = stage.connect(name.to, undefined);
       if (other < 0) return stage.reset(handle);
-      return new Passage(stage, handle, other).begin();
+      return new TunnelStream(stage, handle, other).begin();
     }
     case 'replace': {
       const replacement = new Replacement(stage, name.group, name.to);

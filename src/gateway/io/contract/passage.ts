@@ -5,7 +5,7 @@ import { type Behaviour, BUDGET, type Stage } from './stage.ts';
 
 const READ_SPACE = 48 * 1024;
 
-export class Passage implements Behaviour {
+export class TunnelStream implements Behaviour {
   readonly #stage: Stage;
   readonly #directions: readonly Direction[];
   #over = false;

@@ -152,8 +152,8 @@ export class ReactorThread implements AsyncDisposable {
 
   /** Everything that this handle's present owner has been told so far, but for events with any of `except`. */
   eventsOf(handle: number, except = 0): number {
-    const told = this.#events.get(handle) ?? [];
-    return told.reduce((all, events) => ((events & except) === 0 ? all | events : all), 0);
+    const reported = this.#events.get(handle) ?? [];
+    return reported.reduce((all, events) => ((events & except) === 0 ? all | events : all), 0);
   }
 
   /** How many events that handle's present owner has had. */
@@ -254,9 +254,9 @@ export class ReactorThread implements AsyncDisposable {
         this.#events.delete(message.handle);
         break;
       case 'event': {
-        const told = this.#events.get(message.handle) ?? [];
-        told.push(message.events);
-        this.#events.set(message.handle, told);
+        const reported = this.#events.get(message.handle) ?? [];
+        reported.push(message.events);
+        this.#events.set(message.handle, reported);
         break;
       }
       case 'done':

@@ -5,7 +5,7 @@ import type { Settings } from '../stages/data-path.ts';
 import type { HttpConnection } from './exchange.ts';
 
 /** Why it is to end, or undefined. Times in ms. */
-export function overdue(
+export function expiredTimeout(
   connection: Pick<HttpConnection, 'moved' | 'movedAt'> & {
     readonly socket: Pick<
       HttpConnection['socket'],

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { overdue } from './overdue.ts';
+import { expiredTimeout } from './expired-timeout.ts';
 
 function given() {
   const socket = { bytesRead: 0, bytesWritten: 0, readableEnded: false, writableEnded: false };
@@ -9,7 +9,7 @@ function given() {
 
 test('overdue() counts from the last byte that was seen, either way', () => {
   const { socket, connection } = given();
-  const look = (now: number) => overdue(connection, { idleMs: 100, halfClosedMs: undefined }, now);
+  const look = (now: number) => expiredTimeout(connection, { idleMs: 100, halfClosedMs: undefined }, now);
   assert.equal(look(1000), undefined);
   assert.equal(look(1099), undefined);
   socket.bytesRead++;
@@ -23,7 +23,7 @@ test('overdue() counts from the last byte that was seen, either way', () => {
 for (const side of ['readableEnded', 'writableEnded'] as const) {
   test(`overdue() counts from the end of one side where that is shorter: ${side}`, () => {
     const { socket, connection } = given();
-    const look = (now: number) => overdue(connection, { idleMs: 1000, halfClosedMs: 100 }, now);
+    const look = (now: number) => expiredTimeout(connection, { idleMs: 1000, halfClosedMs: 100 }, now);
     assert.equal(look(1000), undefined);
     assert.equal(look(1500), undefined);
     socket[side] = true;
@@ -36,7 +36,7 @@ for (const side of ['readableEnded', 'writableEnded'] as const) {
 test('overdue() is idle-timeout where idle is no longer than halfClosed, and nothing where neither is set', () => {
   const { socket, connection } = given();
   socket.readableEnded = true;
-  overdue(connection, { idleMs: 100, halfClosedMs: 100 }, 0);
-  assert.equal(overdue(connection, { idleMs: 100, halfClosedMs: 100 }, 100), 'idle-timeout');
-  assert.equal(overdue(connection, { idleMs: undefined, halfClosedMs: undefined }, 1e12), undefined);
+  expiredTimeout(connection, { idleMs: 100, halfClosedMs: 100 }, 0);
+  assert.equal(expiredTimeout(connection, { idleMs: 100, halfClosedMs: 100 }, 100), 'idle-timeout');
+  assert.equal(expiredTimeout(connection, { idleMs: undefined, halfClosedMs: undefined }, 1e12), undefined);
 });

@@ -10,7 +10,7 @@ import {
   CLIENT,
   COUNTED,
   DIALING,
-  HANDED_OVER,
+  HANDED_OFF,
   IDENTIFYING,
   PENDING,
   PENDING_COUNTED,
@@ -31,7 +31,7 @@ import {
   type RouteCounters,
   type SharedSlots,
   TOTAL_CONNECTIONS,
-  TOTAL_HANDED_OVER,
+  TOTAL_HANDED_OFF,
   TOTAL_PENDING,
   TOTAL_WATCHED,
 } from '../shared/shared-memory.ts';
@@ -56,7 +56,7 @@ const ALL_COUNTS =
   ADMITTED |
   ROUTE_COUNTED |
   BACKEND_COUNTED |
-  HANDED_OVER |
+  HANDED_OFF |
   RETURNED;
 
 export const reasonIndex = Object.fromEntries(closeReasons.map((reason, index) => [reason, index])) as Record<
@@ -65,10 +65,10 @@ export const reasonIndex = Object.fromEntries(closeReasons.map((reason, index) =
 >;
 
 /** Which ends the log wants. */
-type LogWish = 'all' | 'refused' | 'none';
+type LogLevel = 'all' | 'refused' | 'none';
 
 /** Where the end of a connection is told. */
-export interface Ledger extends Counts {
+export interface EndRecorder extends Counts {
   readonly verdicts: Verdicts;
   readonly records: RecordWriter;
 }
@@ -78,21 +78,21 @@ export interface Ledger extends Counts {
  * (HTTP, TLS) says of a connection that it was handed stands above what the front saw; one that the HTTP part had gets
  * its last request's route.
  */
-export function conclude(
+export function recordEnd(
   rows: Rows,
-  ledger: Ledger,
+  recorder: EndRecorder,
   client: number,
-  told: CloseReason,
+  observed: CloseReason,
   now: number,
-  log: LogWish,
+  log: LogLevel,
 ): void {
-  const { verdicts } = ledger;
+  const { verdicts } = recorder;
   const isAlive = (rows.flags[client] & ALIVE) !== 0;
-  const isHandedOver = (rows.flags[client] & HANDED_OVER) !== 0;
-  const isOurs = isHandedOver && rows.slot[client] < FIRST_SLOT;
-  const said = isHandedOver ? verdicts.reason(client) : -1;
-  const reason = said < 0 || said === reasonIndex.done ? told : closeReasons[said];
-  if (isHandedOver) {
+  const isHandedOff = (rows.flags[client] & HANDED_OFF) !== 0;
+  const isOurs = isHandedOff && rows.slot[client] < FIRST_SLOT;
+  const said = isHandedOff ? verdicts.reason(client) : -1;
+  const reason = said < 0 || said === reasonIndex.done ? observed : closeReasons[said];
+  if (isHandedOff) {
     rows.dialMs[client] = verdicts.dialMs(client);
     if (said >= 0) rows.detail[client] = verdicts.failure(client);
     // What the part moved by itself.
@@ -102,38 +102,38 @@ export function conclude(
   // Only for the record: the HTTP part counts by itself what its requests have open.
   const backendSlot = isOurs ? verdicts.backendSlot(client) : rows.backendSlot[client];
   if (isOurs) rows.slot[client] = verdicts.slot(client);
-  for (const undo of undoings) undo(rows, ledger, client);
-  countReason(rows, ledger, client, reason);
+  for (const undo of undoings) undo(rows, recorder, client);
+  countReason(rows, recorder, client, reason);
   rows.backendSlot[client] = backendSlot;
   // Otherwise it has its reason, and a fault in what follows from it has brought us here again.
   if (!isAlive) return;
-  writeRecord(rows, ledger, client, reason, now, log);
+  writeRecord(rows, recorder, client, reason, now, log);
   // The HTTP part counts the bytes of its requests by itself.
-  if (rows.slot[client] !== 0 || isHandedOver) return;
-  ledger.counters.add(0, BYTES_IN_AT, rows.bytesIn[client]);
-  ledger.counters.add(0, BYTES_OUT_AT, rows.bytesOut[client]);
+  if (rows.slot[client] !== 0 || isHandedOff) return;
+  recorder.counters.add(0, BYTES_IN_AT, rows.bytesIn[client]);
+  recorder.counters.add(0, BYTES_OUT_AT, rows.bytesOut[client]);
 }
 
 /**
  * What conclude() has left to do, after it threw: each step by itself, so that one that throws again keeps none of the
  * others from being done.
  */
-export function concludeByForce(
+export function recordEndByForce(
   rows: Rows,
-  ledger: Ledger,
+  recorder: EndRecorder,
   client: number,
   reason: CloseReason,
   now: number,
-  log: LogWish,
+  log: LogLevel,
 ): void {
-  for (const undo of undoings) attemptTwice(() => undo(rows, ledger, client));
+  for (const undo of undoings) attemptTwice(() => undo(rows, recorder, client));
   if ((rows.flags[client] & ALIVE) === 0) return;
   // Where the counters of its route are out of reach, it is counted with those that have none.
   for (const slot of [rows.slot[client], 0]) {
     rows.slot[client] = slot;
-    attemptTwice(() => countReason(rows, ledger, client, reason));
+    attemptTwice(() => countReason(rows, recorder, client, reason));
   }
-  attemptTwice(() => writeRecord(rows, ledger, client, reason, now, log));
+  attemptTwice(() => writeRecord(rows, recorder, client, reason, now, log));
 }
 
 /** Tries again what throws, once. */
@@ -151,31 +151,31 @@ function attemptTwice(step: () => void): void {
  * What a connection counts for, each undone while its flag stands, which goes when it is done: whatever throws in between,
  * nothing is undone twice.
  */
-const undoings: readonly ((rows: Rows, ledger: Ledger, client: number) => void)[] = [
-  leavePending,
+const undoings: readonly ((rows: Rows, recorder: EndRecorder, client: number) => void)[] = [
+  releasePending,
   (rows, { sources }, client) => {
     if ((rows.flags[client] & COUNTED) === 0) return;
     sources.remove(GATEWAY_SCOPE, rows.addresses, rows.addressAt(client, CLIENT));
     rows.flags[client] &= ~COUNTED;
   },
-  leaveSource,
-  leaveCluster,
-  leaveRoute,
-  leaveBackend,
+  releaseSource,
+  releaseCluster,
+  releaseRoute,
+  releaseBackend,
   (rows, { totals, verdicts }, client) => {
-    if ((rows.flags[client] & (HANDED_OVER | RETURNED)) === 0) return;
+    if ((rows.flags[client] & (HANDED_OFF | RETURNED)) === 0) return;
     verdicts.end(client);
-    rows.flags[client] &= ~(HANDED_OVER | RETURNED);
-    Atomics.sub(totals, TOTAL_HANDED_OVER, 1);
+    rows.flags[client] &= ~(HANDED_OFF | RETURNED);
+    Atomics.sub(totals, TOTAL_HANDED_OFF, 1);
   },
 ];
 
-/** Undoes what `takePlace` and `countBackend` counted, for a connection or a request. */
-export function leavePlace(rows: Rows, counts: Counts, client: number): void {
-  leaveSource(rows, counts, client);
-  leaveCluster(rows, counts, client);
-  leaveRoute(rows, counts, client);
-  leaveBackend(rows, counts, client);
+/** Undoes what `takeLimits` and `countBackend` counted, for a connection or a request. */
+export function releaseLimits(rows: Rows, counts: Counts, client: number): void {
+  releaseSource(rows, counts, client);
+  releaseCluster(rows, counts, client);
+  releaseRoute(rows, counts, client);
+  releaseBackend(rows, counts, client);
 }
 
 /** It counts for that backend from here on, and for no other. */
@@ -185,31 +185,31 @@ export function countBackend(
   client: number,
   slot: number,
 ): void {
-  leaveBackend(rows, counts, client);
+  releaseBackend(rows, counts, client);
   rows.backendSlot[client] = slot;
   counts.backends.add(slot, BACKEND_ACTIVE, 1);
   rows.flags[client] |= BACKEND_COUNTED;
 }
 
-function leaveSource(rows: Rows, { sources }: Counts, client: number): void {
+function releaseSource(rows: Rows, { sources }: Counts, client: number): void {
   if ((rows.flags[client] & SOURCE_COUNTED) === 0) return;
   sources.remove(rows.cluster[client], rows.addresses, rows.addressAt(client, CLIENT));
   rows.flags[client] &= ~SOURCE_COUNTED;
 }
 
-function leaveCluster(rows: Rows, { clusters }: Counts, client: number): void {
+function releaseCluster(rows: Rows, { clusters }: Counts, client: number): void {
   if ((rows.flags[client] & ADMITTED) === 0) return;
   clusters.add(rows.cluster[client], CLUSTER_ACTIVE, -1);
   rows.flags[client] &= ~ADMITTED;
 }
 
-function leaveRoute(rows: Rows, { counters }: Counts, client: number): void {
+function releaseRoute(rows: Rows, { counters }: Counts, client: number): void {
   if ((rows.flags[client] & ROUTE_COUNTED) === 0) return;
   counters.add(rows.slot[client], ACTIVE_AT, -1);
   rows.flags[client] &= ~ROUTE_COUNTED;
 }
 
-function leaveBackend(rows: Rows, { backends }: Pick<Counts, 'backends'>, client: number): void {
+function releaseBackend(rows: Rows, { backends }: Pick<Counts, 'backends'>, client: number): void {
   if ((rows.flags[client] & BACKEND_COUNTED) === 0) return;
   backends.add(rows.backendSlot[client], BACKEND_ACTIVE, -1);
   rows.flags[client] &= ~BACKEND_COUNTED;
@@ -225,11 +225,11 @@ function countReason(rows: Rows, { counters, totals }: Counts, client: number, r
 
 function writeRecord(
   rows: Rows,
-  { totals, records }: Ledger,
+  { totals, records }: EndRecorder,
   client: number,
   reason: CloseReason,
   now: number,
-  log: LogWish,
+  log: LogLevel,
 ): void {
   // A probe that says nothing is counted and never logged.
   const isRefused = !served.has(reason);
@@ -239,7 +239,7 @@ function writeRecord(
 }
 
 /** Undoes what was counted for a connection that is not routed yet; once, whoever calls it. */
-export function leavePending(rows: Rows, { totals, sources }: Counts, client: number): void {
+export function releasePending(rows: Rows, { totals, sources }: Counts, client: number): void {
   if ((rows.flags[client] & PENDING_COUNTED) !== 0) {
     sources.remove(PENDING_SCOPE, rows.addresses, rows.addressAt(client, CLIENT));
     rows.flags[client] &= ~PENDING_COUNTED;

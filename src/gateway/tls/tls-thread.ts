@@ -10,15 +10,15 @@ import type { CloseReason } from '../close-reason.ts';
 import type { FaultLog } from '../fault-log.ts';
 import { guard } from '../guard.ts';
 import { descriptorOf } from '../io/net-reactor.ts';
-import type { HandOver } from '../shared/hand-over.ts';
+import type { HandOff } from '../shared/hand-off.ts';
 import { listenOnPath } from '../shared/listen-on-path.ts';
-import { type HandedOver, receiveHandOver } from '../shared/receive-hand-over.ts';
+import { type HandedOff, receiveHandOff } from '../shared/receive-hand-off.ts';
 import { TLS } from '../shared/rows.ts';
 import type { Verdicts } from '../shared/verdicts.ts';
-import { reasonIndex } from '../stages/account.ts';
 import type { Settings } from '../stages/data-path.ts';
 import { dialFailureIndex, reasonOfFailure } from '../stages/dial-failure.ts';
-import { refusalWord } from '../stages/refusal.ts';
+import { reasonIndex } from '../stages/record-end.ts';
+import { refusalBytes } from '../stages/refusal.ts';
 import { type GatewayConnection, GatewayDialer, GatewayError, type GatewayTls } from './dial-gateway.ts';
 import { endTunnel, TunnelContexts } from './end-tunnel.ts';
 import { enterTunnel } from './enter-tunnel.ts';
@@ -33,7 +33,7 @@ const HELLO_SOON_MS = 500;
 /** RFC 8446 5.1: the first byte of a TLS record with a handshake. */
 const HANDSHAKE = 0x16;
 
-export interface TlsPartOptions {
+export interface TlsThreadOptions {
   /** By worker. */
   readonly verdicts: readonly Verdicts[];
   readonly settings: Settings;
@@ -49,18 +49,18 @@ const nothing = new Uint8Array();
 /** What is done with each connection. */
 type Serve = (connection: TlsConnection) => void | Promise<void>;
 
-export class TlsPart {
+export class TlsThread {
   settings: Settings;
   /** Where connections come back to, by worker. */
-  fronts: readonly string[] = [];
-  readonly #options: TlsPartOptions;
+  internalListeners: readonly string[] = [];
+  readonly #options: TlsThreadOptions;
   readonly #connections = new Map<Socket, TlsConnection>();
   readonly #dialer = new GatewayDialer();
-  #front: Server | undefined;
+  #server: Server | undefined;
   readonly #look: NodeJS.Timeout;
   #serve: Serve = connection => this.refuse(connection, 'no-backend');
 
-  constructor(options: TlsPartOptions) {
+  constructor(options: TlsThreadOptions) {
     this.settings = options.settings;
     this.#options = options;
     this.#look = setInterval(() => this.#lookAround(), LOOK_MS);
@@ -73,9 +73,9 @@ export class TlsPart {
 
   /** From now on there. What came by the socket before goes on. */
   async listen(path: string): Promise<void> {
-    const front = await listenOnPath(path, socket => this.#accept(socket));
-    this.#front?.close();
-    this.#front = front;
+    const server = await listenOnPath(path, socket => this.#accept(socket));
+    this.#server?.close();
+    this.#server = server;
   }
 
   /** Open connections go on as they are. */
@@ -85,7 +85,7 @@ export class TlsPart {
 
   stop(): void {
     clearInterval(this.#look);
-    this.#front?.close();
+    this.#server?.close();
     for (const connection of this.#connections.values()) guard(connection, () => connection.cut())();
   }
 
@@ -101,12 +101,12 @@ export class TlsPart {
   ): Promise<GatewayConnection | undefined> {
     const startedAt = performance.now();
     connection.listen(() => {
-      this.#say(connection.told, -1, 'client-gone', false);
+      this.#say(connection.handOff, -1, 'client-gone', false);
       connection.cut();
     });
     try {
       const outer = await this.#dialer.dial(gateway, options, this.settings, connection.gone);
-      this.#say(connection.told, performance.now() - startedAt, undefined, false);
+      this.#say(connection.handOff, performance.now() - startedAt, undefined, false);
       return outer;
     } catch (error) {
       if (connection.gone.aborted) return undefined;
@@ -123,14 +123,16 @@ export class TlsPart {
    * may be about to.
    */
   refuse(connection: TlsConnection, reason: CloseReason, failure = 0): void {
-    this.#say(connection.told, -1, reason, false, failure);
+    this.#say(connection.handOff, -1, reason, false, failure);
     this.#answer(connection, reason).catch((error: unknown) => connection.onFault(error));
   }
 
   /** Whether the front has said already that it ends in the middle. */
-  isBroken({ told }: TlsConnection): boolean {
-    const verdicts = this.#options.verdicts[told.worker];
-    return verdicts?.isCurrent(told.handle, told.generation) === true && verdicts.isBroken(told.handle);
+  isBroken({ handOff }: TlsConnection): boolean {
+    const verdicts = this.#options.verdicts[handOff.worker];
+    return (
+      verdicts?.isCurrent(handOff.handle, handOff.generation) === true && verdicts.isBroken(handOff.handle)
+    );
   }
 
   /**
@@ -138,8 +140,8 @@ export class TlsPart {
    * `client` is that, is left without a word of farewell, which would make it look whole.
    */
   break(connection: TlsConnection, client: Duplex = connection.socket): void {
-    const { socket, told } = connection;
-    this.#say(told, -1, 'backend-reset', true);
+    const { socket, handOff } = connection;
+    this.#say(handOff, -1, 'backend-reset', true);
     client.write(
       nothing,
       guard(connection, () => socket.destroy()),
@@ -148,19 +150,19 @@ export class TlsPart {
 
   /** The client is gone in the middle, or what it says is no longer TLS. */
   lose(connection: TlsConnection): void {
-    this.#say(connection.told, -1, 'client-reset', true);
+    this.#say(connection.handOff, -1, 'client-reset', true);
     connection.cut();
   }
 
   async #answer(connection: TlsConnection, reason: CloseReason): Promise<void> {
     const { socket } = connection;
     const isTls = (await connection.firstByte(HELLO_SOON_MS)) === HANDSHAKE;
-    if (isTls && !socket.destroyed) socket.write(refusalWord(reason, TLS));
+    if (isTls && !socket.destroyed) socket.write(refusalBytes(reason, TLS));
     socket.destroySoon();
   }
 
   #say(
-    { worker, handle, generation }: HandOver,
+    { worker, handle, generation }: HandOff,
     dialMs: number,
     reason: CloseReason | undefined,
     isBroken: boolean,
@@ -203,24 +205,24 @@ export class TlsPart {
       socket.destroy();
       return;
     }
-    receiveHandOver(socket, {
-      received: ({ told, source, destination }, rest) => {
+    receiveHandOff(socket, {
+      received: ({ handOff, source, destination }, rest) => {
         if (rest.length > 0) socket.unshift(rest);
-        this.#begin({ socket, told, source: mapped(source), destination: mapped(destination) });
+        this.#begin({ socket, handOff, source: mapped(source), destination: mapped(destination) });
       },
-      fault: (error, told) => {
+      fault: (error, handOff) => {
         this.#options.faults.write(error);
-        if (told !== undefined) this.#say(told, -1, 'fault', true);
+        if (handOff !== undefined) this.#say(handOff, -1, 'fault', true);
       },
     });
   }
 
-  #begin(handed: HandedOver): void {
-    const { socket, told } = handed;
+  #begin(handed: HandedOff): void {
+    const { socket, handOff } = handed;
     const isCurrent = () =>
-      this.#options.verdicts[told.worker]?.isCurrent(told.handle, told.generation) === true;
+      this.#options.verdicts[handOff.worker]?.isCurrent(handOff.handle, handOff.generation) === true;
     const connection = new TlsConnection(handed, isCurrent, (one, error) => this.#fault(one, error));
-    this.#say(told, -1, undefined, false);
+    this.#say(handOff, -1, undefined, false);
     this.#connections.set(socket, connection);
     socket.once(
       'close',
@@ -230,10 +232,10 @@ export class TlsPart {
   }
 
   /** Our own code threw on behalf of that connection, which is about to be cut off. */
-  #fault({ told, source }: TlsConnection, error: unknown): void {
+  #fault({ handOff, source }: TlsConnection, error: unknown): void {
     this.#options.faults.write(error, { client: formatIpPort(source.address, 0, source.port) });
     try {
-      this.#say(told, -1, 'fault', true);
+      this.#say(handOff, -1, 'fault', true);
     } catch {
       // The front sees that it ends, and not how.
     }
@@ -241,7 +243,7 @@ export class TlsPart {
 
   /** One side takes nothing of what waits for it: both are cut off. */
   #giveUp(connection: TlsConnection): void {
-    this.#say(connection.told, -1, 'idle-timeout', true);
+    this.#say(connection.handOff, -1, 'idle-timeout', true);
     connection.cut();
   }
 

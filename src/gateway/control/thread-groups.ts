@@ -8,49 +8,49 @@ import type { ListenerEntry } from '../table/listener-table.ts';
 import type { TlsConfig } from '../tls/tls-config.ts';
 import { ListenError } from './listen-error.ts';
 import type { OpenListeners } from './open-listeners.ts';
-import type { PartThreadOptions, PartThreads } from './part-threads.ts';
 import { SocketFolder } from './socket-folder.ts';
+import type { ThreadGroup, ThreadGroupOptions } from './thread-group.ts';
 import type { WorkerThread } from './worker-thread.ts';
 
 /** What is written there counts for nothing: connections bring their own. */
-const frontEntry: ListenerEntry = { on: '', balancers: [], agents: [], idTlv: [], isInternal: true };
+const internalEntry: ListenerEntry = { on: '', balancers: [], agents: [], idTlv: [], isInternal: true };
 
-export interface GatewayPartsOptions {
+export interface ThreadGroupsOptions {
   readonly workers: readonly WorkerThread[];
   readonly listeners: OpenListeners;
-  readonly http: PartThreads;
-  readonly tls: PartThreads;
+  readonly http: ThreadGroup;
+  readonly tls: ThreadGroup;
   /** What a name resolves to now. */
   readonly addressesOf: (name: string) => readonly string[];
 }
 
 /** The internal listener's index, and where it is, by worker. */
-interface Fronts {
+interface InternalListeners {
   readonly index: number;
   readonly paths: readonly string[];
 }
 
-export class GatewayParts implements AsyncDisposable {
-  readonly #options: GatewayPartsOptions;
+export class ThreadGroups implements AsyncDisposable {
+  readonly #options: ThreadGroupsOptions;
   #tlsConfig: TlsConfig | undefined;
   #folder: SocketFolder | undefined;
-  #fronts: Fronts | undefined;
+  #internalListeners: InternalListeners | undefined;
 
-  constructor(options: GatewayPartsOptions) {
+  constructor(options: ThreadGroupsOptions) {
     this.#options = options;
   }
 
-  get http(): PartThreads {
+  get http(): ThreadGroup {
     return this.#options.http;
   }
 
-  get tls(): PartThreads {
+  get tls(): ThreadGroup {
     return this.#options.tls;
   }
 
   /** What workers are to know of their fronts. */
   get entries(): readonly (readonly [index: number, entry: ListenerEntry])[] {
-    return this.#fronts === undefined ? [] : [[this.#fronts.index, frontEntry]];
+    return this.#internalListeners === undefined ? [] : [[this.#internalListeners.index, internalEntry]];
   }
 
   /** The name of an agent's gateway, where the TLS part dials it. */
@@ -60,24 +60,24 @@ export class GatewayParts implements AsyncDisposable {
   }
 
   /** Its threads have no table yet. */
-  async start(part: PartThreads, options: PartThreadOptions): Promise<Error | undefined> {
-    await this.#openFronts();
+  async start(part: ThreadGroup, options: ThreadGroupOptions): Promise<Error | undefined> {
+    await this.#openInternalListeners();
     const failure = await part.start(await this.#path(), options);
-    for (const thread of part.threads) this.#tellFronts(thread);
+    for (const thread of part.threads) this.#tellInternalListeners(thread);
     return failure;
   }
 
   /** Answers why it could not be done. */
-  async restart(thread: WorkerThread, options: PartThreadOptions): Promise<Error | undefined> {
+  async restart(thread: WorkerThread, options: ThreadGroupOptions): Promise<Error | undefined> {
     const part = thread.kind === 'http' ? this.http : this.tls;
     const failure = await part.restart(thread, options);
-    if (failure === undefined) this.#tellFronts(thread);
+    if (failure === undefined) this.#tellInternalListeners(thread);
     return failure;
   }
 
   /** Whether threads can still reach each other by their sockets. */
   async isConnected(): Promise<boolean> {
-    const sockets = [...this.http.sockets, ...this.tls.sockets, ...(this.#fronts?.paths ?? [])];
+    const sockets = [...this.http.sockets, ...this.tls.sockets, ...(this.#internalListeners?.paths ?? [])];
     return this.#folder === undefined || this.#folder.isThere(sockets);
   }
 
@@ -87,26 +87,27 @@ export class GatewayParts implements AsyncDisposable {
    * it answers their index.
    */
   async moveFolder(): Promise<readonly number[]> {
-    const [before, fronts] = [this.#folder, this.#fronts];
+    const [before, internalListeners] = [this.#folder, this.#internalListeners];
     this.#folder = undefined;
-    this.#fronts = undefined;
+    this.#internalListeners = undefined;
     try {
-      await this.#openFronts();
+      await this.#openInternalListeners();
       const folder = await this.#path();
       for (const part of [this.http, this.tls]) if (part.threads.length > 0) await part.move(folder);
     } catch (error) {
-      const opened = this.#fronts as Fronts | undefined;
+      const opened = this.#internalListeners as InternalListeners | undefined;
       if (opened !== undefined) this.#options.listeners.close([opened.index]);
       await (this.#folder as SocketFolder | undefined)?.[Symbol.asyncDispose]();
       this.#folder = before;
-      this.#fronts = fronts;
+      this.#internalListeners = internalListeners;
       throw error;
     }
     await before?.[Symbol.asyncDispose]();
-    for (const part of [this.http, this.tls]) for (const thread of part.threads) this.#tellFronts(thread);
+    for (const part of [this.http, this.tls])
+      for (const thread of part.threads) this.#tellInternalListeners(thread);
     this.tellHttp();
     this.tellTls();
-    return fronts === undefined ? [] : [fronts.index];
+    return internalListeners === undefined ? [] : [internalListeners.index];
   }
 
   /** Where HTTP goes from now on. */
@@ -132,9 +133,9 @@ export class GatewayParts implements AsyncDisposable {
   }
 
   /** In a worker that starts, or starts anew. Answers why it could not be done. */
-  async openFront(worker: WorkerThread): Promise<ListenError | undefined> {
-    if (this.#fronts === undefined) return undefined;
-    const { index, paths } = this.#fronts;
+  async openInternalListener(worker: WorkerThread): Promise<ListenError | undefined> {
+    if (this.#internalListeners === undefined) return undefined;
+    const { index, paths } = this.#internalListeners;
     const path = paths[worker.number];
     // That of one that died stands in the way.
     await rm(path, { force: true });
@@ -154,22 +155,25 @@ export class GatewayParts implements AsyncDisposable {
     return this.#folder.path;
   }
 
-  async #openFronts(): Promise<void> {
-    if (this.#fronts !== undefined) return;
+  async #openInternalListeners(): Promise<void> {
+    if (this.#internalListeners !== undefined) return;
     const folder = await this.#path();
     const { workers, listeners } = this.#options;
     const index = listeners.reserve('');
-    this.#fronts = { index, paths: workers.map(({ number }) => join(folder, `front-${number}`)) };
-    const failures = await Promise.all(workers.map(worker => this.openFront(worker)));
+    this.#internalListeners = {
+      index,
+      paths: workers.map(({ number }) => join(folder, `internal-${number}`)),
+    };
+    const failures = await Promise.all(workers.map(worker => this.openInternalListener(worker)));
     const failure = failures.find(one => one !== undefined);
     if (failure === undefined) return;
     listeners.close([index]);
-    this.#fronts = undefined;
+    this.#internalListeners = undefined;
     throw failure;
   }
 
-  #tellFronts(thread: WorkerThread): void {
-    thread.send({ kind: 'fronts', fronts: this.#fronts?.paths ?? [] });
+  #tellInternalListeners(thread: WorkerThread): void {
+    thread.send({ kind: 'internal-listeners', internalListeners: this.#internalListeners?.paths ?? [] });
   }
 
   #resolved(config: TlsConfig): TlsConfig {

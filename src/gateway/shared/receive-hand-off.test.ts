@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import type { Socket } from 'node:net';
 import { PassThrough } from 'node:stream';
 import { test } from 'node:test';
-import { buildHandOver } from './hand-over.ts';
-import { receiveHandOver } from './receive-hand-over.ts';
+import { buildHandOff } from './hand-off.ts';
+import { receiveHandOff } from './receive-hand-off.ts';
 
 const client = { address: Uint8Array.of(192, 0, 2, 1), port: 1234 };
-const told = {
+const handOff = {
   worker: 0,
   handle: 7,
   generation: 3,
@@ -20,7 +20,7 @@ const told = {
 async function receive(...chunks: readonly Uint8Array[]) {
   const socket = new PassThrough();
   const received: string[] = [];
-  receiveHandOver(socket as unknown as Socket, {
+  receiveHandOff(socket as unknown as Socket, {
     received: (_, rest) => received.push(rest.toString()),
     fault: error => assert.fail(error as Error),
   });
@@ -31,8 +31,8 @@ async function receive(...chunks: readonly Uint8Array[]) {
   return { received, isClosed: socket.destroyed };
 }
 
-test('receiveHandOver() waits for all that the front had read of a client whose descriptor is lent', async () => {
-  const header = buildHandOver(client, client, { ...told, lentBehind: 4 });
+test('receiveHandOff() waits for all that the front had read of a client whose descriptor is lent', async () => {
+  const header = buildHandOff(client, client, { ...handOff, lentBehind: 4 });
   const [a, b] = [Buffer.from('GE'), Buffer.from('T ')];
   assert.deepEqual(await receive(header), { received: [], isClosed: false });
   assert.deepEqual(await receive(header, a), { received: [], isClosed: false });
@@ -40,8 +40,8 @@ test('receiveHandOver() waits for all that the front had read of a client whose 
   assert.deepEqual(await receive(Buffer.concat([header, a, b])), { received: ['GET '], isClosed: false });
 });
 
-test('receiveHandOver() waits for nothing but the header where all bytes pass the front', async () => {
-  const header = buildHandOver(client, client, { ...told, lentBehind: undefined });
+test('receiveHandOff() waits for nothing but the header where all bytes pass the front', async () => {
+  const header = buildHandOff(client, client, { ...handOff, lentBehind: undefined });
   const [first, rest] = [header.subarray(0, 20), header.subarray(20)];
   assert.deepEqual(await receive(first), { received: [], isClosed: false });
   assert.deepEqual(await receive(first, rest), { received: [''], isClosed: false });
@@ -51,21 +51,21 @@ test('receiveHandOver() waits for nothing but the header where all bytes pass th
   });
 });
 
-test('receiveHandOver() closes what is no hand-over', async () => {
+test('receiveHandOff() closes what is no hand-over', async () => {
   assert.deepEqual(await receive(Buffer.from('GET / HTTP/1.1\r\n')), { received: [], isClosed: true });
 });
 
-test('receiveHandOver() closes a connection whose receiver throws, and tells whose it was', async () => {
+test('receiveHandOff() closes a connection whose receiver throws, and tells whose it was', async () => {
   const socket = new PassThrough();
   const faults: unknown[] = [];
   const thrown = new Error('injected');
-  receiveHandOver(socket as unknown as Socket, {
+  receiveHandOff(socket as unknown as Socket, {
     received: () => {
       throw thrown;
     },
-    fault: (error, handOver) => faults.push(error, handOver?.handle),
+    fault: (error, handOff) => faults.push(error, handOff?.handle),
   });
-  socket.write(buildHandOver(client, client, { ...told, lentBehind: undefined }));
+  socket.write(buildHandOff(client, client, { ...handOff, lentBehind: undefined }));
   await new Promise(resolve => setImmediate(resolve));
-  assert.deepEqual([faults, socket.destroyed], [[thrown, told.handle], true]);
+  assert.deepEqual([faults, socket.destroyed], [[thrown, handOff.handle], true]);
 });

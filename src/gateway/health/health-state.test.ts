@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
-import { judge, newcomer, type Standing } from './standing.ts';
+import { type HealthState, judge, newcomer } from './health-state.ts';
 
 function after(results: readonly boolean[], settings: { rise: number; fall: number }): boolean {
-  return results.reduce<Standing>((standing, ok) => judge(standing, ok, settings), newcomer).down;
+  return results.reduce<HealthState>((state, ok) => judge(state, ok, settings), newcomer).down;
 }
 
 test('judge() lets the first check of a backend decide, whatever rise and fall are', () => {
@@ -35,17 +35,17 @@ test('judge() changes its mind at the first check, and then exactly at the end o
   const limits = fc.integer({ min: 1, max: 4 });
   fc.assert(
     fc.property(fc.boolean(), fc.array(fc.boolean()), limits, limits, (first, results, rise, fall) => {
-      let standing = judge(newcomer, first, { rise, fall });
-      assert.equal(standing.down, !first);
+      let state = judge(newcomer, first, { rise, fall });
+      assert.equal(state.down, !first);
       const since: boolean[] = [];
       for (const ok of results) {
-        const before = standing.down;
-        standing = judge(standing, ok, { rise, fall });
+        const before = state.down;
+        state = judge(state, ok, { rise, fall });
         since.push(ok);
         const wanted = before ? rise : fall;
         const run = since.slice(-wanted);
         const turned = run.length === wanted && run.every(one => one === before);
-        assert.equal(standing.down !== before, turned);
+        assert.equal(state.down !== before, turned);
         if (turned) since.length = 0;
       }
     }),

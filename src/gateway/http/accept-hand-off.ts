@@ -6,34 +6,34 @@ import { closeSync } from 'node:fs';
 import { Socket } from 'node:net';
 import { formatIp, mapIp } from '../../wire/ip-address.ts';
 import { guard } from '../guard.ts';
-import type { HandOver } from '../shared/hand-over.ts';
-import { type HandedOver, receiveHandOver } from '../shared/receive-hand-over.ts';
+import type { HandOff } from '../shared/hand-off.ts';
+import { type HandedOff, receiveHandOff } from '../shared/receive-hand-off.ts';
 import { StallMeter } from '../stall-meter.ts';
 import type { HttpConnection } from './exchange.ts';
 
 /** Told once the header is there. */
 export interface Accepted {
   /** Takes the descriptor that the front has lent, once. Undefined when the front has taken it back. */
-  borrow(told: HandOver): number | undefined;
+  borrow(handOff: HandOff): number | undefined;
   /** The client's bytes are still to be read. */
   http(connection: HttpConnection): void;
   /** One that speaks HTTP/2, and what it has said so far. */
-  h2(connection: HandedOver, first: Buffer): void;
+  h2(connection: HandedOff, first: Buffer): void;
   /** Our own code threw on behalf of that connection. */
   fault(connection: HttpConnection, error: unknown): void;
   /** The same before there was one. */
-  handOverFault(error: unknown, told: HandOver | undefined): void;
+  handOffFault(error: unknown, handOff: HandOff | undefined): void;
 }
 
-export function acceptHandOver(front: Socket, accepted: Accepted): void {
-  receiveHandOver(front, {
+export function acceptHandOff(server: Socket, accepted: Accepted): void {
+  receiveHandOff(server, {
     received: (handed, rest, headerBytes) => {
-      const { told } = handed;
-      if (told.isH2) return accepted.h2(handed, rest);
-      const isLent = told.lentBehind !== undefined;
-      const socket = isLent ? openLent(accepted.borrow(told)) : front;
+      const { handOff } = handed;
+      if (handOff.isH2) return accepted.h2(handed, rest);
+      const isLent = handOff.lentBehind !== undefined;
+      const socket = isLent ? openLent(accepted.borrow(handOff)) : server;
       if (socket === undefined) {
-        front.destroy();
+        server.destroy();
         return;
       }
       // node:http closes behind the last answer. With bytes unread that is a reset, which may overtake the answer: so it
@@ -43,16 +43,16 @@ export function acceptHandOver(front: Socket, accepted: Accepted): void {
       const connection = newConnection(handed, socket, accepted);
       // Of what was read from the front all but its header is the client's; of what it read for us, nothing was counted.
       connection.countedIn = isLent ? -rest.length : headerBytes;
-      if (isLent) tie(connection, front);
+      if (isLent) tie(connection, server);
       accepted.http(connection);
       socket.resume();
     },
-    fault: (error, told) => accepted.handOverFault(error, told),
+    fault: (error, handOff) => accepted.handOffFault(error, handOff),
   });
 }
 
 function newConnection(
-  { socket: front, told, source, destination }: HandedOver,
+  { socket: server, handOff, source, destination }: HandedOff,
   socket: Socket,
   accepted: Accepted,
 ): HttpConnection {
@@ -61,8 +61,8 @@ function newConnection(
   const connection: HttpConnection = {
     onFault: error => accepted.fault(connection, error),
     socket,
-    leash: socket === front ? undefined : front,
-    told,
+    link: socket === server ? undefined : server,
+    handOff,
     address,
     addressText: formatIp(address, 0),
     port: source.port,
@@ -96,19 +96,19 @@ function openLent(descriptor: number | undefined): Socket | undefined {
 }
 
 /** The front lets go of the leash when the connection is over for it. */
-function tie(connection: HttpConnection, leash: Socket): void {
+function tie(connection: HttpConnection, link: Socket): void {
   const { socket } = connection;
   socket.on(
     'error',
     guard(connection, () => socket.destroy()),
   );
-  leash.once(
+  link.once(
     'end',
-    guard(connection, () => leash.destroy()),
+    guard(connection, () => link.destroy()),
   );
-  leash.once(
+  link.once(
     'close',
     guard(connection, () => socket.destroy()),
   );
-  leash.resume();
+  link.resume();
 }

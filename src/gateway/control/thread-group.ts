@@ -7,29 +7,29 @@ import { join } from 'node:path';
 import type { SharedPages } from '../shared/shared-pages.ts';
 import { Verdicts } from '../shared/verdicts.ts';
 import { ListenError } from './listen-error.ts';
-import type { FromWorker, PartStart } from './worker-messages.ts';
+import type { FromWorker, ProtocolThreadStart } from './worker-messages.ts';
 import { type CommonCounts, WorkerThread } from './worker-thread.ts';
 
 /** What every thread gets; the rest is each one's own. */
-export type PartThreadOptions = Omit<
-  PartStart,
+export type ThreadGroupOptions = Omit<
+  ProtocolThreadStart,
   'number' | 'rows' | 'records' | 'control' | 'socket' | 'verdicts'
 > & {
   readonly capacity: number;
 };
 
-export interface PartThreadEvents {
+export interface ThreadGroupEvents {
   message(message: FromWorker): void;
   died(thread: WorkerThread, cause: Error): void;
 }
 
-export class PartThreads implements AsyncDisposable {
+export class ThreadGroup implements AsyncDisposable {
   readonly kind: 'http' | 'tls';
   readonly #count: number;
   readonly #counts: Omit<CommonCounts, 'verdicts'>;
   readonly #verdicts: readonly SharedArrayBuffer[];
   readonly #pages: SharedPages;
-  readonly #events: PartThreadEvents;
+  readonly #events: ThreadGroupEvents;
   #threads: readonly WorkerThread[] = [];
   #sockets: string[] = [];
 
@@ -40,7 +40,7 @@ export class PartThreads implements AsyncDisposable {
     counts: Omit<CommonCounts, 'verdicts'>,
     verdicts: readonly SharedArrayBuffer[],
     pages: SharedPages,
-    events: PartThreadEvents,
+    events: ThreadGroupEvents,
   ) {
     this.kind = kind;
     this.#count = count;
@@ -61,7 +61,7 @@ export class PartThreads implements AsyncDisposable {
   }
 
   /** `folder` is for the sockets. Answers why it could not be done where no thread has started; one that has not is tried again. */
-  async start(folder: string, options: PartThreadOptions): Promise<Error | undefined> {
+  async start(folder: string, options: ThreadGroupOptions): Promise<Error | undefined> {
     // Their own rows hold requests, of which no other thread says anything.
     const counts = { ...this.#counts, verdicts: new Verdicts(new SharedArrayBuffer(0)) };
     const threads = Array.from({ length: this.#count }, (_, number) => {
@@ -92,7 +92,7 @@ export class PartThreads implements AsyncDisposable {
   }
 
   /** Answers why it could not be done. */
-  restart(thread: WorkerThread, options: PartThreadOptions): Promise<Error | undefined> {
+  restart(thread: WorkerThread, options: ThreadGroupOptions): Promise<Error | undefined> {
     return this.#startOne(thread, options);
   }
 
@@ -104,7 +104,7 @@ export class PartThreads implements AsyncDisposable {
     return join(folder, `${this.kind}-${number}`);
   }
 
-  async #startOne(thread: WorkerThread, options: PartThreadOptions): Promise<Error | undefined> {
+  async #startOne(thread: WorkerThread, options: ThreadGroupOptions): Promise<Error | undefined> {
     const socket = this.#sockets[thread.number];
     // That of one that died stands in the way.
     await rm(socket, { force: true });

@@ -9,28 +9,28 @@ import type { CloseReason } from '../close-reason.ts';
 import type { FaultLog } from '../fault-log.ts';
 import { guard } from '../guard.ts';
 import { descriptorOf } from '../io/net-reactor.ts';
-import type { HandOver } from '../shared/hand-over.ts';
+import type { HandOff } from '../shared/hand-off.ts';
 import { listenOnPath } from '../shared/listen-on-path.ts';
 import { CLIENT, REQUEST, type Rows } from '../shared/rows.ts';
 import { BYTES_IN_AT, BYTES_OUT_AT, type RequestCounters } from '../shared/shared-memory.ts';
 import type { Verdict, Verdicts } from '../shared/verdicts.ts';
-import { leavePlace, reasonIndex } from '../stages/account.ts';
-import { isAllowed, type Places, takePlace } from '../stages/admit.ts';
+import { isAllowed, type LimitCounters, takeLimits } from '../stages/admit.ts';
 import type { Settings } from '../stages/data-path.ts';
 import { type DialFailure, dialFailureIndex, reasonOfFailure } from '../stages/dial-failure.ts';
+import { reasonIndex, releaseLimits } from '../stages/record-end.ts';
 import { routeHttp } from '../stages/route.ts';
 import { servedOverTls } from '../stages/served-over-tls.ts';
 import type { TableListener } from '../table/listener-table.ts';
 import type { Table } from '../table/table.ts';
-import { acceptHandOver } from './accept-hand-over.ts';
+import { acceptHandOff } from './accept-hand-off.ts';
 import { BackendAgent } from './backend-agent.ts';
 import type { Exchange, HttpConnection, Incoming } from './exchange.ts';
+import { expiredTimeout } from './expired-timeout.ts';
 import { forward, hasBody } from './forward.ts';
 import { H2Connect } from './h2-connect.ts';
 import { judgeRequest } from './judge-request.ts';
 import { KeptConnections } from './kept-connections.ts';
-import { readNoMore, sayLast, wordFor } from './last-word.ts';
-import { overdue } from './overdue.ts';
+import { readNoMore, refusalFor, sayLast } from './refusal-answer.ts';
 import type { RequestLog, RequestRecord } from './request-log.ts';
 import { createRequestServer, isWish } from './request-server.ts';
 
@@ -58,11 +58,11 @@ const nowhere: Verdict = {
 /** Of this thread's clock; to ask for it costs as much as the time itself. */
 const ORIGIN = performance.timeOrigin;
 
-export interface HttpShared extends Places {
+export interface HttpShared extends LimitCounters {
   readonly requests: RequestCounters;
 }
 
-export interface HttpPartOptions {
+export interface HttpThreadOptions {
   readonly rows: Rows;
   readonly shared: HttpShared;
   readonly table: Table;
@@ -74,7 +74,7 @@ export interface HttpPartOptions {
   readonly faults: FaultLog;
 }
 
-export class HttpPart {
+export class HttpThread {
   readonly rows: Rows;
   readonly shared: HttpShared;
   readonly table: Table;
@@ -93,11 +93,11 @@ export class HttpPart {
   readonly #freeRows: number[] = [];
   #usedRows = 0;
   readonly #http: Server;
-  #front: NetServer | undefined;
+  #server: NetServer | undefined;
   readonly #look: NodeJS.Timeout;
   #draining = false;
 
-  constructor(options: HttpPartOptions) {
+  constructor(options: HttpThreadOptions) {
     this.rows = options.rows;
     this.shared = options.shared;
     this.table = options.table;
@@ -125,9 +125,9 @@ export class HttpPart {
 
   /** From now on there. What came by the socket before goes on. */
   async listen(path: string): Promise<void> {
-    const front = await listenOnPath(path, socket => this.#accept(socket));
-    this.#front?.close();
-    this.#front = front;
+    const server = await listenOnPath(path, socket => this.#accept(socket));
+    this.#server?.close();
+    this.#server = server;
   }
 
   configure(settings: Settings): void {
@@ -165,36 +165,36 @@ export class HttpPart {
   /** Closes everything, so that the thread can end. */
   stop(): void {
     clearInterval(this.#look);
-    this.#front?.close();
+    this.#server?.close();
     this.h2.stop();
     this.#http.close();
-    this.#forEach(({ current, socket, leash }) => {
+    this.#forEach(({ current, socket, link }) => {
       // Not when the socket has closed: by then the thread is gone, and with it the line.
       if (current !== undefined) this.finish(current);
       socket.destroy();
-      leash?.destroy();
+      link?.destroy();
     });
     this.kept.destroy();
     this.single.destroy();
     this.#log.end();
   }
 
-  #accept(front: Socket): void {
+  #accept(server: Socket): void {
     // Those that are left are spare: see open-files.ts.
-    if (descriptorOf(front) >= this.settings.clientFiles) {
-      front.destroy();
+    if (descriptorOf(server) >= this.settings.clientFiles) {
+      server.destroy();
       return;
     }
-    acceptHandOver(front, {
+    acceptHandOff(server, {
       http: connection => {
-        const { socket, leash } = connection;
+        const { socket, link } = connection;
         this.#tell(connection, nowhere);
         this.#connections.set(socket, connection);
         socket.once(
           'close',
           guard(connection, (hadError: boolean) => this.#closed(connection, hadError)),
         );
-        if (leash !== undefined)
+        if (link !== undefined)
           socket.once(
             'finish',
             guard(connection, () => this.#ended(connection)),
@@ -202,7 +202,7 @@ export class HttpPart {
         this.#http.emit('connection', socket);
       },
       fault: (connection, error) => this.#fault(connection, error),
-      handOverFault: (error, told) => this.#handOverFault(error, told),
+      handOffFault: (error, handOff) => this.#handOffFault(error, handOff),
       borrow: ({ worker, handle, generation }) => this.#verdicts[worker]?.borrow(handle, generation),
       h2: (connection, first) => this.h2.serve(connection, first),
     });
@@ -294,7 +294,7 @@ export class HttpPart {
     const judged = judgeRequest(request);
     if (judged === undefined) return 'bad-request';
     exchange.judged = judged;
-    const listener = this.listeners[connection.told.listener];
+    const listener = this.listeners[connection.handOff.listener];
     // A listener that was closed before this thread started.
     if (listener === undefined) return 'unknown-host';
     const route = routeHttp(this.table, listener, judged.host);
@@ -306,7 +306,7 @@ export class HttpPart {
     this.rows.addresses.set(connection.address, this.rows.addressAt(row, CLIENT));
     this.rows.setPort(row, CLIENT, connection.port);
     this.rows.host[row] = judged.host;
-    const refusal = takePlace(this.rows, this.shared, row, route, exchange.startedAt);
+    const refusal = takeLimits(this.rows, this.shared, row, route, exchange.startedAt);
     this.#say(connection, exchange, undefined);
     return refusal;
   }
@@ -319,7 +319,7 @@ export class HttpPart {
   /** Answers with the reason's status and closes: a refusal is the connection's end. */
   refuse(exchange: Exchange, reason: CloseReason, failure = 0): void {
     if (exchange.isOver) return;
-    const { status, word } = wordFor(reason, this.#explain(exchange, reason));
+    const { status, refusal } = refusalFor(reason, this.#explain(exchange, reason));
     const { connection, request, response } = exchange;
     const started = response.headersSent;
     if (!started) exchange.status = status;
@@ -331,14 +331,14 @@ export class HttpPart {
       socket.destroy();
       return;
     }
-    const end = request.method === 'HEAD' ? word.indexOf('\r\n\r\n') + 4 : word.length;
-    sayLast(socket, word.subarray(0, end));
+    const end = request.method === 'HEAD' ? refusal.indexOf('\r\n\r\n') + 4 : refusal.length;
+    sayLast(socket, refusal.subarray(0, end));
     this.#countBytes(connection, exchange);
   }
 
   /** What to say of that refusal, where there is more to say than usual. */
   #explain({ connection, judged }: Exchange, reason: CloseReason): string | undefined {
-    const listener = this.listeners[connection.told.listener];
+    const listener = this.listeners[connection.handOff.listener];
     if (reason !== 'unknown-host' || judged === undefined || listener === undefined) return undefined;
     return servedOverTls(this.table, listener, judged.host, judged.hostHeader);
   }
@@ -383,7 +383,7 @@ export class HttpPart {
   #leave(exchange: Exchange): void {
     const { row } = exchange;
     if (row < 0) return;
-    leavePlace(this.rows, this.shared, row);
+    releaseLimits(this.rows, this.shared, row);
     exchange.row = -1;
     this.rows.clear(row);
     this.#freeRows.push(row);
@@ -414,23 +414,23 @@ export class HttpPart {
   }
 
   #closed(connection: HttpConnection, isReset: boolean): void {
-    const { socket, current, leash, last = nowhere } = connection;
+    const { socket, current, link, last = nowhere } = connection;
     this.#connections.delete(socket);
     if (current !== undefined) this.finish(current);
     this.#countBytes(connection, undefined);
-    if (leash === undefined) return;
+    if (link === undefined) return;
     // What the front would have seen by itself.
     const isOpen = last.reason < 0 || last.reason === reasonIndex.done;
     const reason = isReset ? lostFor(connection) : 'done';
     if (isOpen) this.#tell(connection, { ...last, reason: reasonIndex[reason] });
-    leash.destroy();
+    link.destroy();
   }
 
   /** FIN is on its way to a client that is served directly. All that is left of it is the front's, unless it only ends an upgrade. */
   #ended(connection: HttpConnection): void {
     if (connection.last?.isEnding === true) return;
     this.#countBytes(connection, connection.current);
-    connection.leash?.end();
+    connection.link?.end();
   }
 
   #clientError(error: NodeJS.ErrnoException, socket: Socket): void {
@@ -468,7 +468,7 @@ export class HttpPart {
   /** What cannot be read is a request too, with a status and neither method nor host; half a head is none. */
   #refuseRest(connection: HttpConnection, reason: CloseReason): void {
     connection.isClosing = true;
-    const { status, word } = wordFor(reason);
+    const { status, refusal } = refusalFor(reason);
     if (status === 0) {
       this.#tell(connection, { ...(connection.last ?? nowhere), reason: reasonIndex[reason] });
     } else {
@@ -484,7 +484,7 @@ export class HttpPart {
         ms: reason === 'hello-timeout' ? this.settings.helloMs : 0,
       });
     }
-    sayLast(connection.socket, word);
+    sayLast(connection.socket, refusal);
     this.#countBytes(connection, undefined);
   }
 
@@ -508,7 +508,7 @@ export class HttpPart {
   }
 
   #tell(connection: HttpConnection, verdict: Verdict): void {
-    const { worker, handle, generation } = connection.told;
+    const { worker, handle, generation } = connection.handOff;
     connection.last = verdict;
     this.#verdicts[worker]?.say(handle, generation, verdict);
   }
@@ -540,8 +540,8 @@ export class HttpPart {
   #countBytes(connection: HttpConnection, exchange: Exchange | undefined): void {
     const slot = exchange?.route?.slot ?? 0;
     const { bytesRead, bytesWritten } = connection.socket;
-    if (connection.leash !== undefined) {
-      const { worker, handle, generation } = connection.told;
+    if (connection.link !== undefined) {
+      const { worker, handle, generation } = connection.handOff;
       this.#verdicts[worker]?.count(handle, generation, bytesRead, bytesWritten);
     }
     this.shared.counters.add(slot, BYTES_IN_AT, bytesRead - connection.countedIn);
@@ -556,7 +556,7 @@ export class HttpPart {
   #lookAround(): void {
     const time = now();
     this.#forEach(connection => {
-      const { worker, handle, generation } = connection.told;
+      const { worker, handle, generation } = connection.handOff;
       if (this.#verdicts[worker]?.isCurrent(handle, generation) !== true) {
         connection.socket.destroy();
         return;
@@ -565,7 +565,8 @@ export class HttpPart {
         this.#countBytes(connection, connection.current);
         if (this.#isStalled(connection, connection.current, time)) this.#endStalled(connection.current);
       }
-      const reason = connection.leash === undefined ? undefined : overdue(connection, this.settings, time);
+      const reason =
+        connection.link === undefined ? undefined : expiredTimeout(connection, this.settings, time);
       if (reason !== undefined) this.#close(connection, reason, false);
     });
     this.h2.lookAround();
@@ -597,7 +598,7 @@ export class HttpPart {
       attempt(() => this.#leave(current));
     }
     socket.destroy();
-    connection.leash?.destroy();
+    connection.link?.destroy();
   }
 
   /** The same of a client whose connection is not known, or not any more. */
@@ -608,11 +609,11 @@ export class HttpPart {
     socket.destroy();
   }
 
-  #handOverFault(error: unknown, told: HandOver | undefined): void {
+  #handOffFault(error: unknown, handOff: HandOff | undefined): void {
     this.#faults.write(error);
-    if (told === undefined) return;
+    if (handOff === undefined) return;
     const verdict = { ...nowhere, reason: reasonIndex.fault, isBroken: true };
-    attempt(() => this.#verdicts[told.worker]?.say(told.handle, told.generation, verdict));
+    attempt(() => this.#verdicts[handOff.worker]?.say(handOff.handle, handOff.generation, verdict));
   }
 
   /** Nobody takes, or sends, what is to come next. Of a backend that thinks about its answer nothing is awaited. */

@@ -2,7 +2,7 @@
 // the input moves about half of the output's. Replicas of different versions must agree on it: see rendezvous.ts.
 
 /** Takes the value modulo 2^32 and gives a uint32. */
-export function mix(value: number): number {
+export function hash32(value: number): number {
   let hash = value ^ (value >>> 16);
   hash = Math.imul(hash, 0x85ebca6b);
   hash ^= hash >>> 13;

@@ -4,13 +4,13 @@
 import { ClientRequest, IncomingMessage, OutgoingMessage, ServerResponse } from 'node:http';
 import { EventStreams } from '../../src/admin/event-streams.ts';
 import { GatewayEvents } from '../../src/admin/gateway-events.ts';
+import { AbuseBudget } from '../../src/gateway/http/abuse-budget.ts';
 import { KeptConnection } from '../../src/gateway/http/kept-connections.ts';
-import { Patience } from '../../src/gateway/http/patience.ts';
 import { RequestCounters } from '../../src/gateway/shared/shared-memory.ts';
 import { Verdicts } from '../../src/gateway/shared/verdicts.ts';
 import { Table } from '../../src/gateway/table/table.ts';
 import { TunnelContexts } from '../../src/gateway/tls/end-tunnel.ts';
-import { TlsPart } from '../../src/gateway/tls/tls-part.ts';
+import { TlsThread } from '../../src/gateway/tls/tls-thread.ts';
 import { FAULTY_STATUS } from './fault-marks.ts';
 
 /** Of an HTTP/2 connection, counting its SETTINGS: this PING is one too many. */
@@ -80,7 +80,7 @@ RequestCounters.prototype.add = function (slot, status) {
 };
 
 /** The connection whose request was of that route is the one that is looked at in vain. */
-const { say, isCurrent, standing } = Verdicts.prototype;
+const { say, isCurrent, ending } = Verdicts.prototype;
 let looked = '';
 Verdicts.prototype.say = function (handle, generation, said) {
   if (lookedAt !== 0 && said.slot === lookedAt && said.reason < 0) looked = `${handle} ${generation}`;
@@ -96,17 +96,17 @@ Verdicts.prototype.isCurrent = function (handle, generation) {
 /** Of the streams that a thread has had, the second. */
 const streams = new Set<string>();
 let isStruck = false;
-Verdicts.prototype.standing = function (handle, generation) {
+Verdicts.prototype.ending = function (handle, generation) {
   const stream = `${handle} ${generation}`;
   streams.add(stream);
-  if (isStruck || [...streams][1] !== stream) return standing.call(this, handle, generation);
+  if (isStruck || [...streams][1] !== stream) return ending.call(this, handle, generation);
   isStruck = true;
   throw injected('standing');
 };
 
-const { take } = Patience.prototype;
-const taken = new WeakMap<Patience, number>();
-Patience.prototype.take = function (now) {
+const { take } = AbuseBudget.prototype;
+const taken = new WeakMap<AbuseBudget, number>();
+AbuseBudget.prototype.take = function (now) {
   const count = (taken.get(this) ?? 0) + 1;
   taken.set(this, count);
   if (count === FAULTY_PING) throw injected('patience');
@@ -120,8 +120,8 @@ TunnelContexts.prototype.find = function (name) {
 };
 
 let isTlsStruck = false;
-const { isBroken } = TlsPart.prototype;
-TlsPart.prototype.isBroken = function (connection) {
+const { isBroken } = TlsThread.prototype;
+TlsThread.prototype.isBroken = function (connection) {
   if (isTlsStruck) return isBroken.call(this, connection);
   isTlsStruck = true;
   throw injected('isBroken');

@@ -3,7 +3,7 @@
 
 import type { Health } from '../../cluster/cluster.ts';
 
-export interface Standing {
+export interface HealthState {
   /** Whether it was ever checked. Until then it is neither up nor down, and tried like those that are up. */
   readonly known: boolean;
   readonly down: boolean;
@@ -11,16 +11,16 @@ export interface Standing {
   readonly streak: number;
 }
 
-export const newcomer: Standing = { known: false, down: false, streak: 0 };
+export const newcomer: HealthState = { known: false, down: false, streak: 0 };
 
 export function judge(
-  standing: Standing,
+  state: HealthState,
   ok: boolean,
   { rise, fall }: Pick<Health, 'rise' | 'fall'>,
-): Standing {
-  const { known, down } = standing;
+): HealthState {
+  const { known, down } = state;
   if (!known) return { known: true, down: !ok, streak: 0 };
-  if (ok !== down) return standing.streak === 0 ? standing : { known, down, streak: 0 };
-  const streak = standing.streak + 1;
+  if (ok !== down) return state.streak === 0 ? state : { known, down, streak: 0 };
+  const streak = state.streak + 1;
   return streak >= (down ? rise : fall) ? { known, down: !down, streak: 0 } : { known, down, streak };
 }

@@ -5,7 +5,7 @@
 const BURST = 1000;
 const PER_SECOND = 100;
 
-export class Patience {
+export class AbuseBudget {
   #left = BURST;
   #at: number;
 

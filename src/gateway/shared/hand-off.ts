@@ -4,7 +4,7 @@
 
 import { buildProxyV2, type Endpoint, type ProxyHeader } from '../../wire/proxy-protocol.ts';
 
-export interface HandOver {
+export interface HandOff {
   /** Which worker has the client, under which handle, and for the how manyth time: see verdicts.ts. */
   readonly worker: number;
   readonly handle: number;
@@ -33,37 +33,39 @@ const TUNNELLED = 4;
 /** No descriptor is lent: all bytes pass the front. */
 const NOT_LENT = -1;
 
-export function buildHandOver(source: Endpoint, destination: Endpoint, told: HandOver): Uint8Array {
+export function buildHandOff(source: Endpoint, destination: Endpoint, handOff: HandOff): Uint8Array {
   const value = Buffer.allocUnsafe(LENGTH);
-  value.writeInt32BE(told.worker, 0);
-  value.writeInt32BE(told.handle, 4);
-  value.writeInt32BE(told.generation, 8);
-  value.writeInt32BE(told.listener, 12);
-  value.writeInt32BE(told.lentBehind ?? NOT_LENT, 16);
+  value.writeInt32BE(handOff.worker, 0);
+  value.writeInt32BE(handOff.handle, 4);
+  value.writeInt32BE(handOff.generation, 8);
+  value.writeInt32BE(handOff.listener, 12);
+  value.writeInt32BE(handOff.lentBehind ?? NOT_LENT, 16);
   value[20] =
-    (told.trustForwarded ? TRUST_FORWARDED : 0) | (told.isH2 ? H2 : 0) | (told.isTunnelled ? TUNNELLED : 0);
+    (handOff.trustForwarded ? TRUST_FORWARDED : 0) |
+    (handOff.isH2 ? H2 : 0) |
+    (handOff.isTunnelled ? TUNNELLED : 0);
   return buildProxyV2({ source, destination, tlvs: [{ type: TLV, value }] });
 }
 
 /** Where the front has a stream that came back. It stands in the front's answer to the CONNECT. */
-export type FrontRow = Pick<HandOver, 'worker' | 'handle' | 'generation'>;
+export type WorkerRow = Pick<HandOff, 'worker' | 'handle' | 'generation'>;
 
 const ROW_HEADER = 'Causeway-Row';
 const ROW = new RegExp(`^${ROW_HEADER}: (\\d+) (\\d+) (-?\\d+)\\r$`, 'm');
 
-export function rowHeader({ worker, handle, generation }: FrontRow): string {
+export function rowHeader({ worker, handle, generation }: WorkerRow): string {
   return `${ROW_HEADER}: ${worker} ${handle} ${generation}\r\n`;
 }
 
 /** From the head of an answer. */
-export function readRowHeader(head: string): FrontRow | undefined {
+export function readRowHeader(head: string): WorkerRow | undefined {
   const [, worker, handle, generation] = ROW.exec(head) ?? [];
   if (worker === undefined) return undefined;
   return { worker: Number(worker), handle: Number(handle), generation: Number(generation) };
 }
 
 /** undefined when it is not one of ours. */
-export function readHandOver(header: ProxyHeader): HandOver | undefined {
+export function readHandOff(header: ProxyHeader): HandOff | undefined {
   const value = header.tlvs.find(tlv => tlv.type === TLV)?.value;
   if (value?.length !== LENGTH) return undefined;
   const bytes = Buffer.from(value.buffer, value.byteOffset, LENGTH);

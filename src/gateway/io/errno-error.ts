@@ -37,6 +37,6 @@ const words = new Map<number, number>([
   [libc.EADDRNOTAVAIL, NOT_AVAILABLE],
 ]);
 
-export function wordOfErrno(errno: number): number {
+export function errorOfErrno(errno: number): number {
   return words.get(errno) ?? BROKEN;
 }

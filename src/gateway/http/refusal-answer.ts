@@ -3,23 +3,23 @@
 import type { Socket } from 'node:net';
 import type { CloseReason } from '../close-reason.ts';
 import { HTTP } from '../shared/rows.ts';
-import { refusalStatus, refusalWord } from '../stages/refusal.ts';
+import { refusalBytes, refusalStatus } from '../stages/refusal.ts';
 
-interface Word {
-  readonly word: Buffer;
+interface Refusal {
+  readonly refusal: Buffer;
   readonly status: number;
 }
 
 /** `text` takes the place of the reason's usual one. */
-export function wordFor(reason: CloseReason, text?: string): Word {
-  const bytes = refusalWord(reason, HTTP, text);
-  const word = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
-  return { word, status: refusalStatus(reason) };
+export function refusalFor(reason: CloseReason, text?: string): Refusal {
+  const bytes = refusalBytes(reason, HTTP, text);
+  const refusal = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
+  return { refusal, status: refusalStatus(reason) };
 }
 
 /** FIN behind it. */
-export function sayLast(socket: Socket, word: Uint8Array): void {
-  socket.end(word);
+export function sayLast(socket: Socket, refusal: Uint8Array): void {
+  socket.end(refusal);
   readNoMore(socket);
 }
 

@@ -7,10 +7,10 @@ import { connect, type Socket } from 'node:net';
 import { parseResponseHead } from '../../wire/http-response.ts';
 import { type FaultOwner, guard } from '../guard.ts';
 import { descriptorOf } from '../io/net-reactor.ts';
-import { buildHandOver, type FrontRow, readRowHeader } from '../shared/hand-over.ts';
-import type { HandedOver } from '../shared/receive-hand-over.ts';
+import { buildHandOff, readRowHeader, type WorkerRow } from '../shared/hand-off.ts';
+import type { HandedOff } from '../shared/receive-hand-off.ts';
 import type { Verdict } from '../shared/verdicts.ts';
-import { reasonIndex } from '../stages/account.ts';
+import { reasonIndex } from '../stages/record-end.ts';
 import { StallMeter } from '../stall-meter.ts';
 import type { H2Connect } from './h2-connect.ts';
 
@@ -25,7 +25,7 @@ const hasStalled = { ...brokenOff, reason: reasonIndex['idle-timeout'] };
 const unavailable = { status: 503, body: Buffer.from('over-limit: the gateway is full, or about to end\n') };
 
 /** As its connection sees it. */
-export interface Passage extends FaultOwner {
+export interface TunnelStream extends FaultOwner {
   /** Whether the front's answer has come. */
   readonly isAnswered: boolean;
   /** Asks whether the front still has it: where both directions are idle, nothing else would tell. */
@@ -35,22 +35,22 @@ export interface Passage extends FaultOwner {
 }
 
 /** `head` is the CONNECT as the front is asked. */
-export function passStream(
-  part: H2Connect,
-  connection: HandedOver,
+export function serveStream(
+  thread: H2Connect,
+  connection: HandedOff,
   stream: ServerHttp2Stream,
   head: Uint8Array,
-): Passage {
-  const { source, destination, told } = connection;
-  const handOver = buildHandOver(source, destination, { ...told, isH2: true });
-  const passage = new StreamPassage(part, connection, stream, Buffer.concat([handOver, head]));
-  guard(passage, () => passage.ask(part.fronts.length))();
-  return passage;
+): TunnelStream {
+  const { source, destination, handOff } = connection;
+  const header = buildHandOff(source, destination, { ...handOff, isH2: true });
+  const tunnel = new ConnectStream(thread, connection, stream, Buffer.concat([header, head]));
+  guard(tunnel, () => tunnel.ask(thread.internalListeners.length))();
+  return tunnel;
 }
 
-class StreamPassage implements Passage {
-  readonly #part: H2Connect;
-  readonly #connection: HandedOver;
+class ConnectStream implements TunnelStream {
+  readonly #thread: H2Connect;
+  readonly #connection: HandedOff;
   readonly #stream: ServerHttp2Stream;
   readonly #question: Uint8Array;
   #socket: Socket | undefined;
@@ -58,13 +58,13 @@ class StreamPassage implements Passage {
   #held: Buffer = Buffer.alloc(0);
   #isAnswered = false;
   /** Where the front has it, once it is open. */
-  #row: FrontRow | undefined;
+  #row: WorkerRow | undefined;
   #isOver = false;
   readonly #meter = new StallMeter();
   #cutTimer: NodeJS.Timeout | undefined;
 
-  constructor(part: H2Connect, connection: HandedOver, stream: ServerHttp2Stream, question: Uint8Array) {
-    this.#part = part;
+  constructor(thread: H2Connect, connection: HandedOff, stream: ServerHttp2Stream, question: Uint8Array) {
+    this.#thread = thread;
     this.#connection = connection;
     this.#stream = stream;
     this.#question = question;
@@ -76,7 +76,7 @@ class StreamPassage implements Passage {
 
   /** Of the stream: it is reset, and what the front has of it ends as `fault` too. */
   onFault(error: unknown): void {
-    this.#part.tellFault(error, this.#connection);
+    this.#thread.tellFault(error, this.#connection);
     this.#isOver = true;
     this.#isAnswered = true;
     clearTimeout(this.#cutTimer);
@@ -98,24 +98,24 @@ class StreamPassage implements Passage {
 
   /** A worker that has just died has nobody there: then the next one is asked. */
   ask(tries: number): void {
-    const path = tries > 0 ? this.#part.nextFront() : undefined;
+    const path = tries > 0 ? this.#thread.nextInternalListener() : undefined;
     if (path === undefined) return this.#refuse();
     const socket = connect({ path, allowHalfOpen: true });
     this.#socket = socket;
     socket.on('error', () => {});
     // Those that are left are spare: see open-files.ts. Now, since a client may open all its streams at once.
-    if (descriptorOf(socket) >= this.#part.settings.clientFiles) return this.#refuse();
+    if (descriptorOf(socket) >= this.#thread.settings.clientFiles) return this.#refuse();
     socket.once(
       'close',
       guard(this, () => {
         if (this.#isOver) return;
         if (socket.bytesRead === 0 && socket.bytesWritten === 0) this.ask(tries - 1);
-        else this.#frontEnded(socket);
+        else this.#workerEnded(socket);
       }),
     );
     socket.once(
       'end',
-      guard(this, () => this.#frontEnded(socket)),
+      guard(this, () => this.#workerEnded(socket)),
     );
     socket.on('data', this.#answer);
     socket.write(this.#question);
@@ -125,11 +125,11 @@ class StreamPassage implements Passage {
     const socket = this.#socket;
     if (this.#isOver) return this.#letGo();
     if (this.#row === undefined || socket === undefined) return;
-    const standing = this.#standing(this.#row);
+    const ending = this.#ending(this.#row);
     // One that has ended well is read to its end first.
-    if (standing === 'broken' || (standing === 'ended' && socket.readableEnded)) this.#frontEnded(socket);
+    if (ending === 'broken' || (ending === 'ended' && socket.readableEnded)) this.#workerEnded(socket);
     else if (
-      this.#meter.isStalled([this.#stream, socket], false, this.#part.settings.stalledMs, performance.now())
+      this.#meter.isStalled([this.#stream, socket], false, this.#thread.settings.stalledMs, performance.now())
     )
       this.#giveUp(this.#row, socket);
   }
@@ -169,19 +169,19 @@ class StreamPassage implements Passage {
   }
 
   /** FIN from the front, or its socket is gone. */
-  #frontEnded(socket: Socket): void {
+  #workerEnded(socket: Socket): void {
     if (this.#isOver) return;
     if (this.#row === undefined) return this.#refuse();
-    const standing = this.#standing(this.#row);
-    if (standing === 'ended') return this.#endAll();
-    if (standing === 'broken') return this.#breakOff(socket);
+    const ending = this.#ending(this.#row);
+    if (ending === 'ended') return this.#endAll();
+    if (ending === 'broken') return this.#breakOff(socket);
     if (socket.readableEnded) this.#stream.end();
     // Gone, and not by a word of the front's: its thread has died.
     if (socket.destroyed && !(socket.readableEnded && socket.writableFinished)) this.#breakOff(socket);
   }
 
-  #standing(row: FrontRow): 'open' | 'ended' | 'broken' {
-    return this.#part.verdictsOf(row)?.standing(row.handle, row.generation) ?? 'broken';
+  #ending(row: WorkerRow): 'open' | 'ended' | 'broken' {
+    return this.#thread.verdictsOf(row)?.ending(row.handle, row.generation) ?? 'broken';
   }
 
   /** The front's answer was no, or it closed without a word, as it does when it is full. */
@@ -240,9 +240,9 @@ class StreamPassage implements Passage {
   }
 
   /** The client, or the front, takes nothing of what waits for it. */
-  #giveUp(row: FrontRow, socket: Socket): void {
+  #giveUp(row: WorkerRow, socket: Socket): void {
     this.#isOver = true;
-    this.#part.verdictsOf(row)?.say(row.handle, row.generation, hasStalled);
+    this.#thread.verdictsOf(row)?.say(row.handle, row.generation, hasStalled);
     closeWithError(this.#stream);
     socket.destroy();
   }
@@ -259,8 +259,8 @@ class StreamPassage implements Passage {
     socket?.destroy();
   }
 
-  #say(row: FrontRow, verdict: Verdict): void {
-    this.#part.verdictsOf(row)?.say(row.handle, row.generation, verdict);
+  #say(row: WorkerRow, verdict: Verdict): void {
+    this.#thread.verdictsOf(row)?.say(row.handle, row.generation, verdict);
   }
 }
 

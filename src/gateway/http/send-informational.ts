@@ -10,7 +10,7 @@ export interface AnswerHead {
 }
 
 /** RFC 9110 15.2: 1xx answers pass, but to HTTP/1.0, which has none. A client that does not read goes without. */
-export function inform({ isOver, connection, request }: Exchange, answer: AnswerHead): void {
+export function sendInformational({ isOver, connection, request }: Exchange, answer: AnswerHead): void {
   const { socket } = connection;
   if (isOver || request.httpVersion === '1.0' || socket.writableNeedDrain) return;
   socket.write(

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
 import { buildProxyV2, parseProxyHeader } from '../../wire/proxy-protocol.ts';
-import { buildHandOver, readHandOver, readRowHeader, rowHeader } from './hand-over.ts';
+import { buildHandOff, readHandOff, readRowHeader, rowHeader } from './hand-off.ts';
 
 const int32 = fc.integer({ min: 0, max: 2 ** 31 - 1 });
 const endpoint = fc.record({
@@ -12,7 +12,7 @@ const endpoint = fc.record({
   ),
   port: fc.integer({ min: 0, max: 65_535 }),
 });
-const told = fc.record({
+const handOff = fc.record({
   worker: int32,
   handle: int32,
   generation: fc.integer({ min: -(2 ** 31), max: 2 ** 31 - 1 }),
@@ -23,22 +23,22 @@ const told = fc.record({
   lentBehind: fc.option(int32, { nil: undefined }),
 });
 
-test('readHandOver() reads what buildHandOver() wrote', () => {
+test('readHandOff() reads what buildHandOff() wrote', () => {
   fc.assert(
-    fc.property(endpoint, told, (source, expected) => {
-      const header = buildHandOver(source, { ...source, port: 80 }, expected);
+    fc.property(endpoint, handOff, (source, expected) => {
+      const header = buildHandOff(source, { ...source, port: 80 }, expected);
       const bytes = Buffer.concat([header, Buffer.from('GET / HTTP/1.1\r\n')]);
       const parsed = parseProxyHeader(bytes, 0, bytes.length);
       assert.ok(parsed.kind === 'found');
       assert.equal(parsed.value.end, header.length);
-      assert.deepEqual(readHandOver(parsed.value), { ...expected });
+      assert.deepEqual(readHandOff(parsed.value), { ...expected });
       assert.deepEqual(Buffer.from(parsed.value.source?.address ?? []), Buffer.from(source.address));
       assert.equal(parsed.value.source?.port, source.port);
     }),
   );
 });
 
-test('readHandOver() takes no other header for one', () => {
+test('readHandOff() takes no other header for one', () => {
   const source = { address: Uint8Array.of(192, 0, 2, 1), port: 1 };
   for (const tlvs of [
     [],
@@ -48,7 +48,7 @@ test('readHandOver() takes no other header for one', () => {
     const bytes = buildProxyV2({ source, destination: source, tlvs });
     const parsed = parseProxyHeader(bytes, 0, bytes.length);
     assert.ok(parsed.kind === 'found');
-    assert.equal(readHandOver(parsed.value), undefined);
+    assert.equal(readHandOff(parsed.value), undefined);
   }
 });
 
