@@ -552,7 +552,7 @@ describe('causeway identity key', { concurrency: true }, () => {
   test('says how it is used when the subcommand is another', async () => {
     const { code, stderr } = await run(causewayBin, ['identity', 'kee']);
     assert.equal(code, 64);
-    assert.match(stderr, /Write: causeway identity secret, or causeway identity key/);
+    assert.match(stderr, /Usage: causeway identity secret, or causeway identity key/);
   });
 });
 
@@ -572,7 +572,10 @@ describe('causeway identity secret', () => {
 
   for (const [umask, reported] of [
     ['077', ''],
-    ['022', 'causeway: others can read the file that this goes to: chmod 600 it, and say umask 077 before\n'],
+    [
+      '022',
+      'causeway: other users can read the output file: chmod 600 it, and run umask 077 first next time\n',
+    ],
   ] as const) {
     test(`goes to a file of a shell with umask ${umask}`, async () => {
       const file = dir.file(`made-${umask}`);
@@ -612,7 +615,7 @@ test('a secret file that others can read is a warning of run and check, until it
   assert.equal(open.code, 0);
   assert.match(
     open.stderr,
-    /^warning: .*open\.yaml:\d+:25: identity\.secretFile: .*secret-open: others can read it, as its mode is 0644: chmod 600 .*secret-open$/m,
+    /^warning: .*open\.yaml:\d+:25: identity\.secretFile: .*secret-open: other users can read this file \(mode 0644\): chmod 600 .*secret-open$/m,
   );
 
   await chmod(file, 0o600);
