@@ -463,7 +463,9 @@ test('secrets are replaced without a gap by editing their file; a bad one change
   for (let i = 0; i < 8; i++) assert.deepEqual([await isServed(SECRET), await isServed(NEXT)], [false, true]);
 
   await writeFile(file, 'too short\n');
-  const refusal = await rotated.line(line => line.msg === 'secret file refused; the secrets before stay');
+  const refusal = await rotated.line(
+    line => line.msg === 'secret file refused; keeping the previous secrets',
+  );
   assert.equal(refusal.level, 'error');
   assert.match(String(refusal.error), /^line 1: a secret must have at least 32 bytes: this line has 9/);
   await rm(file);

@@ -113,7 +113,7 @@ describe('run', { concurrency: true }, () => {
 
   test('what this version cannot serve → 1', async () => {
     const file = await fileOf(`${GOOD}sources: [{ kamaji: {} }]\n`);
-    await fails(1, ['run', '-c', file], /this version does not have .*\(sources\).* yet$/);
+    await fails(1, ['run', '-c', file], /this version does not support .*\(sources\).* yet$/);
   });
 
   test('a port that another process listens on → 2', async () => {
