@@ -369,14 +369,14 @@ describe('wrong usage', () => {
       'no flags',
       () => [],
       64,
-      /--cluster-id is needed: .*\n.*--uplink is needed.*\n.*--gateway is needed.*\n.*--on is needed/,
+      /--cluster-id is required: .*\n.*--uplink is required.*\n.*--gateway is required.*\n.*--on is required/,
     ],
     ['an unknown flag', () => ['--cluster', 'x'], 64, /Unknown option '--cluster'/],
     [
       'a tunnel without a key',
       () => [...flags, 'tunnel', '--server-name', 'x.test'],
       64,
-      /--key-file is needed: a tunnel carries signed ids only/,
+      /--key-file is required: a tunnel accepts only signed ids/,
     ],
     [
       'a file that is not there',
