@@ -1,4 +1,4 @@
-// Proofs of what goes to applications: https by wildcard name, cleartext http by Host, WebSockets over both.
+// Proofs for applications: https by wildcard name, cleartext http by Host, WebSockets over both.
 
 import { Agent } from 'node:http';
 import type { Demo, DemoTenant } from './demo.ts';
@@ -8,7 +8,7 @@ import { CLUSTER_HEADER } from './ingress-server.ts';
 import { expect, type Proof } from './proof.ts';
 
 const MISDIRECTED = 421;
-/** As a browser asks. */
+/** As a browser sends it. */
 const headers = { Accept: 'text/html' };
 
 export function appsProofs(demo: Demo): Proof[] {
@@ -48,7 +48,7 @@ function overHttp(demo: Demo, { cluster }: DemoTenant): Proof {
   };
 }
 
-/** A kept connection must not carry one cluster's request to another. */
+/** A keep-alive connection must not carry one cluster's request to another. */
 function twoHostsOneConnection(demo: Demo): Proof {
   return {
     title: 'two Hosts on one connection',
@@ -65,9 +65,9 @@ function twoHostsOneConnection(demo: Demo): Proof {
             signal,
           });
           expectPage(reply, cluster.name);
-          expect(reply.reused || index === 0, 'the connection was not kept');
+          expect(reply.reused || index === 0, 'the connection was not reused');
         }
-        return `${first.name}, ${last.name} and ${first.name} again, each answered by its own`;
+        return `${first.name}, ${last.name} and ${first.name} again, each answered by its own cluster`;
       } finally {
         agent.destroy();
       }
@@ -84,7 +84,7 @@ function webSocket(demo: Demo, { cluster, certificates }: DemoTenant, protocol: 
         protocol === 'https' ? { ...visit, ca: certificates.ca } : visit,
         1,
       );
-      expect(text === `${cluster.name}, tick 1`, `it said '${text}'`);
+      expect(text === `${cluster.name}, tick 1`, `it sent '${text}'`);
       return text;
     },
   };
@@ -95,14 +95,14 @@ function unknownHost(demo: Demo): Proof {
     title: 'an unknown Host is refused',
     async prove(signal) {
       const { code } = await visitHttp({ to: demo.gateway, name: 'hello.apps.nobody.localhost', signal });
-      expect(code === MISDIRECTED, `it was answered ${code}, not ${MISDIRECTED}`);
+      expect(code === MISDIRECTED, `the answer was ${code}, not ${MISDIRECTED}`);
       return `${code} Misdirected Request`;
     },
   };
 }
 
 function expectPage({ code, headers, body }: Reply, cluster: string): void {
-  expect(code === 200, `it was answered ${code}`);
+  expect(code === 200, `the answer was ${code}`);
   const answered = headers[CLUSTER_HEADER];
   expect(answered === cluster && body.includes(`<h1>${cluster}</h1>`), `'${answered}' answered`);
 }

@@ -1,5 +1,5 @@
-// A certificate authority of the demo's own, and what it signs. Made anew at each start and kept nowhere but in
-// ./demo-out, so that nothing of a demo can be used later.
+// The demo's own certificate authority. It is generated at each start and stored only in ./demo-out, so that nothing
+// from a demo can be used later.
 
 import './reflect-metadata.ts';
 import { randomBytes, webcrypto } from 'node:crypto';
@@ -21,7 +21,7 @@ export const CLIENT_AUTH = '1.3.6.1.5.5.7.3.2';
 
 const ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' } as const;
 const DAY_MS = 24 * 60 * 60 * 1000;
-/** A demo is not left running for longer; a machine's clock may be a little behind another's. */
+/** Longer than anyone leaves a demo running. */
 const LIFETIME_MS = 30 * DAY_MS;
 
 export async function makeAuthority(name: string): Promise<Authority> {
@@ -79,7 +79,7 @@ function validity(): { readonly notBefore: Date; readonly notAfter: Date } {
   return { notBefore: new Date(Date.now() - DAY_MS), notAfter: new Date(Date.now() + LIFETIME_MS) };
 }
 
-/** RFC 5280 4.1.2.2: positive, so its first bit is not set. */
+/** RFC 5280 4.1.2.2: must be positive, so the first bit is not set. */
 function serialNumber(): string {
   const bytes = randomBytes(16);
   bytes[0] = (bytes[0] & 0x7f) | 0x40;

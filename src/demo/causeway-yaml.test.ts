@@ -13,7 +13,7 @@ const file: DemoFile = {
   })),
 };
 
-test('causewayYaml() is a sound file with every way in to every cluster', () => {
+test('causewayYaml() is a valid file with every route of every cluster', () => {
   const read = readConfig(causewayYaml(file), 'causeway.yaml');
   assert.ok(read.ok, JSON.stringify(read));
   assert.deepEqual(read.warnings, []);
@@ -39,7 +39,7 @@ test('causewayYaml() is a sound file with every way in to every cluster', () => 
   }
 });
 
-test('causewayYaml() takes the edit that --once makes', () => {
+test('causewayYaml() supports the edit that --once makes', () => {
   const edited = { ...file, alias: 'kubernetes.default.svc', redirect: 'managed2' };
   const read = readConfig(causewayYaml(edited), 'causeway.yaml');
   assert.ok(read.ok, JSON.stringify(read));

@@ -1,4 +1,4 @@
-// The causeway.yaml of the demo, as a person would write it: it is there to be read, copied and edited.
+// The causeway.yaml of the demo, written as a person would write it, to be read, copied and edited.
 
 import { type DemoCluster, TUNNEL_HOST } from './demo-clusters.ts';
 import { identityFiles } from './demo-files.ts';
@@ -10,24 +10,24 @@ export interface DemoFile {
   readonly clusters: readonly { readonly cluster: DemoCluster; readonly ports: ClusterPorts }[];
   /** A further host for the API of the first cluster. */
   readonly alias?: string;
-  /** The cluster whose applications send http to https. */
+  /** The cluster whose applications redirect http to https. */
   readonly redirect?: string;
 }
 
 export function causewayYaml({ port, adminPort, clusters, alias, redirect }: DemoFile): string {
-  return `# What causeway demo serves. Edit it while the demo runs: a good edit is served within a second.
+  return `# What causeway demo serves. Edit it while the demo runs: a valid edit takes effect within a second.
 
 listen:
   - on: "127.0.0.1:${port}"          # one port for TLS, HTTP, PROXY headers and CONNECT
-    agents: [127.0.0.0/8]        # who may name a cluster by its id
+    agents: [127.0.0.0/8]        # who may select a cluster by its id
 
 admin:
   on: "127.0.0.1:${adminPort}"
 
 identity:
-  secretFile: ./${identityFiles.secret}   # agents prove a cluster's id by a key that is made of this
+  secretFile: ./${identityFiles.secret}   # agents sign the cluster's id with a key derived from this
 
-tunnel:                          # the end of the agents' tunnels, on the same port
+tunnel:                          # where agents' tunnels end, on the same port
   hosts: [${TUNNEL_HOST}]
   certificates: [{ certFile: ./${identityFiles.tunnelCertificate}, keyFile: ./${identityFiles.tunnelKey} }]
 
@@ -53,7 +53,7 @@ function clusterYaml(
 ${cluster.isSigned ? '    identity: required           # its agents must sign the id\n' : ''}    api:
       hosts: [${hosts.join(', ')}]
       backends: [${ports.api.map(at).join(', ')}]
-      balance: round-robin       # so that you see both answer; by default a client stays with one
+      balance: round-robin       # so that both servers answer; by default a client stays with one
     konnectivity:
       hosts: [${cluster.konnectivityHost}]
       backends: [${at(ports.konnectivity)}]

@@ -12,7 +12,7 @@ before(async () => {
   [own, other] = await Promise.all([hub, managed1].map(makeClusterCertificates));
 });
 
-test('makeClusterCertificates() signs with an authority of the cluster alone', () => {
+test("makeClusterCertificates() signs with the cluster's own authority", () => {
   const ca = new X509Certificate(own.ca);
   assert.ok(ca.ca);
   for (const { cert, key } of [own.controlPlane, own.ingress, own.client]) {
@@ -25,7 +25,7 @@ test('makeClusterCertificates() signs with an authority of the cluster alone', (
   assert.notEqual(own.token, other.token);
 });
 
-test('makeClusterCertificates() names the hosts and addresses that clients ask for', () => {
+test('makeClusterCertificates() covers the hosts and addresses that clients use', () => {
   const controlPlane = new X509Certificate(own.controlPlane.cert);
   for (const name of [hub.apiHost, hub.konnectivityHost, 'kubernetes.default.svc'])
     assert.ok(controlPlane.checkHost(name), name);

@@ -1,4 +1,4 @@
-// What a cluster has of its own: an authority, the certificates of its servers, a client certificate and a token.
+// The credentials of one cluster: a CA, the certificates of its servers, a client certificate and a token.
 
 import { randomBytes } from 'node:crypto';
 import {
@@ -12,9 +12,9 @@ import {
 } from './authority.ts';
 import type { DemoCluster } from './demo-clusters.ts';
 
-/** All in PEM, but for the token. */
+/** All in PEM, except the token. */
 export interface ClusterCertificates {
-  /** The authority's certificate, which clients trust. */
+  /** The CA certificate, which clients trust. */
   readonly ca: string;
   /** For the API servers and konnectivity. */
   readonly controlPlane: KeyPair;
@@ -23,10 +23,10 @@ export interface ClusterCertificates {
   readonly token: string;
 }
 
-/** Who the client certificate and the token speak for. */
+/** The subject of the client certificate. */
 export const certificateUser = { name: 'demo-admin', group: 'system:masters' } as const;
 
-/** What every API server's certificate is good for: the names of the Service `kubernetes` in the cluster. */
+/** Names in every API server's certificate: those of the Service `kubernetes` in the cluster. */
 const SERVICE_NAMES = [
   'kubernetes',
   'kubernetes.default',
@@ -39,7 +39,7 @@ export async function makeClusterCertificates(cluster: DemoCluster): Promise<Clu
   const [controlPlane, ingress, client] = await Promise.all([
     sign(authority, `CN=kube-apiserver,O=${cluster.name}`, SERVER_AUTH, [
       ...[cluster.apiHost, cluster.konnectivityHost, ...SERVICE_NAMES].map(dnsName),
-      // An agent that cannot have an address of its own listens on the usual one.
+      // An agent that cannot bind its own address listens on 127.0.0.1.
       ...[cluster.agentAddress, '127.0.0.1'].map(ipAddress),
     ]),
     sign(authority, `CN=ingress,O=${cluster.name}`, SERVER_AUTH, [dnsName(`*.${cluster.appsDomain}`)]),

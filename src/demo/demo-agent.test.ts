@@ -11,7 +11,7 @@ import { LOOPBACK, listenOn, type Place, placeOf } from './place.ts';
 
 const [hub] = demoClusters;
 
-test('startDemoAgent() marks connections with the cluster id, and takes any port where its own is taken', async t => {
+test('startDemoAgent() marks connections with the cluster id, and uses any port if its own is taken', async t => {
   await using dir = await tempDir();
   using folder = DemoFolder.claim(dir.path, { pid: 1, isRunning: () => false });
   const gateway = await listenOn(createServer(), { host: LOOPBACK, port: 0 });
@@ -46,7 +46,7 @@ test('startDemoAgent() marks connections with the cluster id, and takes any port
   assert.deepEqual(reported, [[0x20, hub.id]]);
 });
 
-/** Health checks come and go without a byte. */
+/** Ignores health checks, which send no byte. */
 function firstBytes(server: Server): Promise<Buffer> {
   return new Promise(resolve => {
     server.on('connection', (socket: Socket) => {
@@ -63,6 +63,6 @@ async function speak({ host, port }: Place): Promise<void> {
   const client = connect({ host, port });
   client.on('error', () => {});
   client.write('hello');
-  // Not once(): a reset, which is how the gateway may take its leave, would reject it.
+  // Not once(): it rejects on a reset, which is how the gateway may end the connection.
   await new Promise(resolve => client.once('close', resolve));
 }

@@ -1,5 +1,5 @@
-// An agent of a cluster, as `causeway agent` starts it: from the same flags, with the same workers and uplinks, but in
-// the demo's own process. What connects to it names no server, as pods that dial `kubernetes.default.svc`.
+// Starts a cluster's agent as `causeway agent` would: from the same flags, with the same workers and uplinks, but in
+// the demo's process. Its clients send no server name, like pods that dial `kubernetes.default.svc`.
 
 import type { Logger } from 'pino';
 import { Agent, type AgentHost } from '../agent/agent.ts';
@@ -14,10 +14,10 @@ import { LOOPBACK, type Place } from './place.ts';
 export interface DemoAgentOptions {
   readonly cluster: DemoCluster;
   readonly uplink: UplinkKind;
-  /** Whose key signs the cluster's id; nobody's where there is none. */
+  /** The cluster whose key signs the id; undefined means unsigned. */
   readonly signer: DemoCluster | undefined;
   readonly gateway: Place;
-  /** Asked for; where it is taken, any. */
+  /** The preferred port; if it is taken, any other. */
   readonly port: number;
   readonly folder: DemoFolder;
   readonly log: Logger;
@@ -28,10 +28,10 @@ export interface DemoAgent extends AsyncDisposable {
   readonly place: Place;
 }
 
-/** An agent of the demo has little to carry: one worker, and room for so many descriptors. */
+/** A demo agent carries little traffic: one worker, and this many descriptors. */
 const OPEN_FILES = 4096;
 
-/** Serves when it returns, on the cluster's own address where the system has it. */
+/** Serves when it returns, on the cluster's own address if the system allows it. */
 export async function startDemoAgent(options: DemoAgentOptions): Promise<DemoAgent> {
   const { cluster, port, uplink } = options;
   const log = options.log.child({ agent: cluster.name, uplink });
@@ -39,7 +39,7 @@ export async function startDemoAgent(options: DemoAgentOptions): Promise<DemoAge
   const places = [
     `${cluster.agentAddress}:${port}`,
     `${cluster.agentAddress}:0`,
-    // Not every system takes all of 127.0.0.0/8 for its own.
+    // Not every system treats all of 127.0.0.0/8 as local.
     `${LOOPBACK}:0`,
   ];
   let failure: unknown;

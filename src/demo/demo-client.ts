@@ -1,5 +1,5 @@
-// The ways in, as a client goes them: what `--once` proves with, and what the demo's own traffic is made of. Every
-// connection goes to an address that is told; no name is looked up.
+// Clients for every way in, used by the proofs of `--once` and by the demo's own traffic. Every connection goes to a
+// given address; no name is resolved.
 
 import { once } from 'node:events';
 import * as http from 'node:http';
@@ -15,7 +15,7 @@ import { readTextFrames, webSocketAccept } from './ticking-web-socket.ts';
 export interface Visit {
   /** Where to connect. */
   readonly to: Place;
-  /** Server name and Host; without one there is no SNI, and the certificate must be for the address. */
+  /** Server name and Host; without it no SNI is sent, and the certificate must match the address. */
   readonly name?: string;
   readonly path?: string;
   readonly method?: string;
@@ -25,7 +25,7 @@ export interface Visit {
 }
 
 export interface TlsVisit extends Visit {
-  /** The one authority that is trusted. */
+  /** The only trusted CA. */
   readonly ca: string;
   readonly client?: KeyPair;
   readonly alpn?: readonly string[];
@@ -35,7 +35,7 @@ export interface Reply {
   readonly code: number;
   readonly headers: http.IncomingHttpHeaders;
   readonly body: string;
-  /** Came over a connection that had carried another request before. */
+  /** The connection had carried an earlier request. */
   readonly reused: boolean;
 }
 
@@ -47,20 +47,20 @@ export async function visitHttp(visit: Visit): Promise<Reply> {
   return replyTo(http.request(requestOptions(visit)));
 }
 
-/** The first line of an answer that does not end, such as a watch. */
+/** The first line of an endless response, such as a watch. */
 export async function firstLine(visit: TlsVisit): Promise<string> {
   const request = https.request({ ...requestOptions(visit), ...tlsOptions(visit) });
   request.end();
   try {
     const [response] = (await once(request, 'response', visit)) as [http.IncomingMessage];
-    if (response.statusCode !== 200) throw new Error(`it was answered ${response.statusCode}`);
+    if (response.statusCode !== 200) throw new Error(`the answer was ${response.statusCode}`);
     return await readUntil(response, held => /^(.*)\n/.exec(held.toString())?.[1]);
   } finally {
     request.destroy();
   }
 }
 
-/** The first texts of a WebSocket, over TLS where an authority is given. */
+/** The first texts of a WebSocket, over TLS if a CA is given. */
 export async function webSocketTexts(visit: Visit | TlsVisit, count: number): Promise<string[]> {
   const key = Buffer.from('causeway demo 16').toString('base64');
   const headers = {
@@ -74,14 +74,14 @@ export async function webSocketTexts(visit: Visit | TlsVisit, count: number): Pr
   request.end();
   try {
     const answered = once(request, 'response', visit).then(([response]) => {
-      throw new Error(`it was answered ${response.statusCode} and not upgraded`);
+      throw new Error(`the answer was ${response.statusCode}, not an upgrade`);
     });
     const upgraded = once(request, 'upgrade', visit) as Promise<[http.IncomingMessage, Duplex, Buffer]>;
-    // The one that loses is never settled, or rejects with the same error.
+    // The loser of the race never settles, or rejects with the same error.
     answered.catch(() => {});
     const [response, socket, head] = await Promise.race([upgraded, answered]);
     if (response.headers['sec-websocket-accept'] !== webSocketAccept(key)) {
-      throw new Error('its Sec-WebSocket-Accept is wrong');
+      throw new Error('Sec-WebSocket-Accept is wrong');
     }
     socket.unshift(head);
     try {
@@ -97,7 +97,7 @@ export async function webSocketTexts(visit: Visit | TlsVisit, count: number): Pr
   }
 }
 
-/** Over HTTP/2 and nothing else. */
+/** Over HTTP/2 only. */
 export async function visitHttp2(visit: TlsVisit): Promise<string> {
   const socket = await handshake({ ...visit, alpn: ['h2'] });
   const session = http2.connect(`https://${visit.name}`, { createConnection: () => socket });
@@ -112,7 +112,7 @@ export async function visitHttp2(visit: TlsVisit): Promise<string> {
   }
 }
 
-/** A verified TLS connection, or the error with which there is none. */
+/** Resolves with a verified TLS connection, or rejects with the error. */
 export async function handshake(visit: TlsVisit, over?: Duplex): Promise<tls.TLSSocket> {
   const { to, alpn = [], signal } = visit;
   const socket = tls.connect({
@@ -129,7 +129,7 @@ export async function handshake(visit: TlsVisit, over?: Duplex): Promise<tls.TLS
   }
 }
 
-/** A request inside a CONNECT to that authority (`name:port`). */
+/** A request through a CONNECT to `authority` (`name:port`). */
 export async function visitThroughConnect(authority: string, visit: TlsVisit): Promise<Reply> {
   const request = http.request({ ...visit.to, method: 'CONNECT', path: authority, agent: false });
   request.end();
@@ -158,7 +158,7 @@ export async function visitThroughHttp2Connect(authority: string, visit: TlsVisi
 
 async function visitOver(socket: Duplex, visit: TlsVisit): Promise<Reply> {
   const secure = await handshake(visit, socket);
-  // With an agent, even one of its own, a request would connect by itself.
+  // With any agent, the request would open its own connection.
   const { agent: _, ...options } = requestOptions(visit);
   return replyTo(https.request({ ...options, createConnection: () => secure }));
 }
@@ -187,7 +187,7 @@ function tlsOptions({ to, name, ca, client }: TlsVisit): tls.ConnectionOptions {
   return {
     ca,
     ...client,
-    // Node verifies the certificate for this name, or for the address where there is none.
+    // Node verifies the certificate against this name, or against the address if there is none.
     ...(name !== undefined && { servername: name }),
     ...(isIP(to.host) !== 0 && { host: to.host }),
   };
@@ -206,7 +206,7 @@ async function replyTo(request: http.ClientRequest): Promise<Reply> {
   };
 }
 
-/** Reads until the answer is there. */
+/** Reads until `find` returns a value. */
 async function readUntil<T>(
   stream: NodeJS.ReadableStream,
   find: (held: Buffer) => T | undefined,
@@ -217,5 +217,5 @@ async function readUntil<T>(
     const found = find(held);
     if (found !== undefined) return found;
   }
-  throw new Error(`it ended after ${held.length} bytes`);
+  throw new Error(`the stream ended after ${held.length} bytes`);
 }

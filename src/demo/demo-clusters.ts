@@ -1,40 +1,40 @@
-// The three clusters of the demo: what they are called and where they are found. Plain data, which everything else in
-// this folder is made from; the names follow the lab of examples/linuxera-lab.yaml.
+// The names and addresses of the demo's three clusters. Plain data that the rest of this folder builds on; the names
+// follow the lab in examples/linuxera-lab.yaml.
 
 import type { UplinkKind } from '../cluster/cluster.ts';
 
 export interface DemoCluster {
   readonly name: string;
-  /** Names the cluster where there is no server name to go by. */
+  /** Identifies the cluster when there is no server name. */
   readonly id: string;
   readonly apiHost: string;
   readonly konnectivityHost: string;
-  /** Of its applications, each of which has one label in front. */
+  /** Its applications each add one label in front of this. */
   readonly appsDomain: string;
-  /** Where its agent listens: what `kubernetes.default.svc` would lead to inside the cluster. */
+  /** Where its agent listens; stands for `kubernetes.default.svc` inside the cluster. */
   readonly agentAddress: string;
   /** How its agent reaches the gateway. */
   readonly uplink: UplinkKind;
-  /** Its agent signs the cluster's id, and the gateway takes no other. */
+  /** Its agent signs the cluster's id, and the gateway requires that. */
   readonly isSigned: boolean;
-  /** The nodes its API servers run on; two, so that one may fail. */
+  /** The nodes of its API servers; two, so that one may fail. */
   readonly controlPlanes: readonly [string, string];
   /** The second octet of its addresses, 10.x.0.0/16. */
   readonly network: number;
-  /** A hue of its own, for its page. */
+  /** The hue of its page. */
   readonly hue: number;
 }
 
-/** RFC 6761 keeps `.test` for this: no DNS server will ever answer for it. */
+/** RFC 6761 reserves `.test`: no DNS server will ever answer for it. */
 const API_DOMAIN = 'causeway.test';
-/** Browsers take `*.localhost` to this machine without asking DNS (RFC 6761, section 6.3). */
+/** Browsers resolve `*.localhost` to this machine without DNS (RFC 6761, section 6.3). */
 const APPS_DOMAIN = 'localhost';
 
-/** The gateway's own, where agents with the uplink `tunnel` come to. */
+/** The gateway's tunnel host, for agents with the uplink `tunnel`. */
 export const TUNNEL_HOST = `tunnel.${API_DOMAIN}`;
 
 export const demoClusters: readonly DemoCluster[] = [
-  // As the nodes of HyperShift do it, which cannot sign.
+  // Like HyperShift's nodes, which cannot sign.
   demoCluster('hub', '3f0c1c52-9a55-4d0e-8a39-6a0f6f1c7b01', 'proxy', false, 1, 215),
   demoCluster('managed1', '0b9c7c0e-6d2c-4d7b-9d5c-2f3f0a2f8f11', 'connect', true, 2, 160),
   demoCluster('managed2', 'c8e1f7aa-51d4-4f6c-b0c3-7d9be3a4d212', 'tunnel', true, 3, 285),
@@ -63,7 +63,7 @@ function demoCluster(
   };
 }
 
-/** The application that every cluster has. */
+/** The host of the application that every cluster runs. */
 export function helloHost({ appsDomain }: DemoCluster): string {
   return `hello.${appsDomain}`;
 }

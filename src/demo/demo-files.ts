@@ -1,4 +1,4 @@
-// The names of files in ./demo-out.
+// The names of the files in ./demo-out.
 
 import type { DemoCluster } from './demo-clusters.ts';
 
@@ -6,7 +6,7 @@ export const CONFIG_FILE = 'causeway.yaml';
 export const LOG_FILE = 'causeway.log';
 export const AGENTS_LOG_FILE = 'agents.log';
 
-/** What the gateway proves itself by to agents, and they to it. */
+/** How the gateway and the agents authenticate each other. */
 export const identityFiles = {
   secret: 'identity.secret',
   tunnelCertificate: 'tunnel.crt',
@@ -17,14 +17,14 @@ export const identityFiles = {
 export const clusterFiles = {
   ca: ({ name }: DemoCluster) => `${name}-ca.crt`,
   kubeconfig: ({ name }: DemoCluster) => `${name}.kubeconfig`,
-  /** To the agent's address instead of the gateway's. */
+  /** Points to the agent's address instead of the gateway's. */
   agentKubeconfig: ({ name }: DemoCluster) => `${name}-agent.kubeconfig`,
   clientCertificate: ({ name }: DemoCluster) => `${name}-client.crt`,
   clientKey: ({ name }: DemoCluster) => `${name}-client.key`,
   token: ({ name }: DemoCluster) => `${name}.token`,
   /** Signs the cluster's id. */
   agentKey: ({ name }: DemoCluster) => `${name}-agent.key`,
-  /** What clients see of an agent that opens their TLS. */
+  /** The certificate that clients of the uplink `terminate` see. */
   apiServerCertificate: ({ name }: DemoCluster) => `${name}-api-server.crt`,
   apiServerKey: ({ name }: DemoCluster) => `${name}-api-server.key`,
 } as const;

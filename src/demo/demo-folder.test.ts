@@ -7,7 +7,7 @@ import { DemoFolder, FolderError } from './demo-folder.ts';
 
 const alone = { pid: 1000, isRunning: () => false };
 
-test('DemoFolder takes away all that it wrote, and the folder', async () => {
+test('DemoFolder removes everything it wrote, and the folder', async () => {
   await using dir = await tempDir();
   const folder = DemoFolder.claim(dir.path, alone);
   folder.write('causeway.yaml', 'a');
@@ -17,11 +17,11 @@ test('DemoFolder takes away all that it wrote, and the folder', async () => {
   assert.equal(readFileSync(join(dir.path, 'demo-out/causeway.yaml'), 'utf8'), 'a');
   folder[Symbol.dispose]();
   assert.deepEqual(readdirSync(dir.path), []);
-  // A second time is none too many: it is done at the end of the process, too.
+  // A second call must be harmless: the end of the process also makes one.
   folder[Symbol.dispose]();
 });
 
-test('DemoFolder leaves what somebody put there meanwhile', async () => {
+test('DemoFolder keeps files that others put there meanwhile', async () => {
   await using dir = await tempDir();
   const folder = DemoFolder.claim(dir.path, alone);
   folder.write('causeway.yaml', 'a');
@@ -30,7 +30,7 @@ test('DemoFolder leaves what somebody put there meanwhile', async () => {
   assert.deepEqual(readdirSync(join(dir.path, 'demo-out')), ['mine']);
 });
 
-test('DemoFolder refuses what is not from a demo, and leaves it alone', async () => {
+test('DemoFolder refuses a folder that is not from a demo, and does not touch it', async () => {
   await using dir = await tempDir();
   const path = join(dir.path, 'demo-out');
   const foreign: (() => void)[] = [
@@ -47,7 +47,7 @@ test('DemoFolder refuses what is not from a demo, and leaves it alone', async ()
   }
 });
 
-test('DemoFolder does not follow a link', async () => {
+test('DemoFolder does not follow a symlink', async () => {
   await using dir = await tempDir();
   await using other = await tempDir();
   mkdirSync(join(other.path, 'demo-out'));
@@ -58,7 +58,7 @@ test('DemoFolder does not follow a link', async () => {
   assert.ok(existsSync(join(other.path, 'demo-out', 'mine')));
 });
 
-test('DemoFolder refuses the folder of a demo that runs', async () => {
+test('DemoFolder refuses the folder of a running demo', async () => {
   await using dir = await tempDir();
   using _first = DemoFolder.claim(dir.path, alone);
   const second = { pid: 1001, isRunning: (pid: number) => pid === 1000 };
@@ -72,22 +72,22 @@ test('DemoFolder takes over from a demo that was killed', async () => {
   assert.deepEqual(readdirSync(folder.path), ['.causeway-demo.json']);
 });
 
-test('DemoFolder takes over from one with its own process id, as in a container that was started again', async () => {
+test('DemoFolder takes over from a demo with the same process id, as in a restarted container', async () => {
   await using dir = await tempDir();
   DemoFolder.claim(dir.path, alone).write('left.token', 'x');
   using folder = DemoFolder.claim(dir.path, { ...alone, isRunning: () => true });
   assert.deepEqual(readdirSync(folder.path), ['.causeway-demo.json']);
 });
 
-test('DemoFolder says what to do where it may not write', () => {
-  // Nobody can make a folder there, root included.
+test('DemoFolder says what to do when it cannot write', () => {
+  // Not even root can create a folder there.
   assert.throws(
     () => DemoFolder.claim('/sys', alone),
-    /cannot be written to\. Start the demo in one that can$/,
+    /this directory is not writable\. Start the demo in another one$/,
   );
 });
 
-test('DemoFolder deletes nothing outside, whatever a marker says', async () => {
+test('DemoFolder deletes nothing outside the folder, whatever the marker lists', async () => {
   await using dir = await tempDir();
   writeFileSync(join(dir.path, 'mine'), 'x');
   mkdirSync(join(dir.path, 'demo-out'));

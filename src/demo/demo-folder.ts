@@ -1,10 +1,10 @@
-// ./demo-out: what a demo writes for people to use, and takes away again. A marker lists what is ours, so that nothing
-// else is ever deleted, and what a killed demo left behind is known. Synchronous, as the end of the process needs it.
+// ./demo-out: the files that a demo writes for people to use, and removes at the end. A marker lists our files, so that
+// nothing else is ever deleted, and leftovers of a killed demo are known. Synchronous, because it runs at process exit.
 
 import { lstatSync, mkdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** Cannot use the folder. The message is a sentence for the person at the terminal. */
+/** The folder cannot be used. The message is for the user. */
 export class FolderError extends Error {
   readonly code = 'ERR_DEMO_FOLDER';
 
@@ -14,7 +14,7 @@ export class FolderError extends Error {
   }
 }
 
-/** The process that claims a folder, and who else runs. */
+/** The process that claims the folder. */
 export interface Claimant {
   readonly pid: number;
   readonly isRunning: (pid: number) => boolean;
@@ -28,7 +28,7 @@ interface Marker {
 
 const NAME = 'demo-out';
 const MARKER = '.causeway-demo.json';
-/** Names as we give them: nothing that leads out of the folder. */
+/** The names we use; none of them can lead out of the folder. */
 const ENTRY = /^[a-z0-9][a-z0-9.-]*$/;
 
 export class DemoFolder implements Disposable {
@@ -42,12 +42,12 @@ export class DemoFolder implements Disposable {
     this.#pid = pid;
   }
 
-  /** Makes ./demo-out in that directory. Throws a FolderError when something that is not ours is there. */
+  /** Creates ./demo-out in `directory`. Throws a FolderError if it exists and is not ours. */
   static claim(directory: string, claimant: Claimant): DemoFolder {
     const path = join(directory, NAME);
     clearLeftovers(path, claimant);
     try {
-      // It has keys in it.
+      // It will contain keys.
       mkdirSync(path, { mode: 0o700 });
     } catch (error) {
       throw new FolderError(whyNoFolder(error as NodeJS.ErrnoException));
@@ -57,14 +57,14 @@ export class DemoFolder implements Disposable {
     return folder;
   }
 
-  /** Writes a file and answers its path. */
+  /** Writes a file and returns its path. */
   write(name: string, text: string): string {
     const path = this.reserve(name);
     writeFileSync(path, text, { mode: 0o600 });
     return path;
   }
 
-  /** The path of a file or folder that somebody else will write; it is taken away with the rest. */
+  /** The path of a file or folder that other code will write; it is removed with the rest. */
   reserve(name: string): string {
     if (!this.#entries.includes(name)) {
       this.#entries = [...this.#entries, name];
@@ -77,12 +77,12 @@ export class DemoFolder implements Disposable {
     return join(this.path, name);
   }
 
-  /** As a person in the directory types it. */
+  /** The path as typed in a shell in that directory. */
   typed(name: string): string {
     return `${NAME}/${name}`;
   }
 
-  /** Takes away what is ours; the folder too, unless somebody put something of their own there. */
+  /** Removes our files, and the folder too unless it contains other files. */
   [Symbol.dispose](): void {
     if (this.#removed) return;
     this.#removed = true;
@@ -95,14 +95,14 @@ export class DemoFolder implements Disposable {
   }
 }
 
-/** What a demo that was killed could not take away. */
+/** Removes what a killed demo left behind. */
 function clearLeftovers(path: string, { pid, isRunning }: Claimant): void {
   const marker = readMarker(path);
   if (marker === undefined) return;
-  // In a container that was started again it may have had the same id.
+  // In a restarted container it may have had the same process id.
   if (marker.pid !== pid && isRunning(marker.pid)) {
     throw new FolderError(
-      `Cannot use ./${NAME}: a demo with process id ${marker.pid} is using it. End that one, or start this one in another directory`,
+      `Cannot use ./${NAME}: a demo with process id ${marker.pid} is using it. End that demo, or start this one in another directory`,
     );
   }
   removeEntries(path, marker.entries);
@@ -110,17 +110,17 @@ function clearLeftovers(path: string, { pid, isRunning }: Claimant): void {
 
 function whyNoFolder({ code, message }: NodeJS.ErrnoException): string {
   if (code === 'EEXIST') {
-    return `Cannot use ./${NAME}: it is there already and not from a demo. Rename or remove it, or start the demo elsewhere`;
+    return `Cannot use ./${NAME}: it already exists and is not from a demo. Rename or remove it, or start the demo elsewhere`;
   }
   const denied = code === 'EACCES' || code === 'EPERM' || code === 'EROFS';
   return denied
-    ? `Cannot make ./${NAME}: this directory cannot be written to. Start the demo in one that can`
-    : `Cannot make ./${NAME}: ${message}`;
+    ? `Cannot create ./${NAME}: this directory is not writable. Start the demo in another one`
+    : `Cannot create ./${NAME}: ${message}`;
 }
 
 function readMarker(path: string): Marker | undefined {
   try {
-    // Not through a link: what it leads to is not ours.
+    // Do not follow a symlink: its target is not ours.
     if (!lstatSync(path).isDirectory()) return undefined;
     const { pid, entries } = JSON.parse(readFileSync(join(path, MARKER), 'utf8')) as Partial<Marker>;
     if (typeof pid !== 'number' || !Array.isArray(entries)) return undefined;
@@ -135,6 +135,6 @@ function removeEntries(path: string, entries: readonly string[]): void {
   try {
     rmdirSync(path);
   } catch {
-    // Not empty: what is left is somebody else's. Or gone already.
+    // Not empty: the rest is not ours. Or already gone.
   }
 }

@@ -1,6 +1,6 @@
-// The demo as a whole: three clusters of stand-ins in a thread of their own, in front of them the gateway, as `run`
-// starts it, from the file in ./demo-out, and for each cluster an agent, as `agent` starts it. The command
-// (cli/show-demo.ts) prints and ends it; the proofs try it.
+// The whole demo: three clusters of stand-ins in their own thread, in front of them the gateway, started as `run` does
+// from the file in ./demo-out, and one agent per cluster, started as `agent` does. The command (cli/show-demo.ts)
+// prints and ends it; the proofs test it.
 
 import type { Logger } from 'pino';
 import type { UplinkKind } from '../cluster/cluster.ts';
@@ -21,18 +21,18 @@ import { writeIdentity } from './write-identity.ts';
 
 export interface DemoOptions {
   readonly folder: DemoFolder;
-  /** 0 is any. */
+  /** 0 means any free port. */
   readonly port: number;
-  /** `usual` is that of `run`, or any where it is taken. */
+  /** `usual` is the default of `run`, or any free port if it is taken. */
   readonly adminPort: 'usual' | 'any';
-  /** Between two changes in a cluster. */
+  /** The interval between two changes in a cluster. */
   readonly stepMs: number;
   readonly openLog: (settings: LogSettings, file: string) => Logger;
   readonly version: string;
   readonly host: ControllerOptions['host'];
 }
 
-/** A cluster of the demo with all that one needs to reach it. */
+/** A cluster of the demo with everything needed to reach it. */
 export interface DemoTenant {
   readonly cluster: DemoCluster;
   readonly certificates: ClusterCertificates;
@@ -40,7 +40,7 @@ export interface DemoTenant {
   readonly agent: Place;
 }
 
-/** Of the gateway and of the agents. */
+/** For the gateway and the agents. */
 const DEFAULT_LOG: LogSettings = { level: 'info', format: 'auto', connections: 'all' };
 
 export class Demo implements AsyncDisposable {
@@ -72,14 +72,14 @@ export class Demo implements AsyncDisposable {
     this.#parts = parts;
   }
 
-  /** Serves when it returns. Throws a ListenError when a port is taken. */
+  /** Serves when it returns. Throws a ListenError if a port is taken. */
   static async start(options: DemoOptions): Promise<Demo> {
     const { folder, port } = options;
     const clusters = await Promise.all(
       demoClusters.map(async cluster => ({ cluster, certificates: await makeClusterCertificates(cluster) })),
     );
     await writeIdentity(folder);
-    // What was started ends in the reverse order: agents, gateway, clusters.
+    // Disposed in reverse order: agents, gateway, clusters.
     await using started = new AsyncDisposableStack();
     const { standIns, ports } = await StandIns.start({ clusters, stepMs: options.stepMs });
     started.use(standIns);
@@ -110,11 +110,11 @@ export class Demo implements AsyncDisposable {
       return { ...one, agent };
     });
     const made = { gateway, adminUrl: controller.adminUrl ?? '', tenants, standIns };
-    // From here on the demo itself ends them.
+    // From here on the Demo owns them.
     return new Demo(options, started.move(), made, file, agentLog);
   }
 
-  /** A further agent of that cluster, on a port of its own, which signs with the key of `signer` if at all. */
+  /** Starts another agent of the cluster on any free port; it signs with the key of `signer`, if given. */
   openAgent(cluster: DemoCluster, uplink: UplinkKind, signer: DemoCluster | undefined): Promise<DemoAgent> {
     return startAgent(this.#options, this.#agentLog, {
       cluster,
@@ -125,7 +125,7 @@ export class Demo implements AsyncDisposable {
     });
   }
 
-  /** Writes the file anew; the gateway sees it as it sees any edit. */
+  /** Rewrites the file; the gateway treats it like any edit. */
   edit(change: Pick<DemoFile, 'alias' | 'redirect'>): void {
     this.folder.write(CONFIG_FILE, causewayYaml({ ...this.#file, ...change }));
   }
@@ -150,7 +150,7 @@ function startAgent(
   return startDemoAgent({ ...asked, folder, log, host: { ...host, version, identity: 'demo' } });
 }
 
-/** Answers the file as it is served: where somebody has the admin port, with any other. */
+/** Returns the file as served: with another admin port if the default one is taken. */
 async function startGateway(
   options: DemoOptions,
   wanted: DemoFile,

@@ -7,7 +7,7 @@ import { escapeHtml, helloPage } from './hello-page.ts';
 const [cluster] = demoClusters;
 const facts = { cluster, backend: 'hub-worker-0', protocol: 'http', forwardedFor: undefined } as const;
 
-test('helloPage() names its cluster and backend, and leads to the others on the same port', () => {
+test('helloPage() names its cluster and backend, and links to the others on the same port', () => {
   const page = helloPage({ ...facts, host: 'hello.apps.hub.localhost:7443' });
   assert.match(page, /<h1>hub<\/h1>/);
   assert.match(page, /hub-worker-0/);
@@ -17,7 +17,7 @@ test('helloPage() names its cluster and backend, and leads to the others on the 
   }
 });
 
-test('helloPage() lets nothing of a request become part of the page', () => {
+test('helloPage() escapes everything from the request', () => {
   const plain = helloPage({ ...facts, host: 'x', forwardedFor: 'y' });
   const tags = (page: string) => page.split('<').length;
   fc.assert(

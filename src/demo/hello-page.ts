@@ -1,19 +1,19 @@
-// The page that every cluster's ingress serves: which cluster and which backend this is, how the request came, a
-// counter that a WebSocket moves, and the way to the other clusters. Self-contained; follows light and dark.
+// The page that every cluster's ingress serves: its cluster and backend, how the request arrived, a counter driven by
+// a WebSocket, and links to the other clusters. Self-contained; supports light and dark mode.
 
 import { type DemoCluster, demoClusters, helloHost } from './demo-clusters.ts';
 
 export interface PageFacts {
   readonly cluster: DemoCluster;
   readonly backend: string;
-  /** As the client sent it. */
+  /** The Host header as sent. */
   readonly host: string;
   readonly protocol: 'http' | 'https';
-  /** The client's address, where the gateway said it. */
+  /** The client's address, if the gateway sent it. */
   readonly forwardedFor: string | undefined;
 }
 
-/** In a Content-Security-Policy: nothing from elsewhere, and nothing that a Host header could smuggle in. */
+/** The Content-Security-Policy: nothing from other origins, and nothing injected through a Host header. */
 export const PAGE_POLICY =
   "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self' ws: wss:; base-uri 'none'";
 
@@ -40,7 +40,7 @@ ${facts.map(([name, value]) => `    <dt>${name}</dt><dd>${escapeHtml(value)}</dd
   <nav aria-label="Clusters">
 ${demoClusters.map(other => `    ${links(other, port, other.name === cluster.name)}`).join('\n')}
   </nav>
-  <footer>One address, one port, three clusters. Your browser asked for <b>${escapeHtml(host)}</b>; the name alone chose the cluster.</footer>
+  <footer>One address, one port, three clusters. Your browser asked for <b>${escapeHtml(host)}</b>; only the name selected the cluster.</footer>
 </main>
 <script>${SCRIPT}</script>
 </body>
@@ -48,7 +48,7 @@ ${demoClusters.map(other => `    ${links(other, port, other.name === cluster.nam
 `;
 }
 
-/** The same for whoever asks for no page, such as curl. */
+/** The same as text, for clients that do not accept HTML, such as curl. */
 export function helloText(page: PageFacts): string {
   const lines = factsOf(page).map(([name, value]) => `  ${name.toLowerCase().padEnd(8)} ${value}\n`);
   return `You have reached ${page.cluster.name}\n${lines.join('')}`;
@@ -57,12 +57,12 @@ export function helloText(page: PageFacts): string {
 function factsOf({ backend, host, protocol, forwardedFor }: PageFacts): [string, string][] {
   const how =
     protocol === 'https'
-      ? 'TLS, which ended here and nowhere before: the certificate is this cluster’s own'
+      ? 'TLS, end to end: the certificate is this cluster’s own'
       : 'cleartext HTTP, routed by its Host header';
   return [
     ['Backend', backend],
     ['Host', host],
-    ['Came by', how],
+    ['Via', how],
     ...(forwardedFor === undefined ? [] : [['Client', forwardedFor] as [string, string]]),
   ];
 }
@@ -88,7 +88,7 @@ const shown = document.getElementById('tick');
 const connect = () => {
   const socket = new WebSocket(location.origin.replace(/^http/, 'ws') + '/ticks');
   socket.onmessage = ({ data }) => { shown.textContent = data; shown.className = 'live'; };
-  socket.onclose = () => { shown.textContent = 'closed; trying again'; shown.className = ''; setTimeout(connect, 1000); };
+  socket.onclose = () => { shown.textContent = 'closed; reconnecting'; shown.className = ''; setTimeout(connect, 1000); };
 };
 connect();
 `;

@@ -23,7 +23,7 @@ test('startIngress() serves its page and a WebSocket over http', async t => {
   assert.deepEqual(await webSocketTexts({ ...visit, to }, 2), ['managed1, tick 1', 'managed1, tick 2']);
 });
 
-test('startIngress() serves the same over https, as text to whoever asks for no page, with the cluster’s own certificate', async t => {
+test('startIngress() serves the same over https with the cluster’s own certificate, and text without Accept: text/html', async t => {
   const { ca, ingress } = await makeClusterCertificates(cluster);
   const server = await startIngress(cluster, ingress);
   t.after(() => server.close());
@@ -34,7 +34,7 @@ test('startIngress() serves the same over https, as text to whoever asks for no 
   assert.deepEqual(await webSocketTexts({ ...visit, to, ca }, 1), ['managed1, tick 1']);
 });
 
-test('startKonnectivity() speaks HTTP/2 and says whose it is', async t => {
+test('startKonnectivity() speaks HTTP/2 and names its cluster', async t => {
   const { ca, controlPlane } = await makeClusterCertificates(cluster);
   const server = await startKonnectivity(cluster, controlPlane);
   t.after(() => server.close());

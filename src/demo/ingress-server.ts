@@ -1,4 +1,4 @@
-// A cluster's ingress: the same page over https, with the cluster's own certificate, and over http; and a WebSocket.
+// A cluster's ingress: serves a page and a WebSocket over http, and over https with the cluster's own certificate.
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';
@@ -9,10 +9,10 @@ import { SERVED_BY } from './kubernetes/api-server.ts';
 import { LOOPBACK, listenOn, placeOf } from './place.ts';
 import { tickingWebSocket } from './ticking-web-socket.ts';
 
-/** Says which cluster answered, for whoever does not look at the page. */
+/** Names the cluster that answered, for clients that do not read the page. */
 export const CLUSTER_HEADER = 'x-cluster';
 
-/** Over TLS where a certificate is given. */
+/** Over TLS if a certificate is given. */
 export async function startIngress(cluster: DemoCluster, certificate: KeyPair | undefined): Promise<Server> {
   const server: Server = certificate === undefined ? createServer() : createSecureServer(certificate);
   const protocol = certificate === undefined ? 'http' : 'https';

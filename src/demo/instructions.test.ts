@@ -23,20 +23,20 @@ async function printed(surroundings: Partial<Parameters<typeof instructions>[1]>
   return instructions(demo, { kubectl: true, proxied: false, paint: (_, text) => text, ...surroundings });
 }
 
-test('instructions() has kubectl lines only where there is kubectl', async () => {
+test('instructions() has kubectl lines only if kubectl is installed', async () => {
   assert.match(await printed({}), /^ +kubectl --kubeconfig demo-out\/hub\.kubeconfig get nodes$/m);
   const without = await printed({ kubectl: false });
   assert.doesNotMatch(without, /kubectl/);
   assert.match(without, /^ +curl /m);
 });
 
-test('instructions() says by which uplink each cluster is reached from inside', async () => {
+test('instructions() shows the uplink of each cluster', async () => {
   const text = await printed({});
   assert.match(text, /^ +Agents +hub by proxy; managed1 by connect, signed; managed2 by tunnel, signed$/m);
   assert.match(text, /^ +kubectl --kubeconfig demo-out\/managed2-agent\.kubeconfig get nodes$/m);
 });
 
-test('instructions() has commands without colours in them, and comments on no command', async () => {
+test('instructions() prints commands without colours or trailing comments', async () => {
   const text = await printed({ paint: (code, text) => `\x1b[${code}m${text}\x1b[0m` });
   const commands = text.split('\n').filter(line => /^ {4}(curl|kubectl) /.test(line));
   assert.ok(commands.length > 10);
@@ -46,7 +46,7 @@ test('instructions() has commands without colours in them, and comments on no co
   }
 });
 
-test('instructions() keeps curl away from a proxy, but for the line that is about one', async () => {
+test('instructions() makes curl bypass a proxy, except in the line that uses one', async () => {
   const lines = (await printed({ proxied: true })).split('\n').filter(line => /^ {4}curl /.test(line));
   for (const line of lines) assert.equal(line.includes("--noproxy '*'"), !line.includes(' -x http'), line);
 });

@@ -1,5 +1,5 @@
-// What the demo prints: where everything is, and commands that work when they are pasted as they stand. Comments have
-// lines of their own, as not every shell takes one behind a command.
+// What the demo prints: where everything is, and commands that work as pasted. Comments are on their own lines, because
+// not every shell accepts one after a command.
 
 import type { Demo, DemoTenant } from './demo.ts';
 import { type DemoCluster, helloHost } from './demo-clusters.ts';
@@ -7,9 +7,9 @@ import { AGENTS_LOG_FILE, CONFIG_FILE, clusterFiles, LOG_FILE } from './demo-fil
 
 export interface Surroundings {
   readonly kubectl: boolean;
-  /** The environment names an HTTP proxy, which curl would ask first. */
+  /** The environment sets an HTTP proxy, which curl would use. */
   readonly proxied: boolean;
-  /** Wraps text in a colour, or not. */
+  /** Wraps text in a colour, if colours are on. */
   readonly paint: (code: string, text: string) => string;
 }
 
@@ -58,7 +58,7 @@ export function instructions(demo: Described, surroundings: Surroundings): strin
       ...lines.map(line => `    ${line}`),
     ]),
     '',
-    `  ${paint(BOLD, 'Press Ctrl-C to end.')} ${paint(DIM, `The clusters and ./demo-out go with it.`)}`,
+    `  ${paint(BOLD, 'Press Ctrl-C to end.')} ${paint(DIM, `This also removes the clusters and ./demo-out.`)}`,
     '',
     '',
   ].join('\n');
@@ -89,7 +89,7 @@ function apiGroup({ tenants, folder, gateway }: Described, surroundings: Surroun
   const key = folder.typed(clusterFiles.clientKey(managed1.cluster));
   return {
     title: 'API servers',
-    about: 'by server name, each with a certificate of its own authority; run one twice for both servers',
+    about: 'by server name, each with a certificate from its own CA; run one twice to reach both servers',
     lines: [
       ...tenants.map(tenant => `${curl} ${ca(tenant)} ${url(tenant, '/version')}`),
       `${curl} ${ca(managed1)} --cert ${certificate} --key ${key} ${url(managed1, '/api/v1/nodes')}`,
@@ -105,7 +105,7 @@ function appsGroup({ tenants, folder, gateway }: Described, surroundings: Surrou
   const http = ({ cluster }: DemoTenant) => `${curl} http://${helloHost(cluster)}:${gateway.port}/`;
   return {
     title: 'Applications',
-    about: 'https by wildcard server name, http by Host: on the same port',
+    about: 'https by wildcard server name and http by Host, on the same port',
     lines: [https(managed1), http(managed1), http(managed2)],
   };
 }
@@ -113,7 +113,8 @@ function appsGroup({ tenants, folder, gateway }: Described, surroundings: Surrou
 function browserGroup({ tenants, gateway }: Described): Group {
   return {
     title: 'Browser',
-    about: 'a WebSocket counts on each page; https warns, as nobody trusts a demo’s authority',
+    about:
+      'each page counts over a WebSocket; https shows a warning, because no browser trusts the demo’s CA',
     lines: tenants.flatMap(({ cluster }) =>
       ['http', 'https'].map(scheme => `${scheme}://${helloHost(cluster)}:${gateway.port}/`),
     ),
@@ -128,7 +129,7 @@ function agentGroup({ tenants, folder }: Described, { proxied }: Surroundings): 
   const token = `-H "Authorization: Bearer $(cat ${folder.typed(clusterFiles.token(managed1.cluster))})"`;
   return {
     title: 'No server name',
-    about: 'as a pod dials kubernetes.default.svc: the agent in its cluster tells the gateway whose it is',
+    about: "as when a pod dials kubernetes.default.svc: its cluster's agent sends the gateway the cluster id",
     lines: [
       ...tenants.map(tenant => `${curl} ${ca(tenant)} ${url(tenant, '/version')}`),
       `${curl} ${ca(managed1)} ${token} ${url(managed1, '/api/v1/nodes')}`,
@@ -140,7 +141,7 @@ function agentKubectlGroup({ tenants, folder }: Described): Group {
   const [, ...signed] = tenants;
   return {
     title: 'kubectl in a pod',
-    about: 'to an agent, by address alone; the client certificate still reaches the cluster',
+    about: 'to an agent, by IP address only; the client certificate still reaches the cluster',
     lines: signed.map(
       ({ cluster }) =>
         `kubectl --kubeconfig ${folder.typed(clusterFiles.agentKubeconfig(cluster))} get nodes`,
@@ -154,7 +155,7 @@ function connectGroup({ tenants, folder, gateway }: Described): Group {
   const ca = `--cacert ${folder.typed(clusterFiles.ca(cluster))}`;
   return {
     title: 'CONNECT',
-    about: 'as an agent does it that cannot sign; the other clusters want their ids signed',
+    about: 'as an agent that cannot sign would; the other clusters require signed ids',
     lines: [`curl -sS ${proxy} ${ca} https://${cluster.apiHost}:${gateway.port}/version`],
   };
 }
@@ -162,7 +163,7 @@ function connectGroup({ tenants, folder, gateway }: Described): Group {
 function refusalGroup({ gateway }: Described, surroundings: Surroundings): Group {
   return {
     title: 'Refused',
-    about: 'a name that nobody has: a TLS alert, not silence; the dashboard and the log say why',
+    about: 'an unknown name gets a TLS alert, not silence; the dashboard and the log show why',
     lines: [`${curlTo(gateway.port, surroundings)} -k https://api.nobody.causeway.test:${gateway.port}/`],
   };
 }
@@ -171,7 +172,7 @@ function uplinkText({ uplink, isSigned }: DemoCluster): string {
   return isSigned ? `${uplink}, signed` : uplink;
 }
 
-/** `--resolve` stands in for the DNS records that would lead every name to the one address. */
+/** `--resolve` replaces the DNS records that would point every name to the gateway. */
 function curlTo(port: number, { proxied }: Surroundings): string {
   return `curl -sS${proxied ? " --noproxy '*'" : ''} --resolve '*:${port}:127.0.0.1'`;
 }

@@ -1,5 +1,4 @@
-// Stands in for a cluster's konnectivity server: TLS that speaks HTTP/2 and nothing else, as gRPC does, and says whose
-// it is.
+// A stand-in for a cluster's konnectivity server: speaks only HTTP/2 over TLS, as gRPC does, and names its cluster.
 
 import { createSecureServer, type Http2SecureServer } from 'node:http2';
 import type { KeyPair } from './authority.ts';

@@ -1,5 +1,5 @@
-// A kubeconfig for one cluster: to the gateway's address, asking for the cluster's name, so that kubectl needs no DNS; or
-// to the agent's, as pods do it, asking for no name at all.
+// A kubeconfig for one cluster: either to the gateway's address with the cluster's server name, so that kubectl needs
+// no DNS, or to the agent's address without a server name, as pods connect.
 
 import type { ClusterCertificates } from './cluster-certificates.ts';
 import type { DemoCluster } from './demo-clusters.ts';

@@ -1,11 +1,11 @@
-// kubectl, where the machine has one: run to its end, or until it has printed enough. Its cache goes to a folder of the
-// demo's own: by default it would keep what these stand-ins say for whatever else is at that address later.
+// Runs kubectl, if installed, to its end or until it has printed enough. Its cache goes to the demo's folder: otherwise
+// it would reuse the discovery data of these stand-ins for another server at the same address later.
 
 import { spawn } from 'node:child_process';
 import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
 
-/** Answers what it printed. Rejects with what it complained of. `told` hears all that was printed so far. */
+/** Resolves with stdout, or rejects with stderr. `reported` is called with everything printed so far. */
 export type Kubectl = (
   kubeconfig: string,
   args: readonly string[],
@@ -13,7 +13,7 @@ export type Kubectl = (
   reported?: (printed: string) => void,
 ) => Promise<string>;
 
-/** The first on a PATH; undefined where there is none. */
+/** The first kubectl on a PATH, or undefined. */
 export function findKubectl(path: string): string | undefined {
   return path
     .split(delimiter)
@@ -28,27 +28,27 @@ export function kubectlAt(program: string, cacheFolder: string): Kubectl {
       const all = ['--kubeconfig', kubeconfig, '--cache-dir', cacheFolder, ...args];
       const child = spawn(program, all, { stdio: ['ignore', 'pipe', 'pipe'], signal });
       let printed = '';
-      let complaint = '';
+      let errors = '';
       child.stdout.setEncoding('utf8').on('data', (text: string) => {
         printed += text;
         reported?.(printed);
       });
       child.stderr.setEncoding('utf8').on('data', (text: string) => {
-        complaint += text;
+        errors += text;
       });
       let failure: Error | undefined;
       child.once('error', error => {
         failure = error;
       });
-      // It comes after an error too, and then nothing is left running.
+      // Emitted after an error too, when nothing is left running.
       child.once('close', code => {
         if (code === 0) resolve(printed);
-        else reject(failure ?? new Error(`kubectl ended with code ${code}: ${complaint.trim()}`));
+        else reject(failure ?? new Error(`kubectl ended with code ${code}: ${errors.trim()}`));
       });
     });
 }
 
-/** What a program that does not end by itself has printed when that is enough; then it is ended. */
+/** Runs a program that does not end on its own until it has printed enough, ends it, and returns its output. */
 export async function untilPrinted(
   signal: AbortSignal,
   enough: (printed: string) => boolean,

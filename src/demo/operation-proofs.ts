@@ -1,4 +1,4 @@
-// Proofs of what an operator relies on: the dashboard and the metrics, edits of the file while serving, kubectl.
+// Proofs for operators: the dashboard, the metrics, edits of the file while serving, and kubectl.
 
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Demo, DemoTenant } from './demo.ts';
@@ -9,10 +9,10 @@ import { type Kubectl, untilPrinted } from './kubectl.ts';
 import { expect, type Proof } from './proof.ts';
 import { expectVersion, refusedHandshake } from './tls-proofs.ts';
 
-/** One of the names that every API server's certificate is for, and that nobody has in the file at first. */
+/** In every API server's certificate, but not in the file at first. */
 const ALIAS = 'kubernetes.default.svc';
 const PERMANENT_REDIRECT = 308;
-/** Each look is a line in the log beside the file, which the gateway wants to be quiet for a moment. */
+/** Each attempt logs a line beside the file, and the gateway waits for a quiet moment in that folder. */
 const POLL_MS = 150;
 
 export function operationProofs(demo: Demo, kubectl: Kubectl | undefined): Proof[] {
@@ -27,7 +27,7 @@ export function operationProofs(demo: Demo, kubectl: Kubectl | undefined): Proof
           kubectlGetPods(demo, kubectl, managed1),
           kubectlWatch(demo, kubectl, managed1),
         ]),
-    // Last: they leave another file behind than the rest expects.
+    // Last, because they change the file that the other proofs expect.
     liveEdit(demo, hub, managed2),
     redirect(demo, managed2),
   ];
@@ -35,11 +35,11 @@ export function operationProofs(demo: Demo, kubectl: Kubectl | undefined): Proof
 
 function dashboard({ adminUrl }: Demo): Proof {
   return {
-    title: 'the dashboard answers',
+    title: 'the dashboard is served',
     async prove(signal) {
       const response = await fetch(adminUrl, { signal });
       const body = await response.text();
-      expect(response.status === 200, `GET / was answered ${response.status}`);
+      expect(response.status === 200, `the answer to GET / was ${response.status}`);
       expect(/<html/i.test(body), 'GET / is not a page');
       return `${adminUrl}/`;
     },
@@ -48,14 +48,14 @@ function dashboard({ adminUrl }: Demo): Proof {
 
 function metrics({ adminUrl, tenants }: Demo): Proof {
   return {
-    title: 'the metrics have every cluster',
+    title: 'the metrics cover every cluster',
     async prove(signal) {
       const response = await fetch(`${adminUrl}/metrics`, { signal });
       const body = await response.text();
-      expect(response.status === 200, `GET /metrics was answered ${response.status}`);
+      expect(response.status === 200, `the answer to GET /metrics was ${response.status}`);
       for (const { cluster } of tenants) {
         const served = `causeway_connections_total{cluster="${cluster.name}",route="api",reason="done"}`;
-        expect(body.includes(served), `there is no ${served}`);
+        expect(body.includes(served), `${served} is missing`);
       }
       return `${adminUrl}/metrics`;
     },
@@ -90,7 +90,7 @@ function kubectlWatch(demo: Demo, kubectl: Kubectl, tenant: DemoTenant): Proof {
   return {
     title: 'kubectl get pods --watch',
     async prove(signal) {
-      // The list comes first, and has one line about the pod; a further one is a change, seen as it happened.
+      // The list comes first, with one line for the pod; the next line is a change, seen live.
       const args = ['get', 'pods', '--watch', '-l', 'job=tick', '--no-headers'];
       const printed = await untilPrinted(
         signal,
@@ -98,7 +98,7 @@ function kubectlWatch(demo: Demo, kubectl: Kubectl, tenant: DemoTenant): Proof {
         (signal, reported) => kubectl(kubeconfigOf(demo, tenant), args, signal, reported),
       );
       const [name, , status] = printed.split('\n')[1].split(/ +/);
-      return `seen as it happened: ${name} ${status}`;
+      return `live change: ${name} ${status}`;
     },
   };
 }
@@ -109,7 +109,7 @@ function liveEdit(demo: Demo, hub: DemoTenant, managed2: DemoTenant): Proof {
     certificates: { ca },
   } = hub;
   return {
-    title: 'an edit of the file is served',
+    title: 'an edit of the file takes effect',
     async prove(signal) {
       await refusedHandshake({ to: demo.gateway, name: ALIAS, ca, signal });
       const start = performance.now();
@@ -120,7 +120,7 @@ function liveEdit(demo: Demo, hub: DemoTenant, managed2: DemoTenant): Proof {
         if (reply !== undefined) {
           expectVersion(reply.body, cluster.name);
           const ms = Math.round(performance.now() - start);
-          return `a new host of ${cluster.name} after ${ms} ms, nothing restarted`;
+          return `a new host of ${cluster.name} after ${ms} ms, without a restart`;
         }
         await delay(POLL_MS, undefined, { signal });
       }
@@ -128,7 +128,7 @@ function liveEdit(demo: Demo, hub: DemoTenant, managed2: DemoTenant): Proof {
   };
 }
 
-/** Part of that edit. */
+/** Relies on the edit of liveEdit(). */
 function redirect(demo: Demo, { cluster }: DemoTenant): Proof {
   return {
     title: 'http redirected to https',
@@ -136,14 +136,14 @@ function redirect(demo: Demo, { cluster }: DemoTenant): Proof {
       const name = helloHost(cluster);
       const { code, headers } = await visitHttp({ to: demo.gateway, name, path: '/a?b=c', signal });
       const wanted = `https://${name}:${demo.gateway.port}/a?b=c`;
-      expect(code === PERMANENT_REDIRECT, `it was answered ${code}, not ${PERMANENT_REDIRECT}`);
-      expect(headers.location === wanted, `it leads to ${headers.location}, not to ${wanted}`);
+      expect(code === PERMANENT_REDIRECT, `the answer was ${code}, not ${PERMANENT_REDIRECT}`);
+      expect(headers.location === wanted, `it redirects to ${headers.location}, not to ${wanted}`);
       return `${code} to ${wanted}`;
     },
   };
 }
 
-/** Answers which. */
+/** Returns the names of the nodes. */
 export async function expectNodes(
   kubectl: Kubectl,
   kubeconfig: string,

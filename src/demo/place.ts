@@ -1,4 +1,4 @@
-// Where something listens, and how a server of the demo comes to.
+// An address and port, and helpers to listen on one.
 
 import { once } from 'node:events';
 import type { AddressInfo, Server } from 'node:net';
@@ -11,7 +11,7 @@ export interface Place {
 
 export const LOOPBACK = '127.0.0.1';
 
-/** Listens when it returns. Port 0 is any. */
+/** Listens when it returns. Port 0 means any free port. */
 export async function listenOn<S extends Server>(server: S, { host, port }: Place): Promise<S> {
   server.listen({ host, port, exclusive: true });
   await once(server, 'listening');

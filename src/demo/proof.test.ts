@@ -6,7 +6,7 @@ async function verdicts(proofs: readonly Proof[], signal: AbortSignal): Promise<
   return Array.fromAsync(tryProofs(proofs, signal));
 }
 
-test('tryProofs() tells what was seen, and goes on after a failure', async () => {
+test('tryProofs() reports what was seen, and continues after a failure', async () => {
   const proofs: Proof[] = [
     { title: 'one', prove: async () => 'seen' },
     { title: 'two', prove: async () => Promise.reject(new Error('a first line\nand more')) },
@@ -19,7 +19,7 @@ test('tryProofs() tells what was seen, and goes on after a failure', async () =>
   ]);
 });
 
-test('tryProofs() has failed what there was no time for', async () => {
+test('tryProofs() fails proofs that it has no time for', async () => {
   const end = new AbortController();
   const hangs: Proof = {
     title: 'hangs',
@@ -31,8 +31,8 @@ test('tryProofs() has failed what there was no time for', async () => {
   assert.deepEqual(
     reported.map(({ ok, text }) => [ok, text]),
     [
-      [false, 'there was no time left for it'],
-      [false, 'there was no time left for it'],
+      [false, 'no time left'],
+      [false, 'no time left'],
     ],
   );
 });

@@ -1,9 +1,9 @@
-// What `--once` shows: claims about the demo, each tried. A proof answers with what it saw, or throws what was seen
+// The proofs of `--once`: claims about the demo, each tested. A proof returns what it saw, or throws what it saw
 // instead.
 
 export interface Proof {
   readonly title: string;
-  /** Answers a few words on what was seen. */
+  /** Returns a short description of what was seen. */
   prove(signal: AbortSignal): Promise<string>;
 }
 
@@ -14,10 +14,10 @@ export interface Verdict {
   readonly text: string;
 }
 
-/** Each has this long: one that hangs must not take the time of all others. */
+/** Deadline per proof: one that hangs must not take the time of the others. */
 const PROOF_MS = 8000;
 
-/** One after the other, each told as soon as it is known. What is not through when the signal comes has failed. */
+/** Runs the proofs in order and yields each verdict at once. Proofs that are not done when `end` aborts have failed. */
 export async function* tryProofs(proofs: readonly Proof[], end: AbortSignal): AsyncGenerator<Verdict> {
   for (const { title, prove } of proofs) {
     const late = AbortSignal.timeout(PROOF_MS);
@@ -25,8 +25,8 @@ export async function* tryProofs(proofs: readonly Proof[], end: AbortSignal): As
       end.throwIfAborted();
       yield { title, ok: true, text: await prove(AbortSignal.any([end, late])) };
     } catch (error) {
-      const text = end.aborted ? 'there was no time left for it' : describe(error);
-      yield { title, ok: false, text: late.aborted ? `nothing came of it in ${PROOF_MS} ms` : text };
+      const text = end.aborted ? 'no time left' : describe(error);
+      yield { title, ok: false, text: late.aborted ? `no result within ${PROOF_MS} ms` : text };
     }
   }
 }

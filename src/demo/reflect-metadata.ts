@@ -1,6 +1,6 @@
-// The three functions of the Reflect metadata proposal that `@peculiar/x509` asks for when it is loaded (its container
-// tsyringe refuses to start without them). Imported for its effect, before that package. What is kept with a class is
-// found for those derived from it too; a real polyfill that is there already stays.
+// The three functions of the Reflect metadata proposal that `@peculiar/x509` needs when it loads (its container
+// tsyringe throws without them). Imported for its side effect, before that package. Subclasses inherit the metadata of
+// their base class; an existing polyfill is kept.
 
 type Metadata = Map<unknown, unknown>;
 

@@ -1,4 +1,5 @@
-// The thread in which everything lives that is not Causeway itself: the clusters' servers and the demo's own traffic. stand-ins.ts starts it and asks it; it ends with `terminate()`, and all its sockets with it.
+// The thread for everything that is not Causeway itself: the clusters' servers and the demo's own traffic. stand-ins.ts
+// starts and controls it; `terminate()` ends it with all its sockets.
 
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import type { ClusterCertificates } from './cluster-certificates.ts';
@@ -12,11 +13,11 @@ import { startTraffic } from './traffic.ts';
 
 export interface StandInsData {
   readonly clusters: readonly { readonly cluster: DemoCluster; readonly certificates: ClusterCertificates }[];
-  /** A new pod, or a step in a pod's life, this often. */
+  /** The interval between steps: a new pod, or the next state of one. */
   readonly stepMs: number;
 }
 
-/** Where a cluster's servers are, all on 127.0.0.1. */
+/** The ports of a cluster's servers, all on 127.0.0.1. */
 export interface ClusterPorts {
   readonly api: readonly number[];
   readonly konnectivity: number;
@@ -30,7 +31,7 @@ export type Order =
   | { readonly op: 'start-api'; readonly cluster: string; readonly index: number };
 
 export interface Answer {
-  /** Of the order; the first message, which has the ports, answers none: 0. */
+  /** The id of the order; 0 for the first message, which has the ports. */
   readonly id: number;
   readonly value?: unknown;
   readonly error?: string;
@@ -63,7 +64,7 @@ class StandInCluster {
     };
   }
 
-  /** On the port it had before, where it had one. */
+  /** On its previous port, if it had one. */
   async startApi(index: number): Promise<void> {
     if (this.#servers[index] !== undefined) return;
     const server = await ApiServer.start({
@@ -119,6 +120,6 @@ async function carryOut(order: Order): Promise<unknown> {
 
 function find(name: string): StandInCluster {
   const found = clusters.find(({ cluster }) => cluster.name === name);
-  if (found === undefined) throw new Error(`There is no cluster '${name}'`);
+  if (found === undefined) throw new Error(`Unknown cluster '${name}'`);
   return found;
 }

@@ -1,4 +1,4 @@
-// The demo's hand on the thread of the stand-ins (stand-ins-worker.ts): starts it, asks it, ends it.
+// Controls the thread of the stand-ins (stand-ins-worker.ts): starts it, sends it orders, ends it.
 
 import { Worker } from 'node:worker_threads';
 import type { Place } from './place.ts';
@@ -24,10 +24,10 @@ export class StandIns implements AsyncDisposable {
       this.#waiting.clear();
       this.#failed.reject(this.#ended);
     };
-    // Nobody may be looking when it ends.
+    // Nothing may be waiting for it when the thread ends.
     this.#failed.promise.catch(() => {});
     worker.on('error', end);
-    worker.on('exit', () => end(new Error('The thread of the stand-ins has ended')));
+    worker.on('exit', () => end(new Error('The thread of the stand-ins ended')));
   }
 
   /** The ports are in the order of the clusters. */
@@ -45,7 +45,7 @@ export class StandIns implements AsyncDisposable {
     }
   }
 
-  /** Rejects when the thread ends, whether it was to or not. */
+  /** Rejects when the thread ends, intended or not. */
   get failed(): Promise<never> {
     return this.#failed.promise;
   }
@@ -55,7 +55,7 @@ export class StandIns implements AsyncDisposable {
     await this.#ask({ op: 'start-traffic', gateway, agents });
   }
 
-  /** Connections to it are cut. */
+  /** Cuts its connections. */
   async stopApi(cluster: string, index: number): Promise<void> {
     await this.#ask({ op: 'stop-api', cluster, index });
   }

@@ -21,7 +21,7 @@ async function startTicking(): Promise<AsyncDisposable & { readonly port: number
   };
 }
 
-test('tickingWebSocket() speaks to a WebSocket of the platform, and closes with it', async () => {
+test("tickingWebSocket() works with Node's WebSocket, and closes with it", async () => {
   await using server = await startTicking();
   const socket = new WebSocket(`ws://127.0.0.1:${server.port}/`);
   const [{ data }] = (await once(socket, 'message')) as [MessageEvent];
@@ -32,20 +32,20 @@ test('tickingWebSocket() speaks to a WebSocket of the platform, and closes with 
   assert.deepEqual([code, wasClean], [1000, true]);
 });
 
-test('tickingWebSocket() answers a ping that comes in pieces, and cuts whoever sends more than that', async () => {
+test('tickingWebSocket() answers a ping in pieces, and cuts off a client that sends longer frames', async () => {
   await using server = await startTicking();
   const socket = connect(server.port, '127.0.0.1');
-  const heard: Buffer[] = [];
-  socket.on('data', (chunk: Buffer) => heard.push(chunk));
-  const hears = async (bytes: Buffer) => {
-    while (!Buffer.concat(heard).includes(bytes)) await once(socket, 'data');
+  const chunks: Buffer[] = [];
+  socket.on('data', (chunk: Buffer) => chunks.push(chunk));
+  const receives = async (bytes: Buffer) => {
+    while (!Buffer.concat(chunks).includes(bytes)) await once(socket, 'data');
   };
   socket.write('GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n');
   socket.write('Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n');
-  await hears(Buffer.from('tick 1'));
+  await receives(Buffer.from('tick 1'));
   // "hi", masked with 1, 2, 3, 4.
   for (const byte of [0x89, 0x82, 1, 2, 3, 4, 0x68 ^ 1, 0x69 ^ 2]) socket.write(Uint8Array.of(byte));
-  await hears(Buffer.from([0x8a, 2, 0x68, 0x69]));
+  await receives(Buffer.from([0x8a, 2, 0x68, 0x69]));
   socket.write(Uint8Array.of(0x81, 0xfe));
   await once(socket, 'close');
 });
@@ -59,11 +59,11 @@ test('tickingWebSocket() answers 400 to an upgrade to something else', async () 
   socket.destroy();
 });
 
-test('webSocketAccept() is that of RFC 6455, section 1.3', () => {
+test('webSocketAccept() matches the example of RFC 6455, section 1.3', () => {
   assert.equal(webSocketAccept('dGhlIHNhbXBsZSBub25jZQ=='), 's3pPLMBiTxaQ9kYGzzhZRbK+xOo=');
 });
 
-test('readTextFrames() reads as many as are all there', () => {
+test('readTextFrames() reads only complete frames', () => {
   const frames = Buffer.from('\x81\x01a\x81\x02bc', 'latin1');
   assert.deepEqual(readTextFrames(frames), ['a', 'bc']);
   for (let length = 0; length < frames.length; length++)

@@ -1,5 +1,5 @@
-// The server's end of a WebSocket (RFC 6455) that only speaks: a text once a second until the other side has enough.
-// Enough of the protocol for that: the handshake, unmasked frames out, and a Close or Ping that is answered.
+// The server side of a WebSocket (RFC 6455) that only sends: one text per second until the client closes. Implements
+// just enough of the protocol: the handshake, outgoing frames, and answers to Close and Ping.
 
 import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
@@ -12,11 +12,11 @@ const TEXT = 0x1;
 const CLOSE = 0x8;
 const PING = 0x9;
 const PONG = 0xa;
-/** Longer texts would need a longer length; control frames are never longer (section 5.5). */
+/** Longer texts would need an extended length field; control frames are never longer (section 5.5). */
 const MAX_SHORT = 125;
 const MASK = 4;
 
-/** Takes over the connection of an upgrade request. `text` gets the number of the tick, from 1 on. */
+/** Takes over the connection of an upgrade request. `text` is called with the number of the tick, from 1. */
 export function tickingWebSocket(
   request: IncomingMessage,
   socket: Duplex,
@@ -46,12 +46,12 @@ export function tickingWebSocket(
   listen(socket, head);
 }
 
-/** What a client expects for the key it sent. */
+/** The Sec-WebSocket-Accept value for a client's key. */
 export function webSocketAccept(key: string): string {
   return createHash('sha1').update(`${key}${GUID}`).digest('base64');
 }
 
-/** The texts of a server's frames, as many as are all there. */
+/** The texts of all complete frames from a server. */
 export function readTextFrames(bytes: Buffer): string[] {
   const texts: string[] = [];
   for (let at = 0; at + 2 <= bytes.length; ) {
@@ -68,7 +68,7 @@ function frame(opcode: number, payload: Buffer): Buffer {
   return Buffer.concat([Buffer.from([0x80 | opcode, payload.length]), payload]);
 }
 
-/** Answers control frames. Whoever sends anything longer gets no answer and is cut. */
+/** Answers control frames. Cuts off a client that sends longer frames. */
 function listen(socket: Duplex, head: Buffer): void {
   let held = head;
   const read = () => {

@@ -1,5 +1,5 @@
-// Proofs of what goes by TLS: API servers and konnectivity by server name, by CONNECT, and what is refused. Without a
-// server name: uplink-proofs.ts.
+// Proofs for TLS: API servers and konnectivity by server name, CONNECT, and refusals. uplink-proofs.ts covers clients
+// without a server name.
 
 import { certificateUser } from './cluster-certificates.ts';
 import type { Demo, DemoTenant } from './demo.ts';
@@ -16,7 +16,7 @@ import { konnectivityText } from './konnectivity-server.ts';
 import { SERVED_BY } from './kubernetes/api-server.ts';
 import { expect, type Proof } from './proof.ts';
 
-/** With two servers and round robin, this many in a row from one of them would be no accident. */
+/** With round robin over two servers, this many answers in a row from one of them cannot be chance. */
 const TRIES = 12;
 const UNRECOGNIZED_NAME = 112;
 
@@ -57,7 +57,7 @@ function clientCertificate(demo: Demo, { cluster, certificates }: DemoTenant): P
       const stranger = await visitHttps({ ...visit, path: '/api/v1/nodes' });
       expect(stranger.code === 401, `without it the API server answered ${stranger.code}, not 401`);
       await expectUser({ ...visit, client });
-      return `the API server knows ${certificateUser.name}, and answers 401 without it`;
+      return `the API server recognizes ${certificateUser.name}, and answers 401 without it`;
     },
   };
 }
@@ -80,11 +80,11 @@ function bothApiServers(demo: Demo, { cluster, certificates }: DemoTenant): Proo
 function oneApiServerKilled(demo: Demo, { cluster, certificates }: DemoTenant): Proof {
   const [killed, left] = cluster.controlPlanes;
   return {
-    title: 'one API server killed is survived',
+    title: 'one API server may fail',
     async prove(signal) {
       await demo.standIns.stopApi(cluster.name, 0);
       try {
-        // Round robin: two of them would have been for the one that is gone.
+        // Round robin: two of these would have gone to the killed server.
         for (let i = 0; i < 4; i++) {
           const visit = { to: demo.gateway, name: cluster.apiHost, path: '/version', signal };
           const { headers } = await visitHttps({ ...visit, ca: certificates.ca });
@@ -100,13 +100,13 @@ function oneApiServerKilled(demo: Demo, { cluster, certificates }: DemoTenant): 
 
 function watchStream(demo: Demo, { cluster, certificates: { ca, client } }: DemoTenant): Proof {
   return {
-    title: 'watch of pods, as it streams',
+    title: 'watch of pods streams',
     async prove(signal) {
       const path = '/api/v1/pods?watch=true';
       const line = await firstLine({ to: demo.gateway, name: cluster.apiHost, ca, client, path, signal });
       const { type, object } = JSON.parse(line);
       expect(type === 'ADDED' && object.kind === 'Pod', `the first event is ${line}`);
-      return `the first event: ${type} ${object.metadata.name}`;
+      return `first event: ${type} ${object.metadata.name}`;
     },
   };
 }
@@ -142,7 +142,7 @@ function http2Connect(demo: Demo, { cluster, certificates: { ca } }: DemoTenant)
       const visit = { to: demo.gateway, name: cluster.apiHost, ca, path: '/version', signal };
       const { body } = await visitThroughHttp2Connect(`${cluster.name}:6443`, visit);
       expectVersion(body, cluster.name);
-      return "one stream, as Kubermatic's agents open them";
+      return "one stream, as Kubermatic's agents open it";
     },
   };
 }
@@ -158,13 +158,13 @@ function unknownServerName(demo: Demo, { certificates: { ca } }: DemoTenant): Pr
         signal,
       });
       const reported = `alert number ${UNRECOGNIZED_NAME}`;
-      expect(error.includes(reported), `the client was told: ${error}`);
+      expect(error.includes(reported), `the client got: ${error}`);
       return `TLS alert ${UNRECOGNIZED_NAME}, unrecognized_name`;
     },
   };
 }
 
-/** The API server knows the client by its certificate. */
+/** Expects that the API server identifies the client by its certificate. */
 export async function expectUser(visit: TlsVisit): Promise<void> {
   const path = '/apis/authentication.k8s.io/v1/selfsubjectreviews';
   const { code, body } = await visitHttps({ ...visit, path, method: 'POST' });
@@ -174,18 +174,18 @@ export async function expectUser(visit: TlsVisit): Promise<void> {
   );
 }
 
-/** What the client is told; throws when it is let in. */
+/** Returns the client's error; throws if the handshake succeeds. */
 export async function refusedHandshake(visit: TlsVisit): Promise<string> {
   const outcome = await handshake(visit).catch((error: Error) => error);
   if (outcome instanceof Error) return outcome.message;
   outcome.destroy();
-  throw new Error('it was let in');
+  throw new Error('the connection was accepted');
 }
 
 export function expectVersion(body: string, cluster: string): void {
   const version = /"gitVersion":\s*"([^"]*)"/.exec(body)?.[1];
   expect(
     version?.endsWith(`+${cluster}`) === true,
-    `the version is ${version ?? body}, which is not ${cluster}'s`,
+    `the version is ${version ?? body}, not that of ${cluster}`,
   );
 }

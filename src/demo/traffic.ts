@@ -1,5 +1,5 @@
-// A little traffic of the demo's own, so that the dashboard lives: a request now and then by every way in, watches and
-// a WebSocket that stay, and a refusal from time to time. Some requests a second, hardly any CPU.
+// A little traffic, so that the dashboard has something to show: occasional requests by every way in, long-lived
+// watches and WebSockets, and a refusal from time to time. A few requests per second, and hardly any CPU.
 
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ClusterCertificates } from './cluster-certificates.ts';
@@ -13,15 +13,15 @@ export interface TrafficTarget {
   readonly agent: Place;
 }
 
-/** Between two requests, on average. */
+/** Average pause between two requests. */
 const PAUSE_MS = 350;
 const WAIT_MS = 5000;
-/** A watch or a WebSocket is held for this long, and then opened again. */
+/** A watch or a WebSocket stays open for about this long, and is then reopened. */
 const HELD_MS = 30_000;
-/** One in so many is refused. */
+/** One request in this many is refused. */
 const REFUSED = 25;
 
-/** Goes on until the thread ends. What fails is not its concern: the dashboard shows it. */
+/** Runs until the thread ends. Ignores failures: the dashboard shows them. */
 export function startTraffic(gateway: Place, targets: readonly TrafficTarget[]): void {
   void repeatedly(async () => {
     await delay(PAUSE_MS * (0.5 + Math.random()));
@@ -66,7 +66,7 @@ const refusals: readonly VisitOf[] = [
   (to, { certificates: { ca } }, signal) => handshake({ to, ca, signal }),
 ];
 
-/** A watch, as kubectl and every controller keep one open; and beside it, over http, the page's WebSocket. */
+/** A watch, as kubectl and controllers keep open, and the page's WebSocket over http. */
 async function hold(to: Place, { cluster, certificates: { ca, client } }: TrafficTarget): Promise<void> {
   const seconds = Math.round((HELD_MS / 1000) * (0.5 + Math.random()));
   const path = `/api/v1/pods?watch=true&timeoutSeconds=${seconds}`;

@@ -1,5 +1,5 @@
-// Proofs of the tenant side: clients that name no server, as pods that dial `kubernetes.default.svc`, reach their own
-// cluster through an agent, by each of the uplinks; and an id that is not proven is refused.
+// Proofs for the tenant side: clients without a server name, such as pods that dial `kubernetes.default.svc`, reach
+// their own cluster through an agent with each uplink; and an id that cannot be verified is refused.
 
 import { readFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -17,11 +17,11 @@ import { expectUser, refusedHandshake } from './tls-proofs.ts';
 const ACCESS_DENIED = 49;
 const POLL_MS = 20;
 
-/** What is on the wire between the agent and the gateway. */
+/** What the agent sends to the gateway. */
 const wires = {
   proxy: 'a PROXY header with the signed id',
   connect: 'CONNECT to the signed id',
-  tunnel: `TLS to ${TUNNEL_HOST}, inside it the signed id`,
+  tunnel: `TLS to ${TUNNEL_HOST} with the signed id inside`,
 } as const;
 
 export function uplinkProofs(demo: Demo, kubectl: Kubectl | undefined): Proof[] {
@@ -42,13 +42,13 @@ function withoutServerName({ cluster, certificates, agent }: DemoTenant): Proof 
     title: `API of ${cluster.name} without a server name`,
     async prove(signal) {
       await expectToken(cluster, visitTo(agent, certificates, signal), certificates.token);
-      const signed = cluster.isSigned ? 'signed id' : 'id not signed';
+      const signed = cluster.isSigned ? 'signed id' : 'unsigned id';
       return `its agent at ${agent.host}:${agent.port} by ${cluster.uplink}, ${signed}`;
     },
   };
 }
 
-/** The client's own TLS reaches the cluster, whatever it goes through. */
+/** The client's own TLS reaches the cluster unchanged. */
 function untouched(demo: Demo, tenant: DemoTenant, uplink: keyof typeof wires): Proof {
   const { cluster, certificates } = tenant;
   return {
@@ -74,14 +74,14 @@ function terminated(demo: Demo, { cluster, certificates }: DemoTenant): Proof {
       const { code } = await visitHttps({ ...visit, client: certificates.client, path: '/api/v1/nodes' });
       expect(code === 401, `with a client certificate the API server answered ${code}, not 401`);
       await logged(demo, 'client certificate lost', signal);
-      return `a new TLS by server name; a token works, a client certificate cannot, and the log says so`;
+      return `new TLS connection by server name; a token works, a client certificate does not, as the log reports`;
     },
   };
 }
 
 function unsigned(demo: Demo, { cluster, certificates }: DemoTenant): Proof {
   return {
-    title: 'an id that is not signed is refused',
+    title: 'an unsigned id is refused',
     async prove(signal) {
       await refusedAgent(demo, cluster, 'proxy', undefined, certificates, signal);
       return `TLS alert ${ACCESS_DENIED}, access_denied: ${cluster.name} has identity: required`;
@@ -89,7 +89,7 @@ function unsigned(demo: Demo, { cluster, certificates }: DemoTenant): Proof {
   };
 }
 
-/** The key is a good one, of another cluster. */
+/** The key is valid, but for another cluster. */
 function forged(demo: Demo, { cluster, certificates }: DemoTenant, other: DemoCluster): Proof {
   return {
     title: 'a forged id is refused',
@@ -99,7 +99,7 @@ function forged(demo: Demo, { cluster, certificates }: DemoTenant, other: DemoCl
       for (const uplink of uplinks) await refusedAgent(demo, cluster, uplink, other, certificates, signal);
       const count = (await badSignatures(demo, signal)) - before;
       expect(count === uplinks.length, `the gateway counted ${count} bad signatures, not ${uplinks.length}`);
-      return `${other.name}'s key does not open ${cluster.name}: bad-signature, by ${uplinks.join(' and ')}`;
+      return `${other.name}'s key is not valid for ${cluster.name}: bad-signature, by ${uplinks.join(' and ')}`;
     },
   };
 }
@@ -119,7 +119,7 @@ function visitTo(to: Place, { ca }: DemoTenant['certificates'], signal: AbortSig
   return { to, ca, signal };
 }
 
-/** The cluster itself answers, and knows the token. */
+/** Expects that the cluster itself answers and accepts the token. */
 async function expectToken({ controlPlanes }: DemoCluster, visit: TlsVisit, token: string): Promise<void> {
   const headers = { Authorization: `Bearer ${token}` };
   const { code, body } = await visitHttps({ ...visit, headers, path: '/api/v1/nodes' });
@@ -136,7 +136,7 @@ async function refusedAgent(
 ): Promise<void> {
   await using agent = await demo.openAgent(cluster, uplink, signer);
   const reported = await refusedHandshake(visitTo(agent.place, certificates, signal));
-  expect(reported.includes(`alert number ${ACCESS_DENIED}`), `by ${uplink} the client was told: ${reported}`);
+  expect(reported.includes(`alert number ${ACCESS_DENIED}`), `with ${uplink} the client got: ${reported}`);
 }
 
 async function badSignatures({ adminUrl }: Demo, signal: AbortSignal): Promise<number> {
@@ -146,8 +146,8 @@ async function badSignatures({ adminUrl }: Demo, signal: AbortSignal): Promise<n
 }
 
 /** The log is written with a short delay. */
-async function logged({ folder }: Demo, words: string, signal: AbortSignal): Promise<void> {
-  while (!(await readFile(folder.file(AGENTS_LOG_FILE), 'utf8')).includes(words)) {
+async function logged({ folder }: Demo, message: string, signal: AbortSignal): Promise<void> {
+  while (!(await readFile(folder.file(AGENTS_LOG_FILE), 'utf8')).includes(message)) {
     await delay(POLL_MS, undefined, { signal });
   }
 }

@@ -10,7 +10,7 @@ import { clusterFiles, identityFiles } from './demo-files.ts';
 import { DemoFolder } from './demo-folder.ts';
 import { writeIdentity } from './write-identity.ts';
 
-test('writeIdentity() writes keys of the secret, and a certificate for the tunnel host', async () => {
+test('writeIdentity() writes keys derived from the secret, and a certificate for the tunnel host', async () => {
   await using dir = await tempDir();
   using folder = DemoFolder.claim(dir.path, { pid: 1, isRunning: () => false });
   await writeIdentity(folder);

@@ -1,5 +1,5 @@
-// What agents and the gateway know each other by, as a person would make it: a secret for the gateway, of it a key for
-// each cluster (`causeway identity key`), and a certificate for the end of tunnels.
+// Writes what agents and the gateway need to authenticate each other, as an operator would: a secret for the gateway, a
+// key for each cluster derived from it (`causeway identity key`), and a certificate for the tunnel host.
 
 import { randomBytes } from 'node:crypto';
 import { clusterKey } from '../identity/cluster-key.ts';

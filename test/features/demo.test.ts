@@ -127,7 +127,7 @@ test('demo leaves a demo-out alone that is not its own, and does not start', asy
   writeFileSync(dir.file('demo-out/mine'), 'x');
   const { code, stdout, stderr } = await run(causewayBin, ['demo', '--once'], { cwd: dir.path });
   assert.deepEqual([code, stdout.toString()], [CANNOT_START, '']);
-  assert.match(stderr, /^Cannot use \.\/demo-out: it is there already and not from a demo\. .*\n$/);
+  assert.match(stderr, /^Cannot use \.\/demo-out: it already exists and is not from a demo\. .*\n$/);
   assert.deepEqual(readdirSync(dir.file('demo-out')), ['mine']);
 });
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ageText } from './age.ts';
 
-test('ageText() shortens a span as kubectl does', () => {
+test('ageText() formats a duration as kubectl does', () => {
   const seconds: [number, string][] = [
     [-5, '0s'],
     [0, '0s'],

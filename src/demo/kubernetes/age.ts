@@ -1,4 +1,4 @@
-// A span as kubectl prints it in an AGE column: two units at most, and fewer the longer it is.
+// Formats a duration as in kubectl's AGE column: at most two units, and fewer for longer durations.
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;

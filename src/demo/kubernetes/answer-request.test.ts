@@ -34,7 +34,7 @@ function rows(answer: ApiAnswer): (string | number)[][] {
   return body<Table>(answer).rows.map(({ cells }) => [...cells]);
 }
 
-test('answerRequest() lets a stranger see the version and nothing else', () => {
+test('answerRequest() shows an anonymous client only the version and health', () => {
   const stranger = { user: undefined };
   assert.equal(body(ask('/version', stranger)).gitVersion, 'v1.33.1+managed1');
   assert.deepEqual(ask('/readyz', stranger), { kind: 'text', text: 'ok' });
@@ -44,7 +44,7 @@ test('answerRequest() lets a stranger see the version and nothing else', () => {
   }
 });
 
-test('answerRequest() has the columns of nodes as kubectl shows them', () => {
+test('answerRequest() returns the columns that kubectl shows for nodes', () => {
   const wide = ['<none>', 'Causeway demo', '6.1.0', 'demo://1.0'];
   assert.deepEqual(rows(ask('/api/v1/nodes?limit=500', { accept: TABLE })), [
     ['managed1-cp-0', 'Ready', 'control-plane', '12d', 'v1.33.1', '10.20.255.10', ...wide],
@@ -53,7 +53,7 @@ test('answerRequest() has the columns of nodes as kubectl shows them', () => {
   ]);
 });
 
-test('answerRequest() has the columns of pods as kubectl shows them', () => {
+test('answerRequest() returns the columns that kubectl shows for pods', () => {
   const table = body<Table>(ask('/api/v1/namespaces/default/pods', { accept: TABLE }));
   const names = [
     'Name',
@@ -88,7 +88,7 @@ test('answerRequest() has the columns of pods as kubectl shows them', () => {
   assert.deepEqual([kind, metadata.namespace], ['PartialObjectMetadata', 'default']);
 });
 
-test('answerRequest() answers JSON to whoever does not ask for a table first', () => {
+test('answerRequest() returns JSON unless a table is preferred', () => {
   for (const accept of ['', 'application/json', `application/json,${TABLE}`]) {
     const { kind, items } = body<{ kind: string; items: object[] }>(ask('/api/v1/namespaces', { accept }));
     assert.deepEqual([kind, items.length], ['NamespaceList', 4]);
@@ -107,7 +107,7 @@ test('answerRequest() selects by namespace, labels and fields', () => {
   assert.equal(body(ask('/api/v1/pods?labelSelector=a%20in%20(b)')).code, 400);
 });
 
-test('answerRequest() says what is not there', () => {
+test('answerRequest() returns NotFound for what does not exist', () => {
   const missing = body(ask('/api/v1/namespaces/default/pods/nope'));
   assert.deepEqual([missing.code, missing.message], [404, 'pods "nope" not found']);
   const paths = [
@@ -128,17 +128,17 @@ test('answerRequest() says what is not there', () => {
   }
 });
 
-test('answerRequest() can only be read', () => {
+test('answerRequest() is read-only', () => {
   for (const method of ['POST', 'PUT', 'PATCH', 'DELETE'])
     assert.equal(body(ask('/api/v1/namespaces/default/pods/tick-1', { method })).code, 405);
 });
 
-test('answerRequest() knows who asks', () => {
+test('answerRequest() reports the user', () => {
   const answer = ask('/apis/authentication.k8s.io/v1/selfsubjectreviews', { method: 'POST' });
   assert.deepEqual(body(answer).status, { userInfo: { username: 'someone', groups: ['a'] } });
 });
 
-test('answerRequest() names every resource that it lists, where discovery leads', () => {
+test('answerRequest() lists every resource that discovery names', () => {
   const groups = body<{ groups: { versions: { groupVersion: string }[] }[] }>(ask('/apis')).groups;
   const lists = ['/api/v1', ...groups.map(({ versions }) => `/apis/${versions[0].groupVersion}`)];
   for (const list of lists) {
@@ -150,7 +150,7 @@ test('answerRequest() names every resource that it lists, where discovery leads'
   }
 });
 
-test('answerRequest() reads what a watch asks for', () => {
+test('answerRequest() reads the parameters of a watch', () => {
   const watch = (query: string) => {
     const answer = ask(`/api/v1/pods?watch=true${query}`);
     assert.ok(answer.kind === 'watch', answer.kind);
@@ -164,7 +164,7 @@ test('answerRequest() reads what a watch asks for', () => {
   assert.equal(ask('/api/v1/pods?watch=false').kind, 'object');
 });
 
-test('answerRequest() has a log for pods that have started', () => {
+test('answerRequest() returns logs only of started pods', () => {
   const [pod] = body<{ items: { metadata: { name: string } }[] }>(
     ask('/api/v1/namespaces/default/pods?labelSelector=app%3Dhello'),
   ).items.map(({ metadata }) => metadata.name);

@@ -1,5 +1,5 @@
-// A request to an API server, answered from the cluster's state: discovery, lists, single objects, watches, logs. Pure;
-// api-server.ts does the talking.
+// Answers a request to an API server from the cluster's state: discovery, lists, single objects, watches, logs. Pure;
+// api-server.ts does the I/O.
 
 import { type ApiStatus, apiStatus, type StatusReason } from './api-status.ts';
 import type { ClusterState } from './cluster-state.ts';
@@ -15,7 +15,7 @@ export interface ApiRequest {
   readonly path: string;
   readonly query: URLSearchParams;
   readonly accept: string;
-  /** Undefined where neither certificate nor token proves one. */
+  /** Undefined without a valid certificate or token. */
   readonly user: ApiUser | undefined;
 }
 
@@ -35,7 +35,7 @@ export interface Watch {
   readonly resource: Resource;
   readonly selects: Selector;
   readonly asTable: boolean;
-  /** Everything after this version; undefined: what is there first. */
+  /** Sends everything after this version; undefined means to start with the existing objects. */
   readonly from: number | undefined;
   readonly timeoutMs: number;
 }
@@ -44,13 +44,13 @@ export interface Log {
   readonly kind: 'log';
   readonly pod: string;
   readonly follow: boolean;
-  /** Lines of what is past. */
+  /** The number of past lines. */
   readonly lines: number;
 }
 
-/** What an API server lets anyone see (system:public-info-viewer). */
+/** Paths that an API server shows to anyone (system:public-info-viewer). */
 const PUBLIC = ['/version', '/healthz', '/livez', '/readyz'];
-/** An API server's own: 30 minutes to an hour. */
+/** A real API server uses 30 minutes to an hour. */
 const WATCH_MS = 30 * 60 * 1000;
 const PAST_LINES = 5;
 
@@ -68,7 +68,7 @@ export function answerRequest(
   if (/^\/(healthz|livez|readyz)(\/|$)/.test(path)) return { kind: 'text', text: 'ok' };
   if (user !== undefined && method === 'POST' && path === reviewPath()) return whoAmI(user);
   if (method !== 'GET') {
-    return refusal('MethodNotAllowed', 'This API server is a stand-in of causeway demo and can only be read');
+    return refusal('MethodNotAllowed', 'This API server is a stand-in of causeway demo and is read-only');
   }
   const known = discover(path, cluster);
   if (known !== undefined) return { kind: 'object', code: 200, body: known };
@@ -80,7 +80,7 @@ function answerForResource(state: ClusterState, request: ApiRequest, now: number
   const resource = resources.find(one => one.group === group && one.version === version && one.name === name);
   if (resource === undefined || (namespace !== undefined && !resource.namespaced)) return undefined;
   if (object === undefined) return answerForMany(state, resource, namespace, request, now);
-  // The object of a namespaced resource has a namespace in its path.
+  // The path of a namespaced object must contain a namespace.
   if (resource.namespaced && namespace === undefined) return undefined;
   const one = state.get(resource.name, namespace, object);
   if (one === undefined) return missing(resource, object);
@@ -165,7 +165,7 @@ function missing({ name, group }: Resource, object: string): ApiAnswer {
 function unclearSelector(part: string): ApiAnswer {
   return refusal(
     'BadRequest',
-    `Cannot select by '${part}': this stand-in knows key=value, key!=value and key`,
+    `Cannot select by '${part}': this stand-in supports key=value, key!=value and key`,
   );
 }
 

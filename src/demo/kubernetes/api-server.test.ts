@@ -42,7 +42,7 @@ describe('ApiServer', () => {
     ...further,
   });
 
-  test('lets in a client certificate of its own authority or its token, and nobody else', async () => {
+  test('accepts only client certificates from its own CA, and its token', async () => {
     const stranger = await makeClusterCertificates(cluster);
     const token = (value: string) => ({ headers: { Authorization: `Bearer ${value}` } });
     const codes: [object, number][] = [
@@ -61,12 +61,12 @@ describe('ApiServer', () => {
     }
   });
 
-  test('speaks HTTP/2 too', async () => {
+  test('also speaks HTTP/2', async () => {
     const body = await visitHttp2(visit('/version'));
     assert.equal(JSON.parse(body).gitVersion, `v1.33.1+${cluster.name}`);
   });
 
-  test('streams what happens after a version, and ends when asked to', async () => {
+  test('streams events after a version, and ends at the requested time', async () => {
     const { client } = certificates;
     const list = JSON.parse((await visitHttps(visit('/api/v1/pods', { client }))).body);
     const from = `/api/v1/pods?watch=1&resourceVersion=${list.metadata.resourceVersion}`;
@@ -80,7 +80,7 @@ describe('ApiServer', () => {
     assert.deepEqual([old.code, JSON.parse(old.body).reason], [410, 'Expired']);
   });
 
-  // Where the machine has one: what it makes of our answers is what counts.
+  // If installed: what counts is how a real kubectl reads our answers.
   const program = findProgram('kubectl');
   if (program === undefined) return;
 
@@ -127,14 +127,14 @@ describe('ApiServer', () => {
       test(`answers kubectl ${args}: ${pattern}`, async () => assert.match(await kubectl(args), pattern));
     }
 
-    test('tells kubectl what is not there, and that it can only be read', async () => {
+    test('reports to kubectl what does not exist, and that it is read-only', async () => {
       const missing = await run(program, allArgs('get pod nope'));
       assert.match(missing.stderr, /^Error from server \(NotFound\): pods "nope" not found$/m);
       const denied = await run(program, allArgs('delete pod tick-1'));
-      assert.match(denied.stderr, /\(MethodNotAllowed\): .* can only be read$/m);
+      assert.match(denied.stderr, /\(MethodNotAllowed\): .* is read-only$/m);
     });
 
-    test('shows kubectl get pods --watch what changes', async () => {
+    test('streams changes to kubectl get pods --watch', async () => {
       const args = allArgs('get pods --watch --no-headers -l job=tick');
       const lines = (text: string) => text.split('\n').length - 1;
       const text = await untilPrinted(
@@ -143,15 +143,15 @@ describe('ApiServer', () => {
         (signal, reported) =>
           new Promise((resolve, reject) => {
             const child = spawn(program, args, { signal, stdio: ['ignore', 'pipe', 'ignore'] });
-            let heard = '';
+            let output = '';
             child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
-              heard += chunk;
+              output += chunk;
               // Once it has printed its list, it watches.
-              if (lines(heard) === 1) step();
-              reported(heard);
+              if (lines(output) === 1) step();
+              reported(output);
             });
             child.once('error', () => {});
-            child.once('close', () => (signal.aborted ? reject(signal.reason) : resolve(heard)));
+            child.once('close', () => (signal.aborted ? reject(signal.reason) : resolve(output)));
           }),
       );
       assert.match(text, /^tick-\d+ .*\ntick-\d+ /);

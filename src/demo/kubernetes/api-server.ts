@@ -1,5 +1,5 @@
-// One API server of a cluster: TLS with the cluster's own certificate, HTTP/2 and HTTP/1.1, a client certificate or a
-// token as the way to be let in. Two of them stand on one state.
+// One API server of a cluster: TLS with the cluster's own certificate, HTTP/2 and HTTP/1.1, authentication by client
+// certificate or token. The two servers of a cluster share one state.
 
 import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -21,23 +21,23 @@ import { toTable } from './table.ts';
 export interface ApiServerOptions {
   /** The cluster's name. */
   readonly cluster: string;
-  /** The node it runs on: said in a header of every answer. */
+  /** The node it runs on, sent in a header of every response. */
   readonly node: string;
   readonly state: ClusterState;
   readonly certificates: Pick<ClusterCertificates, 'ca' | 'controlPlane' | 'token'>;
-  /** 0 is any. */
+  /** 0 means any free port. */
   readonly port: number;
 }
 
-/** Says which of a cluster's API servers answered. */
+/** Names the API server that answered. */
 export const SERVED_BY = 'x-served-by';
 
-/** What a watcher may leave unread before it is cut. */
+/** A watcher with more unread bytes than this is cut off. */
 const MAX_UNREAD = 1024 * 1024;
 const LOG_LINE_EVERY_MS = 1000;
 
 type Request = IncomingMessage | Http2ServerRequest;
-/** Where one is taken for the other below: both have the method, and only their types differ. */
+/** Cast to ServerResponse below where both have the method and only their types differ. */
 type Response = ServerResponse | Http2ServerResponse;
 
 export class ApiServer implements AsyncDisposable {
@@ -54,7 +54,7 @@ export class ApiServer implements AsyncDisposable {
   static async start(options: ApiServerOptions): Promise<ApiServer> {
     const { ca, controlPlane } = options.certificates;
     const server = createSecureServer(
-      // Asked for and not insisted on: without one a token may do.
+      // A certificate is requested but not required: a token also works.
       { ...controlPlane, ca, requestCert: true, rejectUnauthorized: false, allowHTTP1: true },
       (request, response) => respond(options, request, response),
     );
@@ -63,13 +63,13 @@ export class ApiServer implements AsyncDisposable {
       sockets.add(socket);
       socket.once('close', () => sockets.delete(socket));
     });
-    // Whoever leaves in the middle of a handshake or a stream is no concern of a stand-in.
+    // A stand-in ignores clients that disconnect during a handshake or a stream.
     server.on('sessionError', () => {});
     await listenOn(server, { host: LOOPBACK, port: options.port });
     return new ApiServer(server, sockets);
   }
 
-  /** Ends at once, as a server that is killed. */
+  /** Ends at once, like a killed server. */
   async [Symbol.asyncDispose](): Promise<void> {
     const closed = once(this.#server, 'close');
     this.#server.close();
@@ -120,7 +120,7 @@ function userOf({ certificates }: ApiServerOptions, { headers, socket }: Request
   return { name: 'system:serviceaccount:default:demo', groups };
 }
 
-/** For people rather than programs, as API servers judge it. */
+/** Whether a person reads the response, by the same rule as a real API server. */
 function wantsIndent({ headers }: Request, query: URLSearchParams): boolean {
   const asked = query.get('pretty');
   return asked === null ? /^(curl|Wget|Mozilla)\//.test(headers['user-agent'] ?? '') : asked !== 'false';
@@ -139,16 +139,16 @@ function sendWatch(state: ClusterState, watch: Watch, response: Response): void 
     return sendObject(response, 410, apiStatus('Expired', `too old resource version: ${from}`));
   }
   response.setHeader('content-type', 'application/json');
-  const tell = (event: WatchEvent) => {
+  const send = (event: WatchEvent) => {
     if (event.resource !== resource.name || !selects(event.object)) return;
     const version = String(event.version);
     const object = asTable ? toTable(resource, [event.object], version, Date.now()) : event.object;
     writeOn(response, `${JSON.stringify({ type: event.type, object })}\n`);
   };
-  // kubectl waits for the head before it prints what it has listed.
+  // kubectl waits for the response head before it prints its list.
   (response as ServerResponse).flushHeaders();
-  for (const event of past) tell(event);
-  const stop = state.watch(tell);
+  for (const event of past) send(event);
+  const stop = state.watch(send);
   const timer = setTimeout(() => response.end(), timeoutMs);
   response.once('close', () => {
     stop();
@@ -156,7 +156,7 @@ function sendWatch(state: ClusterState, watch: Watch, response: Response): void 
   });
 }
 
-/** What is there now, told as if it had just been added. */
+/** The existing objects as ADDED events. */
 function present(state: ClusterState, resource: string): readonly WatchEvent[] {
   return state.list(resource).map(object => ({ type: 'ADDED', resource, object, version: state.version }));
 }
@@ -164,7 +164,7 @@ function present(state: ClusterState, resource: string): readonly WatchEvent[] {
 function sendLog({ cluster, node }: ApiServerOptions, { pod, follow, lines }: Log, response: Response): void {
   response.setHeader('content-type', 'text/plain');
   const line = (time: number) =>
-    writeOn(response, `${new Date(time).toISOString()} ${pod} in ${cluster} is well, says ${node}\n`);
+    writeOn(response, `${new Date(time).toISOString()} ${pod} in ${cluster} is healthy, served by ${node}\n`);
   const now = Date.now();
   for (let i = lines; i > 0; i--) line(now - i * LOG_LINE_EVERY_MS);
   if (!follow) return void response.end();

@@ -1,4 +1,4 @@
-// The `Status` objects with which an API server says no. kubectl prints their message.
+// The `Status` objects with which an API server refuses a request. kubectl prints their message.
 
 export type StatusReason = 'Unauthorized' | 'NotFound' | 'MethodNotAllowed' | 'BadRequest' | 'Expired';
 

@@ -13,7 +13,7 @@ function pod(name: string): KubeObject {
   };
 }
 
-test('ClusterState tells watchers what happens, with versions that only grow', () => {
+test('ClusterState sends events to watchers, with increasing versions', () => {
   const state = new ClusterState();
   const reported: WatchEvent[] = [];
   const stop = state.watch(event => reported.push(event));
@@ -40,7 +40,7 @@ test('ClusterState tells watchers what happens, with versions that only grow', (
   for (const { object, version } of reported) assert.equal(object.metadata.resourceVersion, String(version));
 });
 
-test('ClusterState.since() misses nothing, and says when it can no longer know', () => {
+test('ClusterState.since() misses nothing, and is undefined for a version that is too old', () => {
   const state = new ClusterState();
   const start = state.version;
   state.put('pods', pod('a'));
@@ -60,7 +60,7 @@ test('ClusterState.since() misses nothing, and says when it can no longer know',
   assert.deepEqual(state.since(state.version), []);
 });
 
-test('smallCluster() takes a pod through its life, one step at a time, and then the next', () => {
+test('smallCluster() moves one pod after the other through its lifecycle, step by step', () => {
   const now = Date.parse('2026-01-02T03:04:05Z');
   const { state, step } = smallCluster(demoClusters[0], now);
   const reported: string[] = [];

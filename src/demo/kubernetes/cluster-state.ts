@@ -1,20 +1,19 @@
-// What one small cluster has, and everything that has happened to it lately: both of its API servers answer from this.
-// Watches follow the rules that kubectl relies on: a resource version names a moment, and a watch from there misses
-// nothing, or is told that it asks for too old a moment.
+// The objects and recent events of one small cluster, shared by both of its API servers. Watches follow the rules that
+// kubectl relies on: a watch from a resource version misses nothing, or fails because the version is too old.
 
 import type { KubeObject } from './kube-object.ts';
 
 export interface WatchEvent {
   readonly type: 'ADDED' | 'MODIFIED' | 'DELETED';
-  /** Plural name of its resource. */
+  /** The plural name of the resource. */
   readonly resource: string;
   readonly object: KubeObject;
   readonly version: number;
 }
 
-/** Some minutes of what a demo does. */
+/** A few minutes of events in a demo. */
 const KEPT_EVENTS = 512;
-/** Low numbers have meanings of their own: 0 is "whatever you have". */
+/** Low numbers have special meanings: 0 means any version. */
 const FIRST_VERSION = 1000;
 
 export class ClusterState {
@@ -23,12 +22,12 @@ export class ClusterState {
   #events: readonly WatchEvent[] = [];
   #version = FIRST_VERSION;
 
-  /** Of the last change. */
+  /** The version of the last change. */
   get version(): number {
     return this.#version;
   }
 
-  /** In order of namespace and name, as an API server lists them. */
+  /** Sorted by namespace and name, as an API server lists them. */
   list(resource: string): KubeObject[] {
     const objects = this.#objects.get(resource) ?? new Map<string, KubeObject>();
     return [...objects].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, object]) => object);
@@ -38,13 +37,13 @@ export class ClusterState {
     return this.#objects.get(resource)?.get(keyOf(namespace, name));
   }
 
-  /** Adds it, or replaces the one of that name. */
+  /** Adds the object, or replaces the one with that name. */
   put(resource: string, object: KubeObject): void {
     const objects = this.#objects.get(resource) ?? new Map<string, KubeObject>();
     this.#objects.set(resource, objects);
     const key = keyOf(object.metadata.namespace, object.metadata.name);
     const type = objects.has(key) ? 'MODIFIED' : 'ADDED';
-    objects.set(key, this.#happened(type, resource, object));
+    objects.set(key, this.#record(type, resource, object));
   }
 
   remove(resource: string, { metadata }: KubeObject): void {
@@ -52,23 +51,23 @@ export class ClusterState {
     const object = this.#objects.get(resource)?.get(key);
     if (object === undefined) return;
     this.#objects.get(resource)?.delete(key);
-    this.#happened('DELETED', resource, object);
+    this.#record('DELETED', resource, object);
   }
 
-  /** What happened after that version; undefined when that is no longer known. */
+  /** The events after that version; undefined if they are no longer all kept. */
   since(version: number): readonly WatchEvent[] | undefined {
     const oldest = this.#events[0]?.version ?? this.#version + 1;
     if (version + 1 < oldest) return undefined;
     return this.#events.filter(event => event.version > version);
   }
 
-  /** Tells what happens from now on. Call the answer to stop it. */
+  /** Reports events from now on. Returns a function that stops it. */
   watch(reported: (event: WatchEvent) => void): () => void {
     this.#watchers.add(reported);
     return () => this.#watchers.delete(reported);
   }
 
-  #happened(type: WatchEvent['type'], resource: string, object: KubeObject): KubeObject {
+  #record(type: WatchEvent['type'], resource: string, object: KubeObject): KubeObject {
     const version = ++this.#version;
     const stamped = { ...object, metadata: { ...object.metadata, resourceVersion: String(version) } };
     const event: WatchEvent = { type, resource, object: stamped, version };

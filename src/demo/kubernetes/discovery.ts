@@ -1,21 +1,21 @@
-// What an API server says about itself: versions, groups and resources, in the form that every kubectl understands.
+// The discovery API: versions, groups and resources, in the format that every kubectl understands.
 
 import { groupVersion, type Resource, resources } from './resources.ts';
 
-/** Of the API that is stood in for. kubectl warns when its own is more than one minor version away. */
+/** The version we pretend to be. kubectl warns if its own version differs by more than one minor version. */
 export const KUBERNETES_VERSION = 'v1.33.1';
 
 /** Read-only: these are stand-ins. */
 const VERBS = ['get', 'list', 'watch'];
 
-/** Made by POST alone and kept nowhere: `kubectl auth whoami`. */
+/** Only POST, and not stored: used by `kubectl auth whoami`. */
 export const SELF_SUBJECT_REVIEW = {
   group: 'authentication.k8s.io',
   version: 'v1',
   name: 'selfsubjectreviews',
 } as const;
 
-/** The answer to a path of discovery; undefined when it is none. */
+/** The answer to a discovery path; undefined for any other path. */
 export function discover(path: string, cluster: string): object | undefined {
   const groups = [...new Set([...resources.map(({ group }) => group), SELF_SUBJECT_REVIEW.group])];
   switch (path) {
@@ -38,7 +38,7 @@ export function discover(path: string, cluster: string): object | undefined {
   return undefined;
 }
 
-/** The cluster's name as build metadata of the version, so that `kubectl version` says who answered. */
+/** Has the cluster's name as build metadata, so that `kubectl version` shows which cluster answered. */
 function versionInfo(cluster: string): object {
   const [major, minor] = KUBERNETES_VERSION.slice(1).split('.');
   return {

@@ -1,4 +1,4 @@
-// A Kubernetes object as JSON, as far as the stand-ins look into one.
+// The fields of a Kubernetes object that the stand-ins use.
 
 export interface KubeObject {
   readonly apiVersion: string;
@@ -19,7 +19,7 @@ export interface Metadata {
   readonly annotations?: Readonly<Record<string, string>>;
 }
 
-/** What stands at a dotted path, such as `spec.nodeName`. */
+/** The value at a dotted path, such as `spec.nodeName`. */
 export function valueAt(object: object, path: string): unknown {
   let at: unknown = object;
   for (const key of path.split('.')) {

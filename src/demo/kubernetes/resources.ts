@@ -1,5 +1,5 @@
-// The kinds of objects that the stand-ins have, and the columns in which `kubectl get` shows them: the API server, not
-// kubectl, says what a row looks like (server-side printing).
+// The resources that the stand-ins serve, and their columns in `kubectl get`: the API server, not kubectl, defines the
+// rows (server-side printing).
 
 import { ageText } from './age.ts';
 import { type KubeObject, valueAt } from './kube-object.ts';
@@ -192,7 +192,7 @@ function podReady(pod: KubeObject): string {
   return `${containerStatuses(pod).filter(({ ready }) => ready).length}/${containers.length}`;
 }
 
-/** The phase, unless a container has more to say. */
+/** The reason of a container's state if there is one, otherwise the phase. */
 function podStatus(pod: KubeObject): string {
   if (pod.metadata.deletionTimestamp !== undefined) return 'Terminating';
   const reasons = containerStatuses(pod).map(

@@ -42,7 +42,7 @@ test('parseLabelSelector() selects by equality, inequality and presence', () => 
   }
 });
 
-test('parseFieldSelector() looks along the path', () => {
+test('parseFieldSelector() follows the path', () => {
   const cases: [string, boolean][] = [
     ['spec.nodeName=node-0,status.phase!=Succeeded,status.phase!=Failed', true],
     ['metadata.name=a', true],
@@ -57,7 +57,7 @@ test('parseFieldSelector() looks along the path', () => {
   }
 });
 
-test('parseLabelSelector() says which part it does not understand', () => {
+test('parseLabelSelector() returns the part that it does not support', () => {
   for (const part of ['app in (a)', '!app=x', '=x'])
     assert.deepEqual(parseLabelSelector(`tier,${part}`), { unclear: part });
 });

@@ -1,5 +1,5 @@
 // labelSelector and fieldSelector of a request: equality, inequality and, for labels, presence. Sets (`in (a, b)`) are
-// not there; a selector that is not understood is answered, not ignored.
+// not supported; an unsupported selector is refused, not ignored.
 
 import { type KubeObject, valueAt } from './kube-object.ts';
 
@@ -7,7 +7,7 @@ export type Selector = (object: KubeObject) => boolean;
 
 const TERM = /^(!?)([\w./-]+)(?:(==?|!=)(.*))?$/;
 
-/** `unclear` is the part that is not understood. */
+/** `unclear` is the unsupported part. */
 export type ParsedSelector = { readonly selects: Selector } | { readonly unclear: string };
 
 export function parseLabelSelector(text: string | null): ParsedSelector {

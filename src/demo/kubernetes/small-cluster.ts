@@ -1,5 +1,5 @@
-// The objects of a small cluster that runs: nodes, system pods, an application; and a job that starts a pod now and
-// then, so that `kubectl get pods --watch` has something to show.
+// The objects of a small running cluster: nodes, system pods, an application, and a job that starts a pod from time to
+// time, so that `kubectl get pods --watch` has something to show.
 
 import { createHash } from 'node:crypto';
 import type { DemoCluster } from '../demo-clusters.ts';
@@ -10,11 +10,11 @@ import type { KubeObject, Metadata } from './kube-object.ts';
 const DAY_MS = 24 * 60 * 60 * 1000;
 const HOUR_MS = 60 * 60 * 1000;
 
-/** What a job's pod goes through, a step at a time. */
+/** The states of a job's pod, in order. */
 const jobSteps = ['Pending', 'ContainerCreating', 'Running', 'Completed'] as const;
 type PodState = (typeof jobSteps)[number];
 
-/** A cluster, and what moves it on by one step of its job. Both get the time in ms since 1970. */
+/** A cluster, and a function that advances its job by one step. Times are in ms since 1970. */
 export function smallCluster(
   cluster: DemoCluster,
   now: number,
@@ -76,7 +76,7 @@ function applications(cluster: DemoCluster, made: string, now: number): [string,
   ];
 }
 
-/** One pod after the other, each through all steps and then gone. */
+/** Runs one pod after the other: each goes through all states and is then removed. */
 function jobRunner(cluster: DemoCluster, state: ClusterState): (now: number) => void {
   let number = 0;
   let at: number = jobSteps.length;
@@ -208,7 +208,7 @@ function node(cluster: DemoCluster, name: string, index: number, made: string, n
 }
 
 function lease(name: string, made: string, now: number): KubeObject {
-  // A Lease's times have microseconds.
+  // Times in a Lease have microseconds.
   const renewTime = new Date(now).toISOString().replace('Z', '000Z');
   const spec = { holderIdentity: name, leaseDurationSeconds: 40, renewTime };
   return object('coordination.k8s.io/v1', 'Lease', { namespace: 'kube-node-lease', name, made }, { spec });
@@ -222,7 +222,7 @@ function service(
   made: string,
   selector?: Readonly<Record<string, string>>,
 ): KubeObject {
-  // What `kubectl cluster-info` lists.
+  // `kubectl cluster-info` lists Services with these labels.
   const labels =
     name === 'kube-dns' ? { 'kubernetes.io/cluster-service': 'true', 'kubernetes.io/name': 'CoreDNS' } : {};
   const protocol = port === 53 ? 'UDP' : 'TCP';
@@ -265,7 +265,7 @@ function object(
   return { apiVersion, kind, metadata: { ...named, uid: uidOf(kind, named), creationTimestamp }, ...content };
 }
 
-/** Made from the name, so that an object that is written again is the same one. */
+/** Derived from the name, so that a rewritten object keeps its uid. */
 function uidOf(kind: string, { namespace = '', name }: Pick<Metadata, 'name' | 'namespace'>): string {
   const hex = createHash('sha256').update(`${kind} ${namespace} ${name}`).digest('hex');
   return [

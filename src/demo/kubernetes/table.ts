@@ -1,4 +1,4 @@
-// Lists, single objects and watch events as a `Table` of meta.k8s.io/v1: what kubectl asks for when it prints columns.
+// Lists, single objects and watch events as a `Table` of meta.k8s.io/v1, which kubectl requests to print columns.
 
 import type { KubeObject } from './kube-object.ts';
 import type { Resource } from './resources.ts';
@@ -11,7 +11,7 @@ export interface Table {
   readonly rows: readonly { readonly cells: readonly (string | number)[]; readonly object: object }[];
 }
 
-/** Whether an Accept header asks for tables before anything else. */
+/** Whether an Accept header prefers tables. */
 export function wantsTable(accept: string): boolean {
   const [first] = accept.split(',');
   return /;\s*as=Table/.test(first) && /;\s*g=meta\.k8s\.io/.test(first);
