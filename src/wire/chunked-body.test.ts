@@ -6,12 +6,12 @@ import { readChunkedBody, startChunkedBody } from './chunked-body.ts';
 interface Read {
   readonly data: string;
   readonly trailers?: readonly string[];
-  /** Bytes behind the end. */
+  /** Bytes after the end. */
   readonly rest?: string;
   readonly fault?: string;
 }
 
-/** In pieces, as they would come from a socket. */
+/** Reads pieces, as they would arrive from a socket. */
 function read(pieces: readonly string[]): Read {
   const body = startChunkedBody();
   let data = '';
@@ -32,7 +32,7 @@ function read(pieces: readonly string[]): Read {
   return { data };
 }
 
-/** Cut at these shares of its length. */
+/** Splits the text at these fractions of its length. */
 function cut(text: string, shares: readonly number[]): string[] {
   const at = [0, ...shares.map(share => Math.floor(share * text.length)), text.length];
   at.sort((a, b) => a - b);
@@ -41,7 +41,7 @@ function cut(text: string, shares: readonly number[]): string[] {
 
 const share = fc.double({ min: 0, max: 1, noNaN: true });
 
-test('readChunkedBody() reads the same however the bytes are cut up', () => {
+test('readChunkedBody() reads the same for any split of the bytes', () => {
   const chunk = fc.string({ minLength: 1, maxLength: 40, unit: 'binary-ascii' });
   fc.assert(
     fc.property(fc.array(chunk), fc.array(share), fc.boolean(), (chunks, shares, hasTrailers) => {
@@ -93,7 +93,7 @@ for (const [fault, text] of [
   });
 }
 
-test('readChunkedBody() never throws, whatever the bytes', () => {
+test('readChunkedBody() never throws on any bytes', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary-ascii', maxLength: 200 }), fc.array(share), (text, shares) => {
       assert.deepEqual(read(cut(text, shares)), read([text]));

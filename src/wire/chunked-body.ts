@@ -1,14 +1,14 @@
-// A chunked HTTP/1 body (RFC 9112 7.1), read strictly and as it comes: data is told where it lies and not copied.
-// Extensions are read over; trailers are kept.
+// A strict streaming parser for a chunked HTTP/1 body (RFC 9112 7.1). Returns the position of data without copying it.
+// Skips extensions, keeps trailers.
 
 import { trimSpace } from './http-head.ts';
 import { latin1 } from './latin1.ts';
 import { endOfToken } from './token.ts';
 
-/** How far one body has been read. */
+/** The parser's state for one body. */
 export interface ChunkedBody {
   stage: 'size' | 'extension' | 'size-end' | 'data' | 'data-return' | 'data-end' | 'trailers';
-  /** Of the chunk: its size so far, then what is to come. */
+  /** While reading the size: its value so far; afterwards: bytes of the chunk still to come. */
   left: number;
   digits: number;
   /** Bytes of extensions in this body. */
@@ -18,15 +18,15 @@ export interface ChunkedBody {
 
 export type ChunkedPart =
   | { readonly kind: 'incomplete' }
-  /** Bytes of the body; go on at `to`. */
+  /** Bytes of the body; continue at `to`. */
   | { readonly kind: 'data'; readonly from: number; readonly to: number }
-  /** Names and values in turn, and the index behind the body. */
+  /** Alternating names and values, and the index just after the body. */
   | { readonly kind: 'end'; readonly trailers: readonly string[]; readonly end: number }
   | { readonly kind: 'reject'; readonly reason: string };
 
-/** Larger chunks than 2^44 bytes are nobody's. */
+/** No real chunk exceeds 2^44 bytes. */
 const MAX_DIGITS = 11;
-/** As node:http: extensions have no use that justifies more. */
+/** The limit of node:http; no use of extensions justifies more. */
 const MAX_EXTENSIONS = 16_384;
 const MAX_TRAILERS = 16_384;
 const CARRIAGE_RETURN = 0x0d;
@@ -40,7 +40,7 @@ export function startChunkedBody(): ChunkedBody {
   return { stage: 'size', left: 0, digits: 0, extensions: 0, trailers: '' };
 }
 
-/** The next part in [from, to). Whoever calls goes on behind data, until it is incomplete or at its end. */
+/** The next part in [from, to). The caller continues after data, until the result is incomplete or the end. */
 export function readChunkedBody(body: ChunkedBody, bytes: Uint8Array, from: number, to: number): ChunkedPart {
   let at = from;
   while (at < to) {
@@ -58,7 +58,7 @@ export function readChunkedBody(body: ChunkedBody, bytes: Uint8Array, from: numb
   return incomplete;
 }
 
-/** One byte around the data. Answers what is wrong. */
+/** Takes one byte of framing. Returns the fault, if any. */
 function step(body: ChunkedBody, byte: number): string | undefined {
   switch (body.stage) {
     case 'size':
@@ -94,7 +94,7 @@ function sizeByte(body: ChunkedBody, byte: number): string | undefined {
   return undefined;
 }
 
-/** Up to a blank line, which comes at once where there are none. */
+/** Reads up to the blank line, which comes at once if there are no trailers. */
 function readTrailers(body: ChunkedBody, bytes: Uint8Array, from: number, to: number): ChunkedPart {
   const before = body.trailers.length;
   body.trailers += latin1(bytes, from, Math.min(to, from + MAX_TRAILERS));

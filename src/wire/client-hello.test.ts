@@ -24,7 +24,7 @@ function parse(bytes: Uint8Array): Parsed<ClientHello> {
   return parseClientHello(bytes, 0, bytes.length);
 }
 
-/** The hello in these records, which must be found. */
+/** Parses records that must contain a hello. */
 function hello(bytes: Uint8Array): ClientHello {
   const answer = parse(bytes);
   assert.ok(answer.kind === 'found', JSON.stringify(answer));
@@ -41,18 +41,18 @@ function reasonOf(bytes: Uint8Array): string {
   return answer.reason;
 }
 
-/** Sizes that cut a message into records anywhere, often into very small ones. */
+/** Record sizes that split a message anywhere, often into very small records. */
 const recordSizes = fc.array(fc.oneof(fc.integer({ min: 1, max: 4 }), fc.integer({ min: 1, max: 700 })), {
   maxLength: 60,
 });
 
 for (const sample of helloSamples) {
-  test(`parseClientHello() reads what ${sample.client} sent`, () => {
+  test(`parseClientHello() reads the hello of ${sample.client}`, () => {
     assert.deepEqual(hello(sample.bytes), sample.hello);
   });
 }
 
-test('parseClientHello() reads the same from one record and from any records', () => {
+test('parseClientHello() reads the same for any split into records', () => {
   fc.assert(
     fc.property(fc.constantFrom(...helloSamples), recordSizes, (sample, sizes) => {
       const bytes = inRecords(messageOf(sample.bytes), sizes);
@@ -89,7 +89,7 @@ test('parseClientHello() asks for more on every proper prefix of any records', (
   );
 });
 
-test('parseClientHello() reads back whatever name and protocols a hello was made with', () => {
+test('parseClientHello() reads back any name and protocols', () => {
   const word = fc
     .uint8Array({ minLength: 1, maxLength: 60 })
     .map(bytes => Buffer.from(bytes).toString('latin1'));
@@ -125,7 +125,7 @@ test('parseClientHello() finds no name in a hello without extensions, as old cli
   assert.deepEqual(hello(inRecords(helloMessage({ extensions: [] }))).serverName, undefined);
 });
 
-test('parseClientHello() gives names in lower case without one trailing dot, else as sent', () => {
+test('parseClientHello() converts names to lower case and drops one trailing dot', () => {
   assert.equal(helloOf(serverNameExtension('API.Managed1.Lab')).serverName, 'api.managed1.lab');
   assert.equal(helloOf(serverNameExtension('api.lab.')).serverName, 'api.lab');
   assert.equal(helloOf(serverNameExtension('api.lab..')).serverName, 'api.lab.');
@@ -133,31 +133,31 @@ test('parseClientHello() gives names in lower case without one trailing dot, els
   assert.equal(helloOf(serverNameExtension('\xc0\x00\x80Z')).serverName, '\xc0\x00\x80z');
 });
 
-test('parseClientHello() passes over names of other types', () => {
+test('parseClientHello() skips names of other types', () => {
   const other = join(Uint8Array.of(7), vector(2, ascii('other')));
   const host = join(Uint8Array.of(0), vector(2, ascii(name)));
   assert.equal(helloOf(extension(0, vector(2, other))).serverName, undefined);
   assert.equal(helloOf(extension(0, vector(2, join(other, host, other)))).serverName, name);
 });
 
-test('parseClientHello() tells post-quantum by the key shares', () => {
+test('parseClientHello() detects post-quantum key shares', () => {
   for (const group of [0x11ec, 0x11eb, 0x11ed, 0x6399]) {
     assert.equal(helloOf(keyShareExtension(0x0a0a, group, 0x001d)).postQuantum, true);
   }
   assert.equal(helloOf(keyShareExtension(0x001d, 0x0017)).postQuantum, false);
   assert.equal(helloOf(keyShareExtension()).postQuantum, false);
-  // Offered as a group, without a share.
+  // The group is offered without a share.
   const groups = extension(10, vector(2, Uint8Array.of(0x11, 0xec)));
   assert.equal(helloOf(groups, keyShareExtension(0x001d)).postQuantum, false);
 });
 
-test('parseClientHello() ends where the hello ends and leaves early data alone', () => {
+test('parseClientHello() ends where the hello ends and ignores early data', () => {
   const bytes = inRecords(helloMessage({ extensions: [serverNameExtension(name)] }));
   const earlyData = join(Uint8Array.of(23, 3, 3), vector(2, new Uint8Array(100)));
   assert.equal(hello(join(bytes, earlyData)).end, bytes.length);
 });
 
-test('parseClientHello() refuses what is wrong inside the hello, by name', () => {
+test('parseClientHello() names what is wrong inside the hello', () => {
   const overrun = join(Uint8Array.of(0, 0), Uint8Array.of(0xff, 0xff));
   const host = join(Uint8Array.of(0), vector(2, ascii('a')));
   const shortShare = Uint8Array.of(0, 0x1d, 0, 3, 1, 2);
@@ -195,7 +195,7 @@ test('parseClientHello() refuses what is wrong inside the hello, by name', () =>
   }
 });
 
-test('parseClientHello() refuses a hello that stops before its parts do', () => {
+test('parseClientHello() refuses a truncated hello', () => {
   const whole = helloMessage({ extensions: [extension(23, new Uint8Array(0))] });
   const reasons = new Set<string>();
   let foundAt: number | undefined;
@@ -216,10 +216,10 @@ test('parseClientHello() refuses a hello that stops before its parts do', () => 
       'extensions-length',
     ],
   );
-  assert.equal(foundAt, whole.length - 4 - 6, 'only the one without an extensions block is whole');
+  assert.equal(foundAt, whole.length - 4 - 6, 'only the one without an extensions block is complete');
 });
 
-test('parseClientHello() refuses bytes behind the extensions, and behind the hello in its record', () => {
+test('parseClientHello() refuses bytes after the extensions, and after the hello in its record', () => {
   const whole = helloMessage({ extensions: [serverNameExtension(name)] });
   const longer = join(Uint8Array.of(1), vector(3, join(whole.subarray(4), Uint8Array.of(0))));
   assert.equal(reasonOf(inRecords(longer)), 'extensions-length');
@@ -227,7 +227,7 @@ test('parseClientHello() refuses bytes behind the extensions, and behind the hel
   assert.equal(reasonOf(inRecords(join(whole, Uint8Array.of(0)), [20])), 'bytes-after-message');
 });
 
-test('parseClientHello() refuses wrong records with the first byte that shows it', () => {
+test('parseClientHello() refuses bad records at the first wrong byte', () => {
   const cases: readonly (readonly [reason: string, bytes: readonly number[]])[] = [
     ['not-a-handshake-record', [0x17]],
     ['record-version', [0x16, 0x02]],
@@ -246,7 +246,7 @@ test('parseClientHello() refuses wrong records with the first byte that shows it
   }
 });
 
-test('parseClientHello() takes hellos of up to 64 KiB on the wire and not a byte more', () => {
+test('parseClientHello() accepts hellos of up to 64 KiB on the wire and not a byte more', () => {
   const records = 4;
   const rest = helloMessage({ extensions: [serverNameExtension(name), padding(0)] }).length + 5 * records;
   const most = helloMessage({ extensions: [serverNameExtension(name), padding(MAX_HELLO - rest)] });
@@ -256,25 +256,25 @@ test('parseClientHello() takes hellos of up to 64 KiB on the wire and not a byte
 
   const tooLong = helloMessage({ extensions: [serverNameExtension(name), padding(MAX_HELLO - rest + 1)] });
   assert.equal(reasonOf(inRecords(tooLong)), 'message-too-long');
-  // In five records it cannot fit, which the length in the first one already says.
+  // In five records it cannot fit, as the length in the first one already shows.
   const split = inRecords(most, [100]);
   assert.equal(parseClientHello(split, 0, 9).kind, 'reject');
   assert.equal(parseClientHello(split, 0, 8).kind, 'incomplete');
 });
 
-test('parseClientHello() looks at a few bytes per record while the hello drips in', () => {
+test('parseClientHello() reads a few bytes per record while the hello trickles in', () => {
   const large = helloMessage({
     extensions: [padding(16_000), serverNameExtension(name)],
   });
   assert.ok(mostReads(inRecords(large), 7) <= 16);
   assert.ok(mostReads(inRecords(large, [8000]), 7) <= 24);
-  // The worst there is: 64 KiB of records of one byte.
+  // The worst case: 64 KiB of one-byte records.
   const worst = inRecords(helloMessage({ extensions: [padding(10_700)] }), ones(20_000));
   assert.ok(worst.length > MAX_HELLO - 1500 && worst.length <= MAX_HELLO);
   assert.ok(mostReads(worst, 997) <= 8 * (worst.length / 6));
 });
 
-test('parseClientHello() never asks to wait for more bytes than the hello has', () => {
+test('parseClientHello() never needs more bytes than the hello has', () => {
   fc.assert(
     fc.property(
       fc.constantFrom(...helloSamples),
@@ -292,20 +292,20 @@ test('parseClientHello() never asks to wait for more bytes than the hello has', 
   );
 });
 
-test('parseClientHello() is asked a few dozen times about the worst drip when its need is heeded', () => {
+test('parseClientHello() is called a few dozen times for the worst trickle if its need is respected', () => {
   const worst = inRecords(helloMessage({ extensions: [padding(10_700)] }), ones(20_000));
-  let asked = 0;
+  let calls = 0;
   let to = 1;
-  for (; ; asked++) {
+  for (; ; calls++) {
     const answer = parseClientHello(worst, 0, to);
     if (answer.kind !== 'incomplete') break;
     to = Math.max(to + 1, answer.need ?? 0);
   }
   assert.equal(to, worst.length);
-  assert.ok(asked < 100, `${asked}`);
+  assert.ok(calls < 100, `${calls}`);
 });
 
-test('parseClientHello() refuses a hello in records of one byte when 64 KiB cannot hold it', () => {
+test('parseClientHello() refuses a hello in one-byte records that exceeds 64 KiB', () => {
   const message = helloMessage({ extensions: [padding(12_000)] });
   const bytes = inRecords(message, ones(message.length));
   let to = 0;
@@ -322,7 +322,7 @@ function ones(count: number): number[] {
   return Array.from({ length: count }, () => 1);
 }
 
-/** How many bytes one call looks at, at most, on prefixes that grow by `step`. */
+/** The most bytes that one call reads, on prefixes that grow by `step`. */
 function mostReads(bytes: Uint8Array, step: number): number {
   let reads = 0;
   const counting = new Proxy(bytes, {

@@ -1,6 +1,6 @@
-// The TLS ClientHello as far as a passthrough gateway needs it: which name the client asks for, what it could
-// speak, and where the hello ends. Asked again whenever more bytes of a connection's first flight arrive, so
-// until the hello is whole only its record headers are looked at.
+// Parses the parts of a TLS ClientHello that a passthrough gateway needs: the server name, the offered protocols, and
+// where the hello ends. It is called again whenever more bytes of the first flight arrive, so until the hello is
+// complete it reads only the record headers.
 
 import {
   type Cursor,
@@ -16,16 +16,16 @@ import {
 } from './handshake-message.ts';
 import { found, type Parsed, reject } from './parsed.ts';
 
-/** Post-quantum hellos have 2 KiB, with several large key shares 10; beyond 64 KiB it is not a hello. */
+/** Post-quantum hellos take 2 KiB, or 10 KiB with several large key shares; no real hello exceeds 64 KiB. */
 export const MAX_HELLO = 65_536;
 
 export interface ClientHello {
-  /** ASCII lower case, without one trailing dot; otherwise as sent, which may be no legal name at all. */
+  /** In ASCII lower case, without one trailing dot; otherwise as sent, and possibly not a legal name. */
   readonly serverName: string | undefined;
   readonly alpn: readonly string[];
-  /** Encrypted ClientHello (or its GREASE): the server name is then the public one. */
+  /** Encrypted ClientHello (or its GREASE) is present: the server name is then the public one. */
   readonly ech: boolean;
-  /** A key share of a hybrid ML-KEM (or Kyber) group is there. */
+  /** A key share of a hybrid ML-KEM (or Kyber) group is present. */
   readonly postQuantum: boolean;
   /** Index just after the record that completes the hello. */
   readonly end: number;
@@ -34,7 +34,7 @@ export interface ClientHello {
 /** RFC 8446 4. */
 const CLIENT_HELLO = 1;
 
-/** RFC 8446 4.1.2: version and random in front of the session id. */
+/** RFC 8446 4.1.2: version and random precede the session id. */
 const VERSION_AND_RANDOM = 34;
 const MAX_SESSION_ID = 32;
 
@@ -48,7 +48,7 @@ const noProtocols: readonly string[] = Object.freeze([]);
 
 type Draft = { -readonly [K in keyof ClientHello]: ClientHello[K] };
 
-/** What is wrong, or undefined. */
+/** A reason to reject, or undefined. */
 type Fault = string | undefined;
 
 export function parseClientHello(bytes: Uint8Array, from: number, to: number): Parsed<ClientHello> {
@@ -60,7 +60,7 @@ export function parseClientHello(bytes: Uint8Array, from: number, to: number): P
   return fault === undefined ? found(hello) : reject(fault);
 }
 
-/** RFC 8446 4.1.2. The message is whole; what is left to judge is whether its parts fit into each other. */
+/** RFC 8446 4.1.2. The message is complete; this checks whether its parts fit into each other. */
 function readMessage(cursor: Cursor, hello: Draft): Fault {
   skip(cursor, 1);
   const limit = MESSAGE_HEADER + ((uint8(cursor) << 16) | uint16(cursor));
@@ -91,8 +91,8 @@ function readMessage(cursor: Cursor, hello: Draft): Fault {
 }
 
 /**
- * Only what is used is read and must be there once (RFC 8446 4.2); the rest is between the client and the
- * backend.
+ * Reads only the extensions that we use, each of which may occur once (RFC 8446 4.2); the rest concerns only the client
+ * and the backend.
  */
 function readExtensions(cursor: Cursor, limit: number, hello: Draft): Fault {
   let seenServerName = false;
@@ -130,7 +130,7 @@ function readExtensions(cursor: Cursor, limit: number, hello: Draft): Fault {
   return undefined;
 }
 
-/** RFC 6066 3: a list with at most one name of each type; names of any type begin with a 16-bit length. */
+/** RFC 6066 3: a list with at most one name per type; names of any type start with a 16-bit length. */
 function readServerName(cursor: Cursor, limit: number, hello: Draft): Fault {
   if (!listFills(cursor, limit)) return 'server-name-length';
   while (offset(cursor) < limit) {
@@ -149,7 +149,7 @@ function readServerName(cursor: Cursor, limit: number, hello: Draft): Fault {
   return undefined;
 }
 
-/** RFC 7301 3.1: a list of names of 1 to 255 bytes, not empty itself. */
+/** RFC 7301 3.1: a non-empty list of names of 1 to 255 bytes. */
 function readAlpn(cursor: Cursor, limit: number, hello: Draft): Fault {
   if (!listFills(cursor, limit)) return 'alpn-length';
   const protocols: string[] = [];
@@ -163,7 +163,7 @@ function readAlpn(cursor: Cursor, limit: number, hello: Draft): Fault {
   return undefined;
 }
 
-/** RFC 8446 4.2.8. The list may be empty: a client that wants to be asked for a share (HelloRetryRequest). */
+/** RFC 8446 4.2.8. The list may be empty, when a client requests a HelloRetryRequest. */
 function readKeyShare(cursor: Cursor, limit: number, hello: Draft): Fault {
   if (!fits(cursor, 2, limit)) return 'key-share-length';
   if (uint16(cursor) !== limit - offset(cursor)) return 'key-share-length';
@@ -182,11 +182,11 @@ function isPostQuantum(group: number): boolean {
     group === 0x11ec || // X25519MLKEM768
     group === 0x11eb || // SecP256r1MLKEM768
     group === 0x11ed || // SecP384r1MLKEM1024
-    group === 0x6399 // X25519Kyber768Draft00, of clients from before 2025
+    group === 0x6399 // X25519Kyber768Draft00, sent by clients from before 2025
   );
 }
 
-/** Reads the 16-bit length of a list that must not be empty and must end where its extension ends. */
+/** Reads the 16-bit length of a list that must be non-empty and end where its extension ends. */
 function listFills(cursor: Cursor, limit: number): boolean {
   if (!fits(cursor, 2, limit)) return false;
   const length = uint16(cursor);

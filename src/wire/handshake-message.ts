@@ -1,13 +1,12 @@
-// The first TLS handshake message of a connection, which may lie in several records broken at any byte
-// (RFC 8446 5.1). Nothing is copied to put it together: first the record headers are walked until the message
-// is whole, then a cursor reads it and hops over the record headers in between. A message that is not whole yet
-// says how many bytes it needs at least, so that one that drips in, in the tiniest records, is walked some fifty
-// times and not once per byte; what is in it is looked at once.
+// The first TLS handshake message of a connection, which may be split into several records at any byte (RFC 8446 5.1).
+// It is never copied together: first the record headers are walked until the message is complete, then a cursor reads
+// it and skips the record headers in between. An incomplete message reports how many bytes it needs at least, so that
+// one that trickles in, in the smallest records, is walked about fifty times and not once per byte.
 
 import { latin1 } from './latin1.ts';
 import { incomplete, incompleteBelow, type Parsed, reject } from './parsed.ts';
 
-/** RFC 8446 5.1: type, version, length; a plaintext record carries 1 to 2^14 bytes of a handshake message. */
+/** RFC 8446 5.1: type, version, length; a plaintext record has 1 to 2^14 bytes of a handshake message. */
 const RECORD_HEADER = 5;
 const HANDSHAKE_RECORD = 22;
 const VERSION_MAJOR = 3;
@@ -16,18 +15,18 @@ const MAX_RECORD = 1 << 14;
 /** RFC 8446 4: type and 24-bit length. */
 export const MESSAGE_HEADER = 4;
 
-/** Where reading stands. `at` never rests inside a record header. */
+/** The read position. `at` is never inside a record header. */
 export interface Cursor {
   readonly bytes: Uint8Array;
   at: number;
   recordEnd: number;
-  /** What is to be subtracted from `at` to get the offset within the handshake message. */
+  /** `at - shift` is the offset within the handshake message. */
   shift: number;
 }
 
 /**
- * The index just after the record that completes the message whose first record begins at `from`. The message
- * must be of the given type, have at most `maxLength` bytes with its record headers, and end with its record.
+ * The index just after the record that completes the message whose first record starts at `from`. The message must be
+ * of the given type, have at most `maxLength` bytes including its record headers, and end with its record.
  */
 export function findMessageEnd(
   bytes: Uint8Array,
@@ -37,9 +36,9 @@ export function findMessageEnd(
   maxLength: number,
 ): number | Parsed<never> {
   let record = from;
-  let header = 0; // the message header, gathered from however many records it is spread over
+  let header = 0; // the message header, collected from one or more records
   let headerLeft = MESSAGE_HEADER;
-  let left = MESSAGE_HEADER; // bytes of the message that are not in the records so far
+  let left = MESSAGE_HEADER; // bytes of the message that are not yet in the records
   while (left > 0) {
     const fault = recordFault(bytes, record, to);
     if (fault !== undefined) return reject(fault);
@@ -55,7 +54,7 @@ export function findMessageEnd(
       left = headerLeft > 0 ? headerLeft : header & 0xff_ffff;
     }
     left -= end - at;
-    // Before it is answered a client sends nothing more in handshake records (RFC 8446 4.1.2, 5.1).
+    // Until it gets an answer, a client sends nothing more in handshake records (RFC 8446 4.1.2, 5.1).
     if (left < 0) return reject('bytes-after-message');
     if (end - from + atLeast(left) > maxLength) return reject('message-too-long');
     record = end;
@@ -63,13 +62,13 @@ export function findMessageEnd(
   return record > to ? incompleteBelow(record - from) : record;
 }
 
-/** Bytes that `length` bytes of a message take with the headers of the fewest records that can carry them. */
+/** The size of `length` message bytes with the headers of the fewest records that can carry them. */
 function atLeast(length: number): number {
   const records = (length + MAX_RECORD - 1) >> 14;
   return length + records * RECORD_HEADER;
 }
 
-/** Judges as much of a record header as is there. */
+/** Checks as much of a record header as has arrived. */
 function recordFault(bytes: Uint8Array, at: number, to: number): string | undefined {
   if (at < to && bytes[at] !== HANDSHAKE_RECORD) return 'not-a-handshake-record';
   if (at + 1 < to && bytes[at + 1] !== VERSION_MAJOR) return 'record-version';
@@ -79,18 +78,18 @@ function recordFault(bytes: Uint8Array, at: number, to: number): string | undefi
   return length > MAX_RECORD ? 'record-too-long' : undefined;
 }
 
-/** At the first byte of the message; only for one whose end was found. */
+/** A cursor at the first byte of the message; call it only after findMessageEnd() has found the end. */
 export function cursorAt(bytes: Uint8Array, from: number): Cursor {
   const start = from + RECORD_HEADER;
   return { bytes, at: start, recordEnd: start + uint16At(bytes, from + 3), shift: start };
 }
 
-/** How much of the message was read. */
+/** How many bytes of the message have been read. */
 export function offset(cursor: Cursor): number {
   return cursor.at - cursor.shift;
 }
 
-/** Whether `count` more bytes end at or before `limit`. Nothing is read before this was asked. */
+/** Whether `count` more bytes end at or before `limit`. Check this before every read. */
 export function fits(cursor: Cursor, count: number, limit: number): boolean {
   return cursor.at - cursor.shift + count <= limit;
 }

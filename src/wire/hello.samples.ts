@@ -1,5 +1,5 @@
-// ClientHellos of real clients and what each is to be read as, and hellos made to measure. The bytes in
-// samples/ come from scripts/capture-hellos.ts; the rest is stated here from how that script starts the client.
+// ClientHellos of real clients with their expected values, and a builder for artificial ones. The bytes in samples/
+// come from scripts/capture-hellos.ts; the expected values follow from how that script starts each client.
 
 import { readFileSync } from 'node:fs';
 import type { ClientHello } from './client-hello.ts';
@@ -36,16 +36,16 @@ function sample(client: string, expected: Omit<ClientHello, 'end'>): HelloSample
   return { client, bytes, hello: { ...expected, end: bytes.length } };
 }
 
-/** What a made-up hello consists of; what is left out is as plain as can be. */
+/** The parts of an artificial hello, with plain defaults. */
 export interface HelloParts {
   readonly sessionId?: Uint8Array;
   readonly cipherSuites?: Uint8Array;
   readonly compressions?: Uint8Array;
-  /** Whole extensions, see `extension`. Undefined leaves the block out, as old clients do. */
+  /** Complete extensions, see `extension`. Undefined omits the block, as old clients do. */
   readonly extensions?: readonly Uint8Array[] | undefined;
 }
 
-/** A handshake message without its records. */
+/** A handshake message without record headers. */
 export function helloMessage(parts: HelloParts = {}): Uint8Array {
   const body = join(
     Uint8Array.of(3, 3),
@@ -58,7 +58,7 @@ export function helloMessage(parts: HelloParts = {}): Uint8Array {
   return join(Uint8Array.of(1), vector(3, body));
 }
 
-/** The message in records of the given sizes in turn; what is left goes into as few as can be. */
+/** The message in records of the given sizes; the rest goes into as few records as possible. */
 export function inRecords(message: Uint8Array, sizes: readonly number[] = []): Uint8Array {
   const records: Uint8Array[] = [];
   for (let at = 0, turn = 0; at < message.length; turn++) {
@@ -99,7 +99,7 @@ export function keyShareExtension(...groups: readonly number[]): Uint8Array {
   return extension(51, vector(2, join(...shares)));
 }
 
-/** The bytes behind their length, which takes the given number of bytes. */
+/** The bytes preceded by their length, in the given number of bytes. */
 export function vector(lengthBytes: number, body: Uint8Array): Uint8Array {
   const length = Array.from(
     { length: lengthBytes },

@@ -39,7 +39,7 @@ test('parseHttpHead() reads request line and fields, and ends at the blank line'
   });
 });
 
-test('parseHttpHead() refuses, by name and without waiting for the blank line', () => {
+test('parseHttpHead() names what is wrong, without waiting for the blank line', () => {
   const cases: readonly (readonly [reason: string, text: string])[] = [
     ['method', '\r\n'],
     ['method', ' GET / HTTP/1.1\r\n'],
@@ -81,7 +81,7 @@ test('parseHttpHead() refuses, by name and without waiting for the blank line', 
     assert.deepEqual(parse(text), { kind: 'reject', reason }, JSON.stringify(text));
 });
 
-test('parseHttpHead() takes heads of up to 16 KiB with the blank line and not a byte more', () => {
+test('parseHttpHead() accepts heads of up to 16 KiB including the blank line and not a byte more', () => {
   const around = 'GET / HTTP/1.1\r\na: \r\n\r\n'.length;
   const most = `GET / HTTP/1.1\r\na: ${'x'.repeat(MAX_HTTP_HEAD - around)}\r\n\r\n`;
   assert.equal(head(`${most}body`).end, MAX_HTTP_HEAD);
@@ -91,7 +91,7 @@ test('parseHttpHead() takes heads of up to 16 KiB with the blank line and not a 
   assert.equal(parse(longer.slice(0, MAX_HTTP_HEAD)).kind, 'reject');
 });
 
-test('parseHttpHead() reads back whatever head was written', () => {
+test('parseHttpHead() reads back any valid head', () => {
   const token = fc.stringMatching(/^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/, { maxLength: 12 });
   const value = fc.stringMatching(/^[!-~\x80-\xff]([\t -~\x80-\xff]*[!-~\x80-\xff])?$/, { maxLength: 20 });
   const space = fc.stringMatching(/^[ \t]*$/, { maxLength: 3 });
@@ -149,13 +149,13 @@ test('connectName() takes the name from the authority', () => {
   }
 });
 
-/** The name asked for with these destinations in the header. */
+/** The name requested with these destinations in the header. */
 function ask(...destinations: readonly string[]): string | undefined {
   const fields = destinations.map(destination => `X-Gardener-Destination: ${destination}\r\n`);
   return connectName(head(`CONNECT kube:443 HTTP/1.1\r\nHost: kube:443\r\n${fields.join('')}\r\n`));
 }
 
-test("connectName() takes Gardener's header alone where it is present", () => {
+test("connectName() uses only Gardener's header if it is present", () => {
   assert.equal(ask(), 'kube');
   assert.equal(
     ask('outbound|443||kube-apiserver.shoot--a.svc.cluster.local'),
@@ -177,7 +177,7 @@ test("connectName() takes Gardener's header alone where it is present", () => {
   assert.equal(ask('outbound|443||x', 'outbound|443||x'), undefined);
 });
 
-test('requestHost() takes the host of Host, in lower case, without port and final dot', () => {
+test('requestHost() takes the host from Host, in lower case, without port and trailing dot', () => {
   for (const [host, expected] of [
     ['a.test', 'a.test'],
     ['A.Test.', 'a.test'],
@@ -194,7 +194,7 @@ test('requestHost() takes the host of Host, in lower case, without port and fina
   }
 });
 
-test('requestHost() takes nothing else for a host', () => {
+test('requestHost() refuses anything else', () => {
   for (const host of [
     '',
     '.',
@@ -217,7 +217,7 @@ test('requestHost() takes nothing else for a host', () => {
     assert.equal(requestHost(host, '/'), undefined, host);
 });
 
-test('requestHost() refuses a target that names another, or none that is a path', () => {
+test('requestHost() refuses a target with another host, and one that is not a path', () => {
   for (const target of [
     'http://b.test/',
     'http://a.test:80/',
@@ -233,7 +233,7 @@ test('requestHost() refuses a target that names another, or none that is a path'
     assert.equal(requestHost('a.test', target), undefined, target);
 });
 
-test('hostOf() wants one Host', () => {
+test('hostOf() requires exactly one Host', () => {
   const of = (...lines: readonly string[]) =>
     hostOf(head(`${['GET / HTTP/1.1', ...lines].join('\r\n')}\r\n\r\n`));
   assert.equal(of('Host: a.test'), 'a.test');

@@ -1,21 +1,21 @@
-// The head of an HTTP/1 request, read strictly: two programs in a row that read a request differently are how
-// requests are smuggled. Lines are judged as they arrive and text is made only of a whole head, so a dripping
-// client costs a scan of what it sent, at most 16 KiB, per call. CONNECT is answered in the front itself; other
-// requests only need to be told apart.
+// A strict parser for the head of an HTTP/1 request: request smuggling exploits two programs that parse a request
+// differently. Lines are checked as they arrive, and strings are made only from a complete head, so a slow client costs
+// one scan of what it sent, at most 16 KiB, per call. Workers answer CONNECT themselves; other requests they only need
+// to recognize.
 
 import { parseIp } from './ip-address.ts';
 import { latin1 } from './latin1.ts';
 import { found, incomplete, type Parsed, reject } from './parsed.ts';
 import { endOfToken } from './token.ts';
 
-/** Up to and with the blank line. Node's own limit for a head is the same. */
+/** Including the blank line. Node has the same limit. */
 export const MAX_HTTP_HEAD = 16_384;
 
 export interface HttpHead {
   readonly method: string;
   readonly target: string;
   readonly version: '1.0' | '1.1';
-  /** In the order sent; names in lower case, values without the space around them. */
+  /** In the order sent; names in lower case, values without surrounding space. */
   readonly headers: readonly (readonly [name: string, value: string])[];
   /** Index just after the blank line. */
   readonly end: number;
@@ -33,21 +33,21 @@ const VERSION = Buffer.from(' HTTP/1.', 'latin1');
 const ZERO = 0x30;
 const ONE = 0x31;
 
-/** Gardener's agents: the authority is anything, the name stands in this header as Envoy's cluster name. */
+/** Gardener's agents send any authority; the name is in this header, as an Envoy cluster name. */
 const GARDENER_HEADER = 'x-gardener-destination';
 const GARDENER_DESTINATION = /^outbound\|(\d+)\|\|([^|]+)$/;
 
-/** RFC 9110 7.2: `host:port`; a bare host is taken too. */
+/** RFC 9110 7.2: `host:port`; a bare host is also accepted. */
 const AUTHORITY = /^([^:[\]]+)(?::(\d+))?$/;
 const IPV6_AUTHORITY = /^\[([^[\]]+)\](?::(\d+))?$/;
 
-/** RFC 9112 3.2.2. We speak for http alone. */
+/** RFC 9112 3.2.2. Only http is served here. */
 const ABSOLUTE_TARGET = /^http:\/\/([^/?#]*)/i;
 
 /** Host names, ids and cluster names; RFC 1035 2.3.4 for the length. */
 const NAME = /^[a-z0-9._-]{1,253}$/;
 
-/** What is wrong, or undefined. */
+/** A reason to reject, or undefined. */
 type Fault = string | undefined;
 
 export function parseHttpHead(bytes: Uint8Array, from: number, to: number): Parsed<HttpHead> {
@@ -55,7 +55,7 @@ export function parseHttpHead(bytes: Uint8Array, from: number, to: number): Pars
   return end.kind === 'found' ? found(readHead(bytes, from, end.value)) : end;
 }
 
-/** The index just after the blank line of a head whose lines are as they must be; `firstFault` judges its first. */
+/** The index just after the blank line of a head with valid lines; `firstFault` checks the first line. */
 export function endOfLines(
   bytes: Uint8Array,
   from: number,
@@ -76,9 +76,9 @@ export function endOfLines(
 }
 
 /**
- * The name that a CONNECT asks for: it selects a route and is never dialled, so the port says nothing. Lower case,
- * without brackets and one trailing dot; undefined when there is nothing usable. Where Gardener's header is
- * present the authority does not count, also when that header is malformed or there twice.
+ * The name that a CONNECT requests: it selects a route and is never dialled, so the port is ignored. In lower case,
+ * without brackets and one trailing dot; undefined if there is no usable name. If Gardener's header is present, the
+ * authority is ignored, even when that header is malformed or duplicated.
  */
 export function connectName(head: HttpHead): string | undefined {
   const gardener = head.headers.filter(([name]) => name === GARDENER_HEADER);
@@ -91,15 +91,15 @@ export function connectName(head: HttpHead): string | undefined {
 }
 
 /**
- * The host that a request names: lower case, without port and one trailing dot; undefined when there is none, more
- * than one, or one that cannot be a host. An absolute target must name the same.
+ * The host of a request: in lower case, without port and one trailing dot; undefined if there is none, more than one,
+ * or an invalid one. An absolute target must have the same host.
  */
 export function hostOf(head: HttpHead): string | undefined {
   const hosts = head.headers.filter(([name]) => name === 'host');
   return hosts.length === 1 ? requestHost(hosts[0][1], head.target) : undefined;
 }
 
-/** The same of the two texts that decide it. */
+/** The same, from the Host value and the target. */
 export function requestHost(host: string, target: string): string | undefined {
   const absolute = ABSOLUTE_TARGET.exec(target);
   if (absolute !== null && absolute[1].toLowerCase() !== host.toLowerCase()) return undefined;
@@ -109,7 +109,7 @@ export function requestHost(host: string, target: string): string | undefined {
   return isPort(ipv6[2]) && parseIp(ipv6[1]) !== undefined ? ipv6[1].toLowerCase() : undefined;
 }
 
-/** The index of the line's CRLF, `to` when it is not whole yet, or what is wrong. */
+/** The index of the line's CRLF, `to` if the line is incomplete, or the fault. */
 function endOfLine(bytes: Uint8Array, from: number, to: number): number | string {
   for (let at = from; at < to; at++) {
     const byte = bytes[at];
@@ -124,7 +124,7 @@ function endOfLine(bytes: Uint8Array, from: number, to: number): number | string
   return to;
 }
 
-/** RFC 9112 3: `METHOD SP TARGET SP HTTP/1.x`, one space each, and no other in the target. */
+/** RFC 9112 3: `METHOD SP TARGET SP HTTP/1.x`, with single spaces and none in the target. */
 function requestLineFault(bytes: Uint8Array, from: number, to: number): Fault {
   const method = endOfToken(bytes, from, to);
   if (method === from || bytes[method] !== SPACE) return 'method';
@@ -140,14 +140,14 @@ function requestLineFault(bytes: Uint8Array, from: number, to: number): Fault {
   return undefined;
 }
 
-/** RFC 9112 5: a token and a colon directly behind it. A line that begins with space continues the last: refused. */
+/** RFC 9112 5: a token directly followed by a colon. Obsolete line folding (a leading space) is refused. */
 function fieldFault(bytes: Uint8Array, from: number, to: number): Fault {
   if (bytes[from] === SPACE || bytes[from] === TAB) return 'folded-line';
   const name = endOfToken(bytes, from, to);
   return name === from || name === to || bytes[name] !== COLON ? 'field-name' : undefined;
 }
 
-/** Of a head whose lines were all judged. */
+/** Expects a head whose lines were all checked. */
 function readHead(bytes: Uint8Array, from: number, end: number): HttpHead {
   const [first, ...fields] = latin1(bytes, from, end - 4).split('\r\n');
   const [method, target, protocol] = first.split(' ');
@@ -165,7 +165,7 @@ function readField(line: string): readonly [name: string, value: string] {
   return [line.slice(0, colon).toLowerCase(), trimSpace(line, colon + 1)];
 }
 
-/** RFC 9110 5.5: spaces and tabs only; trim() would also take U+00A0. */
+/** RFC 9110 5.5: only spaces and tabs; trim() would also remove U+00A0. */
 export function trimSpace(line: string, from: number): string {
   let start = from;
   let end = line.length;
@@ -184,7 +184,7 @@ function nameOf(match: RegExpExecArray | null, name: number, port: number): stri
   return NAME.test(lower) ? lower : undefined;
 }
 
-/** RFC 9110 9.3.6: an invalid port is refused, though a valid one is not used. */
+/** RFC 9110 9.3.6: an invalid port is refused, although a valid one is not used. */
 function isPort(text: string | undefined): boolean {
   return text === undefined || (text.length <= 5 && Number(text) >= 1 && Number(text) <= 65_535);
 }

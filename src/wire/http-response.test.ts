@@ -15,7 +15,7 @@ function head(text: string): ResponseHead {
   return answer.value;
 }
 
-test('parseResponseHead() reads status line and fields as they were sent, and ends at the blank line', () => {
+test('parseResponseHead() reads status line and fields as sent, and ends at the blank line', () => {
   const text =
     'HTTP/1.1 404 Not  Found\xe9\r\nDate: today\r\nset-cookie:\t a=1 \r\nSet-Cookie:b\xa0\r\nX:\r\n\r\n';
   assert.deepEqual(head(`${text}body`), {
@@ -27,7 +27,7 @@ test('parseResponseHead() reads status line and fields as they were sent, and en
   });
 });
 
-test('parseResponseHead() takes a status line without a reason', () => {
+test('parseResponseHead() accepts a status line without a reason', () => {
   assert.equal(head('HTTP/1.0 200\r\n\r\n').reason, '');
   assert.equal(head('HTTP/1.0 200 \r\n\r\n').reason, '');
 });
@@ -63,7 +63,7 @@ const framings: readonly (readonly [string, string, string, unknown])[] = [
   ['close', 'GET', '1.1 200 OK\r\nContent-Length: 0\r\nConnection: x, Close', { body: 0, keepAlive: false }],
   ['HTTP/1.0', 'GET', '1.0 200 OK\r\nContent-Length: 5', { body: 5, keepAlive: false }],
   [
-    'HTTP/1.0 that stays',
+    'HTTP/1.0 with keep-alive',
     'GET',
     '1.0 200 OK\r\nContent-Length: 5\r\nConnection: keep-alive',
     { body: 5, keepAlive: true },

@@ -1,5 +1,5 @@
-// The head of an HTTP/1 response, and what it says about its body, read as strictly as requests are (http-head.ts): a
-// backend's answer that two programs could end at different places would let one client read another's.
+// A strict parser for the head of an HTTP/1 response and the framing of its body, like http-head.ts for requests: if
+// two programs disagreed about where a response ends, one client could read another client's response.
 
 import { endOfLines, trimSpace } from './http-head.ts';
 import { latin1 } from './latin1.ts';
@@ -9,24 +9,24 @@ export interface ResponseHead {
   readonly version: '1.0' | '1.1';
   readonly status: number;
   readonly reason: string;
-  /** Names and values in turn, as sent, values without the space around them. */
+  /** Alternating names and values as sent, values without surrounding space. */
   readonly headers: readonly string[];
   /** Index just after the blank line. */
   readonly end: number;
 }
 
 export interface ResponseFraming {
-  /** Bytes of the body; `chunked` and `until-close` where they are not known before. */
+  /** The length of the body, or how its end is found. */
   readonly body: number | 'chunked' | 'until-close';
-  /** Whether the connection may serve another request behind it. */
+  /** Whether the connection may serve another request. */
   readonly keepAlive: boolean;
 }
 
-/** RFC 9112 4; the space before an empty reason is left out by many. */
+/** RFC 9112 4; many servers omit the space before an empty reason. */
 const STATUS_LINE = /^HTTP\/1\.([01]) ([1-5]\d\d)(?: (.*))?$/;
-/** RFC 9110 15: above, there is none. */
+/** RFC 9110 15: the largest valid status. */
 const MAX_STATUS = 599;
-/** More digits are not exact any more. */
+/** A number of more digits would not be exact. */
 const LENGTH = /^\d{1,15}$/;
 const NO_CONTENT = 204;
 const NOT_MODIFIED = 304;
@@ -36,12 +36,12 @@ export function parseResponseHead(bytes: Uint8Array, from: number, to: number): 
   return end.kind === 'found' ? readHead(bytes, from, end.value) : end;
 }
 
-/** What is no answer at all is refused at its first line. */
+/** Refuses anything that is not HTTP at its first line. */
 function statusFault(bytes: Uint8Array, from: number, to: number): string | undefined {
   return STATUS_LINE.test(latin1(bytes, from, to)) ? undefined : 'status-line';
 }
 
-/** RFC 9112 6.3, without its leniencies. undefined when the head contradicts itself or has no status that there is. */
+/** RFC 9112 6.3, without its leniencies. Undefined if the head contradicts itself or has an invalid status. */
 export function framingOf(
   head: Pick<ResponseHead, 'version' | 'status' | 'headers'>,
   method: string,
@@ -59,7 +59,7 @@ export function framingOf(
         length = Number(value);
         break;
       case 'transfer-encoding':
-        // What is coded otherwise cannot be framed anew without losing the word.
+        // A body with another coding cannot be reframed without losing the name of the coding.
         if (isChunked || version === '1.0' || value.toLowerCase() !== 'chunked') return undefined;
         isChunked = true;
         break;
@@ -78,7 +78,7 @@ export function framingOf(
   return length === undefined ? { body: 'until-close', keepAlive: false } : { body: length, keepAlive };
 }
 
-/** Of a head whose lines are whole. */
+/** Expects a complete head. */
 function readHead(bytes: Uint8Array, from: number, end: number): Parsed<ResponseHead> {
   const lines = latin1(bytes, from, end - 4).split('\r\n');
   const status = STATUS_LINE.exec(lines[0]);

@@ -10,7 +10,7 @@ function hex(bytes: Uint8Array | undefined): string | undefined {
 
 const mappedPrefix = '00000000000000000000ffff';
 
-test('parseIp() gives 16 bytes for either family', () => {
+test('parseIp() returns 16 bytes for both families', () => {
   const cases = {
     '1.2.3.4': `${mappedPrefix}01020304`,
     '0.0.0.0': `${mappedPrefix}00000000`,
@@ -30,7 +30,7 @@ test('parseIp() gives 16 bytes for either family', () => {
   for (const [text, expected] of Object.entries(cases)) assert.equal(hex(parseIp(text)), expected, text);
 });
 
-test('parseIp() refuses what is no address', () => {
+test('parseIp() refuses everything else', () => {
   const cases = `
     1 1.2.3 1.2.3.4.5 1.2.3.256 01.2.3.4 1.2.3. .1.2.3 1..2.3 +1.2.3.4 1.2.3.-4 1e1.2.3.4 0x1.2.3.4 1.2.3.4/8 ١.2.3.4
     1.2.3.4:5 a.b.c.d : ::: 1:2 1:2:3:4:5:6:7 1:2:3:4:5:6:7:8:9 :1:2:3:4:5:6:7 1:2:3:4:5:6:7: 1::2::3 1:::2
@@ -75,7 +75,7 @@ test('formatIp() writes RFC 5952 text', () => {
   for (const [text, expected] of Object.entries(cases)) assert.equal(formatIp(parseIp(text)!, 0), expected);
 });
 
-test('formatIp() and parseIp() undo each other, at any offset', () => {
+test('formatIp() and parseIp() are inverse, at any offset', () => {
   const groups = fc.array(fc.oneof(fc.constant([0, 0]), fc.uint8Array({ minLength: 2, maxLength: 2 })), {
     minLength: 8,
     maxLength: 8,
@@ -99,13 +99,13 @@ test('formatIpPort() puts IPv6 in brackets', () => {
   assert.equal(formatIpPort(parseIp('::1')!, 0, 443), '[::1]:443');
 });
 
-test('mapIp() widens 4 bytes and leaves 16 as they are', () => {
+test('mapIp() maps 4 bytes and returns 16 unchanged', () => {
   assert.deepEqual(mapIp(Uint8Array.of(1, 2, 3, 4)), parseIp('1.2.3.4'));
   const wide = parseIp('::1')!;
   assert.equal(mapIp(wide), wide);
 });
 
-test('parseCidr() gives network and prefix in the 16-byte form', () => {
+test('parseCidr() returns network and prefix in the 16-byte form', () => {
   const cases: readonly (readonly [text: string, network: string, prefix: number])[] = [
     ['10.0.0.0/8', '10.0.0.0', 104],
     ['10.1.2.3/8', '10.0.0.0', 104],
@@ -124,7 +124,7 @@ test('parseCidr() gives network and prefix in the 16-byte form', () => {
   }
 });
 
-test('parseCidr() refuses what is no CIDR', () => {
+test('parseCidr() refuses everything else', () => {
   const cases = `/ /8 10.0.0.0/ 10.0.0.0/33 10.0.0.0/08 10.0.0.0/+8 10.0.0.0/-1 10.0.0.0/8/8 10.0.0/8 x/8
     10.0.0.0/255.0.0.0 ::/129 ::/1e1 ::/00 ::/`;
   for (const text of ['', '10.0.0.0/ 8', '10.0.0.0/8 ', ...cases.split(/\s+/)]) {

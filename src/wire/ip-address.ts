@@ -1,11 +1,11 @@
-// IP addresses as the gateway keeps them everywhere: 16 bytes, IPv4 as ::ffff:a.b.c.d (RFC 4291 2.5.5.2), so
-// that a dual-stack socket's peers, PROXY sources and configured CIDRs compare without a case for each family.
+// IP addresses as the gateway stores them everywhere: 16 bytes, IPv4 as ::ffff:a.b.c.d (RFC 4291 2.5.5.2), so that
+// peers of dual-stack sockets, PROXY sources and configured CIDRs compare without a case per family.
 
-/** Bytes in front of the IPv4 address in its mapped form, and the same in bits. */
+/** The bytes before the IPv4 address in its mapped form, and the same in bits. */
 const MAPPED_PREFIX = 12;
 const MAPPED_BITS = 96;
 
-/** No leading zeros: some read 010 as eight, so that two programs would disagree about the address. */
+/** No leading zeros: some programs read 010 as eight and would disagree about the address. */
 const DECIMAL_BYTE = /^(0|[1-9]\d{0,2})$/;
 const HEX_GROUP = /^[0-9a-f]{1,4}$/i;
 const PREFIX_LENGTH = /^(0|[1-9]\d{0,2})$/;
@@ -17,12 +17,12 @@ export interface Cidr {
   readonly prefix: number;
 }
 
-/** Dotted quad or RFC 4291 text, without brackets or zone; always gives 16 bytes. */
+/** Parses a dotted quad or RFC 4291 text, without brackets or zone; always returns 16 bytes. */
 export function parseIp(text: string): Uint8Array | undefined {
   return text.includes(':') ? parseIpv6(text) : parseIpv4(text);
 }
 
-/** 4 or 16 raw bytes, as PROXY headers have them, as 16; what has 16 already is given back as it is. */
+/** Converts 4 or 16 raw bytes, as in PROXY headers, to 16; returns 16 bytes unchanged. */
 export function mapIp(address: Uint8Array): Uint8Array {
   if (address.length === 16) return address;
   const bytes = emptyMapped();
@@ -52,7 +52,7 @@ export function formatIpPort(bytes: Uint8Array, at: number, port: number): strin
   return isIpv4(bytes, at) ? `${text}:${port}` : `[${text}]:${port}`;
 }
 
-/** `10.0.0.0/8`, `::/0`, or a bare address for itself alone. Host bits that are set are masked off. */
+/** `10.0.0.0/8`, `::/0`, or a single address. Host bits are masked off. */
 export function parseCidr(text: string): Cidr | undefined {
   const slash = text.indexOf('/');
   const address = parseIp(slash < 0 ? text : text.slice(0, slash));
@@ -89,7 +89,7 @@ function writeIpv4(text: string, into: Uint8Array, at: number): boolean {
   });
 }
 
-/** `::` stands at most once, for at least one group of zeros. */
+/** `::` may occur once, for at least one group of zeros. */
 function parseIpv6(text: string): Uint8Array | undefined {
   const halves = text.split('::', 3);
   if (halves.length > 2) return undefined;
@@ -106,8 +106,8 @@ function parseIpv6(text: string): Uint8Array | undefined {
 }
 
 /**
- * Writes colon-separated groups from the start and gives how many bytes they take, which may be more than 16
- * (what does not fit is not written). A dotted quad only stands at the very end.
+ * Writes colon-separated groups and returns how many bytes they take, which may be more than 16 (the excess is not
+ * written). A dotted quad is allowed only at the very end.
  */
 function writeGroups(text: string, into: Uint8Array, quadAllowed: boolean): number | undefined {
   if (text === '') return 0;
@@ -129,7 +129,7 @@ function formatIpv4(bytes: Uint8Array, at: number): string {
   return `${bytes[at]}.${bytes[at + 1]}.${bytes[at + 2]}.${bytes[at + 3]}`;
 }
 
-/** RFC 5952 4.2: the longest run of two or more zero groups is shortened, the first among equals. */
+/** RFC 5952 4.2: the longest run of two or more zero groups is shortened, the first one on a tie. */
 function longestZeroRun(bytes: Uint8Array, at: number): { start: number; length: number } {
   let best = { start: 0, length: 0 };
   let start = 0;

@@ -1,5 +1,5 @@
-// The contract of every codec that answers `Parsed`, run against all of them: what they say must depend on the
-// bytes in [from, to) alone, and on nothing like how they were cut up, where they lie or what lies around them.
+// The contract of every codec that returns `Parsed`, run against all of them: the result must depend only on the bytes
+// in [from, to), not on how they were split, where they are, or what surrounds them.
 
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
@@ -15,7 +15,7 @@ import { buildProxyV1, buildProxyV2, parseProxyHeader } from './proxy-protocol.t
 interface Codec {
   readonly name: string;
   readonly parse: (bytes: Uint8Array, from: number, to: number) => Parsed<{ readonly end: number }>;
-  /** Each is found, and ends with its last byte. */
+  /** Each parses as found, and ends with its last byte. */
   readonly samples: readonly Uint8Array[];
 }
 
@@ -80,14 +80,14 @@ const codecs: readonly Codec[] = [
   },
 ];
 
-/** The same bytes elsewhere, between others; the answer with `end` counted from the start of the bytes. */
+/** Parses the same bytes between others; `end` in the result counts from the start of the bytes. */
 function parseWithin(
   codec: Codec,
   bytes: Uint8Array,
   before: Uint8Array,
   after: Uint8Array,
 ): Parsed<unknown> {
-  // A view that does not begin where its memory does, as pooled buffers do.
+  // A view that does not start where its memory starts, like pooled buffers.
   const buffer = Uint8Array.from([...after, ...before, ...bytes, ...after]).subarray(after.length);
   const answer = codec.parse(buffer, before.length, before.length + bytes.length);
   if (answer.kind !== 'found') return answer;
@@ -99,7 +99,7 @@ const surroundings = fc.uint8Array({ maxLength: 40 });
 
 for (const codec of codecs) {
   const sample = fc.constantFrom(...codec.samples);
-  /** A sample with a few bytes changed, dropped or put in, so that it goes wrong deep inside. */
+  /** A sample with a few bytes changed, removed or inserted, so that it fails deep inside. */
   const mutated = fc
     .tuple(
       sample,
@@ -123,7 +123,7 @@ for (const codec of codecs) {
       }
     });
 
-    test(`${codec.name} asks for more on every proper prefix, whatever lies behind it`, () => {
+    test(`${codec.name} asks for more on every proper prefix, whatever follows it`, () => {
       for (const bytes of codec.samples) {
         const buffer = new Uint8Array(bytes.length);
         for (let to = 0; to < bytes.length; to++) {
@@ -138,7 +138,7 @@ for (const codec of codecs) {
       }
     });
 
-    test(`${codec.name} answers the same wherever the bytes lie and whatever is around them`, () => {
+    test(`${codec.name} returns the same wherever the bytes are and whatever surrounds them`, () => {
       fc.assert(
         fc.property(fc.oneof(sample, mutated), surroundings, surroundings, (bytes, before, after) => {
           assert.deepEqual(parseWithin(codec, bytes, before, after), parseWithin(codec, bytes, none, none));
@@ -147,7 +147,7 @@ for (const codec of codecs) {
       );
     });
 
-    test(`${codec.name} stays with its answer when more bytes follow`, () => {
+    test(`${codec.name} keeps its decision when more bytes follow`, () => {
       fc.assert(
         fc.property(fc.oneof(sample, mutated), surroundings, (bytes, after) => {
           const buffer = Uint8Array.from([...bytes, ...after]);
@@ -163,7 +163,7 @@ for (const codec of codecs) {
       );
     });
 
-    test(`${codec.name} never throws and holds no more than it was given`, () => {
+    test(`${codec.name} never throws and returns no more than it was given`, () => {
       fc.assert(
         fc.property(fc.oneof(mutated, fc.uint8Array({ maxLength: 300 })), bytes => {
           const answer = codec.parse(bytes, 0, bytes.length);
@@ -178,7 +178,7 @@ for (const codec of codecs) {
   });
 }
 
-/** Characters and bytes that came out of the input (`version`, `command` and the like aside). */
+/** The number of characters and bytes taken from the input (without `version`, `command` and `family`). */
 function size(value: unknown): number {
   if (typeof value === 'string' || value instanceof Uint8Array) return value.length;
   if (typeof value !== 'object' || value === null) return 0;

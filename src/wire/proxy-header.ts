@@ -1,4 +1,4 @@
-// What a PROXY header says, whichever of its two versions it came in.
+// The content of a PROXY header of either version.
 
 export interface Endpoint {
   /** 4 or 16 raw bytes. */
@@ -11,16 +11,16 @@ export interface Tlv {
   readonly value: Uint8Array;
 }
 
-/** Addresses and values of a parsed header are views of the buffer it was read from: copy what is kept. */
+/** Addresses and values of a parsed header are views of the buffer it was read from: copy what you keep. */
 export interface ProxyHeader {
   readonly version: 1 | 2;
-  /** `local`: the peer speaks for itself (a health check, or UNKNOWN in version 1). */
+  /** `local`: the peer itself is the client (a health check, or UNKNOWN in version 1). */
   readonly command: 'local' | 'proxy';
   readonly family: 'unspec' | 'ipv4' | 'ipv6' | 'unix';
   /** Absent with `local`, `unspec` and `unix`. */
   readonly source: Endpoint | undefined;
   readonly destination: Endpoint | undefined;
-  /** All of them in the order sent, repeated types too. */
+  /** All TLVs in the order sent, including repeated types. */
   readonly tlvs: readonly Tlv[];
   /** Index just after the header. */
   readonly end: number;

@@ -19,7 +19,7 @@ const ID = '0b9c7c0e-6d2c-4d7b-9d5c-2f3f0a2f8f11';
 const SIGNATURE = '0d0a0d0a000d0a515549540a';
 
 function parse(bytes: Uint8Array): Parsed<ProxyHeader> {
-  // Of a plain Uint8Array, so that what comes out compares whatever was given.
+  // A plain Uint8Array, so that the result compares equal for any kind of input.
   return parseProxyHeader(Uint8Array.from(bytes), 0, bytes.length);
 }
 
@@ -53,7 +53,7 @@ function v2(command: number, family: number, block: Uint8Array): Uint8Array {
 const byte = fc.integer({ min: 0, max: 255 });
 const port = fc.integer({ min: 0, max: 65_535 });
 const anyIpv4 = fc.tuple(fc.uint8Array({ minLength: 4, maxLength: 4 }), port).map(toEndpoint);
-/** With a first bit, so that it is not a mapped IPv4 address. */
+/** With a bit set in the first byte, so that it is not a mapped IPv4 address. */
 const notMapped = fc
   .uint8Array({ minLength: 16, maxLength: 16 })
   .map(bytes => bytes.with(0, bytes[0] | 0x20));
@@ -70,7 +70,7 @@ function toEndpoint([address, port]: [Uint8Array, number]): Endpoint {
   return { address, port };
 }
 
-test('parseProxyHeader() reads what HAProxy 2.6 sends, checksum and UNIQUE_ID included', () => {
+test('parseProxyHeader() reads headers of HAProxy 2.6, with checksum and UNIQUE_ID', () => {
   const v2Ipv4 = fromHex(`${SIGNATURE} 21 11 003a | 7f000001 7f000001 e942 4269 | 03 0004 ebe6f4d9
     | 05 0024 30623963376330652d366432632d346437622d396435632d326633663061326638663131`);
   assert.deepEqual(header(v2Ipv4), {
@@ -105,7 +105,7 @@ test('parseProxyHeader() reads what HAProxy 2.6 sends, checksum and UNIQUE_ID in
   });
 });
 
-test("buildProxyV2() gives HyperShift's headers byte for byte", () => {
+test("buildProxyV2() builds HyperShift's headers byte for byte", () => {
   const tlvs = [tlv(0x20, ID)];
   const idTlv = `20 0024 ${Buffer.from(ID).toString('hex')}`;
   assert.deepEqual(
@@ -118,7 +118,7 @@ test("buildProxyV2() gives HyperShift's headers byte for byte", () => {
   assert.equal(wide.length, 91);
 });
 
-test('parseProxyHeader() reads back every header that buildProxyV2() makes', () => {
+test('parseProxyHeader() reads back every header of buildProxyV2()', () => {
   const anyTlvs = fc.array(anyTlv, { maxLength: 6 });
   fc.assert(
     fc.property(anyEnds, anyTlvs, fc.boolean(), ([source, destination], tlvs, summed) => {
@@ -141,7 +141,7 @@ test('parseProxyHeader() reads back every header that buildProxyV2() makes', () 
   );
 });
 
-test('buildProxyV2() says LOCAL unless both ends are known, with TLVs all the same', () => {
+test('buildProxyV2() builds LOCAL unless both ends are known, and still adds TLVs', () => {
   const tlvs = [tlv(0x20, ID), tlv(0x20, ID)];
   const local = { version: 2, command: 'local', family: 'unspec', source: undefined, destination: undefined };
   assert.deepEqual(buildProxyV2({}), fromHex(`${SIGNATURE} 20 00 0000`));
@@ -149,7 +149,7 @@ test('buildProxyV2() says LOCAL unless both ends are known, with TLVs all the sa
   assert.deepEqual(header(bytes), { ...local, tlvs, end: bytes.length });
 });
 
-test('buildProxyV1() and buildProxyV2() put both ends into one family', () => {
+test('buildProxyV1() and buildProxyV2() convert both ends to one family', () => {
   const v4 = ipv4('192.0.2.1', 1);
   const v4Wide = { address: mapIp(v4.address), port: 1 };
   const v6 = ipv6('2001:db8::1', 2);
@@ -164,7 +164,7 @@ test('buildProxyV1() and buildProxyV2() put both ends into one family', () => {
   assert.deepEqual(header(buildProxyV1(v4, v6)).source, v4Wide);
 });
 
-test('parseProxyHeader() reads back every line that buildProxyV1() makes', () => {
+test('parseProxyHeader() reads back every line of buildProxyV1()', () => {
   fc.assert(
     fc.property(anyEnds, ([source, destination]) => {
       const bytes = buildProxyV1(source, destination);
@@ -178,16 +178,16 @@ test('parseProxyHeader() reads back every line that buildProxyV1() makes', () =>
   assert.equal(String(buildProxyV1(undefined, ipv4('192.0.2.1', 1))), 'PROXY UNKNOWN\r\n');
 });
 
-test('buildProxyV2() refuses to make what nobody would read', () => {
+test('buildProxyV2() refuses to build a header that is too long', () => {
   const fitting = { tlvs: [{ type: 1, value: new Uint8Array(MAX_PROXY_HEADER - 16 - 3) }] };
   assert.equal(header(buildProxyV2(fitting)).end, MAX_PROXY_HEADER);
   assert.throws(() => buildProxyV2({ ...fitting, crc32c: true }), {
     name: 'RangeError',
-    message: 'Cannot build a PROXY header as it must have at most 4096 bytes: current value is 4103',
+    message: 'Cannot build a PROXY header: it must have at most 4096 bytes: current value is 4103',
   });
 });
 
-test('parseProxyHeader() takes UNKNOWN with anything behind it as local', () => {
+test('parseProxyHeader() treats UNKNOWN followed by anything as local', () => {
   for (const line of [
     'PROXY UNKNOWN\r\n',
     'PROXY UNKNOWN \r\n',
@@ -204,7 +204,7 @@ test('parseProxyHeader() takes UNKNOWN with anything behind it as local', () => 
   }
 });
 
-test('parseProxyHeader() refuses lines that are not to the letter', () => {
+test('parseProxyHeader() refuses malformed lines', () => {
   const cases: readonly (readonly [reason: string, line: string])[] = [
     ['v1-protocol', 'proxy TCP4 1.2.3.4 1.2.3.4 1 2\r\n'],
     ['v1-protocol', 'PROXY TCP5 '],
@@ -233,7 +233,7 @@ test('parseProxyHeader() refuses lines that are not to the letter', () => {
   }
 });
 
-test('parseProxyHeader() takes lines of up to 107 bytes and not a byte more', () => {
+test('parseProxyHeader() accepts lines of up to 107 bytes and not a byte more', () => {
   const most = `PROXY UNKNOWN ${'x'.repeat(107 - 16)}\r\n`;
   assert.equal(header(ascii(most)).end, 107);
   const longer = most.replace('xx', 'xxx');
@@ -242,7 +242,7 @@ test('parseProxyHeader() takes lines of up to 107 bytes and not a byte more', ()
   assert.equal(parse(ascii(longer.slice(0, 107))).kind, 'reject');
 });
 
-test('parseProxyHeader() finds the TLVs behind every kind of address block', () => {
+test('parseProxyHeader() finds the TLVs after every kind of address block', () => {
   const one = fromHex('e0 0002 6869');
   const tlvs = [{ type: 0xe0, value: ascii('hi') }];
   const cases: readonly (readonly [command: number, family: number, block: number, is: string])[] = [
@@ -273,7 +273,7 @@ test('parseProxyHeader() finds the TLVs behind every kind of address block', () 
   }
 });
 
-test('parseProxyHeader() skips the block of LOCAL whatever family it names', () => {
+test('parseProxyHeader() skips the address block of LOCAL for any family', () => {
   const bytes = v2(0x20, 0x9f, Uint8Array.of(1, 2, 3));
   const local = { version: 2, command: 'local', family: 'unspec', source: undefined, destination: undefined };
   assert.deepEqual(header(bytes), { ...local, tlvs: [], end: bytes.length });
@@ -288,10 +288,10 @@ test('parseProxyHeader() keeps TLVs in order, with repeated types, as views of t
   assert.equal(answer.value.tlvs[0].value.buffer, bytes.buffer);
 });
 
-test('parseProxyHeader() refuses a wrong checksum and any single changed bit under a right one', () => {
+test('parseProxyHeader() refuses a wrong checksum and any flipped bit', () => {
   const ends = { source: ipv4('192.0.2.1', 1), destination: ipv4('192.0.2.2', 2) };
   const tlvs = [tlv(0x20, ID)];
-  // The checksum between others, as some senders have it.
+  // The checksum between other TLVs, as some senders place it.
   const bytes = v2(0x21, 0x11, join(buildProxyV2(ends).subarray(16), fromHex('03 0004 00000000 20 0001 41')));
   new DataView(bytes.buffer).setUint32(31, crc32c(bytes, 0, bytes.length));
   for (const good of [bytes, buildProxyV2({ ...ends, tlvs, crc32c: true })]) {
@@ -306,7 +306,7 @@ test('parseProxyHeader() refuses a wrong checksum and any single changed bit und
   assert.deepEqual(parse(zero), { kind: 'reject', reason: 'v2-crc32c' });
 });
 
-test('parseProxyHeader() refuses wrong binary headers, by name', () => {
+test('parseProxyHeader() names what is wrong in a binary header', () => {
   const cases: readonly (readonly [reason: string, bytes: Uint8Array])[] = [
     ['v2-signature', fromHex('0d0a0d0a000d0a515549540b')],
     ['v2-version', fromHex(`${SIGNATURE} 11`)],

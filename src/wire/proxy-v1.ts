@@ -1,12 +1,12 @@
-// PROXY protocol version 1: `PROXY TCP4|TCP6 source destination sourcePort destinationPort\r\n`, or UNKNOWN
-// with anything behind it. A line is short and comes once per connection at most, so it is read as text.
+// PROXY protocol version 1: `PROXY TCP4|TCP6 source destination sourcePort destinationPort\r\n`, or UNKNOWN followed by
+// anything. A line is short and comes once per connection at most, so it is parsed as text.
 
 import { formatIp, isIpv4, mapIp, parseIp } from './ip-address.ts';
 import { latin1 } from './latin1.ts';
 import { found, incomplete, type Parsed, reject } from './parsed.ts';
 import type { Endpoint, ProxyHeader } from './proxy-header.ts';
 
-/** The longest line the protocol can give, with its CRLF. */
+/** The longest possible line, with its CRLF. */
 const MAX_LINE = 107;
 
 const beginnings = ['PROXY TCP4 ', 'PROXY TCP6 ', 'PROXY UNKNOWN\r\n', 'PROXY UNKNOWN '];

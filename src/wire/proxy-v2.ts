@@ -1,12 +1,12 @@
-// PROXY protocol version 2: a fixed part of 16 bytes, an address block as long as its family needs, and TLVs.
-// HyperShift's nodes name their cluster in TLV 0x20; what a type means is for the caller to say.
+// PROXY protocol version 2: a fixed part of 16 bytes, an address block whose length depends on the family, and TLVs.
+// HyperShift's nodes send their cluster id in TLV 0x20; the caller interprets the types.
 
 import { crc32c } from './crc32c.ts';
 import { isIpv4, mapIp } from './ip-address.ts';
 import { found, incomplete, type Parsed, reject } from './parsed.ts';
 import type { Endpoint, ProxyHeader, Tlv } from './proxy-header.ts';
 
-/** Real headers have under 600 bytes; this bounds what an untrusted peer makes us hold, and the TLV objects. */
+/** Real headers are under 600 bytes; this limits the memory and TLV objects that an untrusted peer can cause. */
 export const MAX_PROXY_HEADER = 4096;
 
 const SIGNATURE = Buffer.from('\r\n\r\n\0\r\nQUIT\n', 'latin1');
@@ -59,8 +59,8 @@ export function parseProxyV2(bytes: Uint8Array, from: number, to: number): Parse
 }
 
 /**
- * One header, to be sent in one write (receivers peek once). LOCAL unless both ends are known; TLVs as given,
- * the checksum behind them. Addresses that both are IPv4, also in the mapped form, go out as IPv4.
+ * Builds one header; send it in one write (receivers peek once). LOCAL unless both ends are known; TLVs as given,
+ * followed by the checksum. If both addresses are IPv4, also in the mapped form, they are sent as IPv4.
  */
 export function buildProxyV2(header: {
   readonly source?: Endpoint | undefined;
@@ -74,7 +74,7 @@ export function buildProxyV2(header: {
   const length = all.reduce((sum, tlv) => sum + TLV_HEADER + tlv.value.length, addresses.length);
   if (FIXED_PART + length > MAX_PROXY_HEADER) {
     throw new RangeError(
-      `Cannot build a PROXY header as it must have at most ${MAX_PROXY_HEADER} bytes: current value is ${FIXED_PART + length}`,
+      `Cannot build a PROXY header: it must have at most ${MAX_PROXY_HEADER} bytes: current value is ${FIXED_PART + length}`,
     );
   }
 
@@ -96,7 +96,7 @@ export function buildProxyV2(header: {
   return bytes;
 }
 
-/** Judges as much of the signature, command and family as is there. */
+/** Checks as much of the signature, command and family as has arrived. */
 function fixedPartFault(bytes: Uint8Array, from: number, to: number): string | undefined {
   const there = Math.min(SIGNATURE.length, to - from);
   for (let i = 0; i < there; i++) {
@@ -112,8 +112,8 @@ function fixedPartFault(bytes: Uint8Array, from: number, to: number): string | u
 }
 
 /**
- * Where the TLVs begin. LOCAL's addresses are skipped unseen: some senders set a family and leave its block
- * out, and behind a block of no known family nothing can be found.
+ * The length of the address block, after which the TLVs start. Addresses of LOCAL are skipped: some senders set a
+ * family and omit its block. After a block of an unknown family nothing can be found.
  */
 function blockLength(local: boolean, family: Family | undefined, length: number): number {
   if (family === undefined) return length;
@@ -135,7 +135,7 @@ function readTlvs(bytes: Uint8Array, from: number, to: number): Tlv[] | undefine
   return tlvs;
 }
 
-/** The sum is over the whole header, TLVs included, with the four bytes of the sum itself taken as zeros. */
+/** The checksum covers the whole header including TLVs, with its own four bytes as zeros. */
 function checksumFault(
   bytes: Uint8Array,
   from: number,
@@ -144,7 +144,7 @@ function checksumFault(
 ): string | undefined {
   const sums = tlvs.filter(tlv => tlv.type === CRC32C);
   if (sums.length === 0) return undefined;
-  // Two cannot both be right in any sender's way of counting, and each would cost a pass over the header.
+  // Two checksums cannot both be right, whichever way a sender computes them, and each would cost a pass.
   if (sums.length > 1) return 'v2-crc32c-twice';
   const { value } = sums[0];
   if (value.length !== CRC32C_LENGTH) return 'v2-crc32c-length';

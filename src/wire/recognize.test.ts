@@ -8,7 +8,7 @@ function recognizeText(text: string): string {
   return recognize(ascii(text), 0, text.length);
 }
 
-/** What decides, and what is decided by it: one byte less is `incomplete`. */
+/** The shortest text that decides, and the decision: one byte less is `incomplete`. */
 const deciding: readonly (readonly [text: string, protocol: string])[] = [
   ['\x16', 'tls'],
   ['\r\n\r\n\0\r\nQUIT\n', 'proxy'],
@@ -41,7 +41,7 @@ const deciding: readonly (readonly [text: string, protocol: string])[] = [
 ];
 
 for (const [text, protocol] of deciding) {
-  test(`recognize() says ${protocol} at ${JSON.stringify(text)} and asks for more before`, () => {
+  test(`recognize() returns ${protocol} at ${JSON.stringify(text)} and asks for more before`, () => {
     assert.equal(recognizeText(text), protocol);
     for (let to = 0; to < text.length; to++) assert.equal(recognizeText(text.slice(0, to)), 'incomplete');
   });
@@ -51,7 +51,7 @@ test('recognize() needs one byte of any real hello', () => {
   for (const sample of helloSamples) assert.equal(recognize(sample.bytes, 0, 1), 'tls');
 });
 
-test('recognize() stays with its answer, wherever the bytes lie and whatever is around them', () => {
+test('recognize() keeps its decision, wherever the bytes are and whatever surrounds them', () => {
   const start = fc.constantFrom(...deciding.map(([text]) => [...ascii(text)]));
   const bytes = fc.oneof(fc.uint8Array({ maxLength: 30 }), start);
   fc.assert(

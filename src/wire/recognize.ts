@@ -1,11 +1,11 @@
-// What a client speaks, told by its first bytes: the first question about every connection, and asked again
-// after each PROXY header. Looks at no more than 21 bytes and decides on the first that leaves no doubt.
+// Recognizes a client's protocol by its first bytes, at the start of every connection and after each PROXY header.
+// Reads at most 21 bytes and decides as early as possible.
 
 import { endOfToken } from './token.ts';
 
 export type Protocol = 'tls' | 'proxy' | 'connect' | 'http' | 'h2';
 
-/** RFC 8446 5.1: content type handshake. Nothing else that we speak begins with it, so one byte decides. */
+/** RFC 8446 5.1: content type handshake. No other supported protocol starts with it, so one byte decides. */
 const TLS_HANDSHAKE = 0x16;
 
 /** The longest registered method is UPDATEREDIRECTREF with 17 characters; beyond 20 it is not HTTP. */
@@ -17,7 +17,7 @@ const CARRIAGE_RETURN = 0x0d;
 const PROXY_V2 = Buffer.from('\r\n\r\n\0\r\nQUIT\n', 'latin1');
 const PROXY_V1 = Buffer.from('PROXY ', 'latin1');
 const CONNECT = Buffer.from('CONNECT ', 'latin1');
-/** RFC 9113 3.4. The rest of the preface is for the HTTP/2 part to check. */
+/** RFC 9113 3.4. The HTTP thread checks the rest of the preface. */
 const H2 = Buffer.from('PRI * HTTP/2', 'latin1');
 
 export function recognize(bytes: Uint8Array, from: number, to: number): Protocol | 'incomplete' | 'unknown' {
@@ -33,7 +33,7 @@ export function recognize(bytes: Uint8Array, from: number, to: number): Protocol
   );
 }
 
-/** The protocol when the bytes begin with its prefix, undefined when they cannot any more. */
+/** The protocol if the bytes start with its prefix, undefined if they cannot. */
 function compare(
   prefix: Uint8Array,
   protocol: Protocol,
@@ -48,7 +48,7 @@ function compare(
   return length === prefix.length ? protocol : 'incomplete';
 }
 
-/** POST, PUT, PATCH and PROPFIND come here as soon as they differ from `PROXY `, as CONNECTX does. */
+/** POST, PUT, PATCH and PROPFIND get here as soon as they differ from `PROXY `, and so does CONNECTX. */
 function recognizeMethod(bytes: Uint8Array, from: number, to: number): 'http' | 'incomplete' | 'unknown' {
   const end = endOfToken(bytes, from, Math.min(to, from + MAX_METHOD));
   if (end === to) return 'incomplete';

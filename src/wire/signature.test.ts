@@ -13,7 +13,7 @@ const nonce = fc.uint8Array({ minLength: 12, maxLength: 12 });
 const mac = fc.uint8Array({ minLength: 32, maxLength: 32 });
 const time = fc.maxSafeNat();
 
-test('parseSignature() finds what buildSignature() was given, also as text', () => {
+test('parseSignature() reads back the output of buildSignature(), also as text', () => {
   fc.assert(
     fc.property(time, nonce, mac, (timeMs, nonce, mac) => {
       const stamp = buildStamp(timeMs, nonce);
@@ -42,7 +42,7 @@ test('parseSignature() reads the layout: version, time, nonce, MAC', () => {
   assert.deepEqual([parsed.value.mac[0], parsed.value.mac.length], [21, 32]);
 });
 
-test('parseSignature() takes the largest time for one far from any clock', () => {
+test('parseSignature() keeps the largest times far from any clock', () => {
   const parsed = parseSignature(new Uint8Array(53).fill(1, 0, 1).fill(255, 1, 9));
   assert.ok(parsed.kind === 'found' && parsed.value.timeMs >= 2 ** 63);
 });
@@ -61,7 +61,7 @@ test('parseSignature() rejects every other length and version, and never throws'
   }
 });
 
-test('parseSignatureText() takes one spelling only, and never throws', () => {
+test('parseSignatureText() accepts only one spelling, and never throws', () => {
   const text = formatSignature(
     buildSignature(buildStamp(1, new Uint8Array(12)), new Uint8Array(32).fill(0xfb)),
   );
@@ -72,7 +72,7 @@ test('parseSignatureText() takes one spelling only, and never throws', () => {
     text.replaceAll('-', '+'),
     text.slice(0, -1),
     `${text}A`,
-    // The same bytes, with a bit set that none of them has.
+    // The same bytes, with an unused bit set.
     text.slice(0, -1) + String.fromCharCode(text.charCodeAt(70) + 1),
     '',
   ])

@@ -1,14 +1,14 @@
-// The signature with which an agent proves the cluster id that it names: TLV 0xE1 of its PROXY header, or the header
-// `Causeway-Signature` of its CONNECT. Only the layout is here; keys and hashes are in src/identity.
+// The signature of the cluster id that an agent sends: in TLV 0xE1 of its PROXY header, or in the header
+// `Causeway-Signature` of its CONNECT. This file has only the layout; src/identity has keys and hashes.
 //
 //   0      1               9                 21                            53
 //   | 0x01 | time, u64 BE  | nonce           | HMAC-SHA-256                |
 
 import { found, type Parsed, reject } from './parsed.ts';
 
-/** In the range that the PROXY protocol leaves to applications (0xE0 to 0xEF). */
+/** In the range that the PROXY protocol reserves for applications (0xE0 to 0xEF). */
 export const SIGNATURE_TLV = 0xe1;
-/** In lower case, as heads are read. */
+/** In lower case, as parseHttpHead() returns names. */
 export const SIGNATURE_HEADER = 'causeway-signature';
 
 export const NONCE_BYTES = 12;
@@ -21,17 +21,17 @@ const SIGNATURE_BYTES = MAC_AT + MAC_BYTES;
 
 const TWO_TO_32 = 2 ** 32;
 
-/** The parts of a parsed signature are views of the bytes it was read from: copy what is kept. */
+/** The parts of a parsed signature are views of the bytes it was read from: copy what you keep. */
 export interface Signature {
-  /** Unix time in ms; exact up to 2^53, and beyond that as far from any clock as it is here. */
+  /** Unix time in ms; exact up to 2^53. Larger values are inexact, but far from any clock. */
   readonly timeMs: number;
   readonly nonce: Uint8Array;
   readonly mac: Uint8Array;
-  /** Time and nonce as they stand: what the MAC covers of the signature itself. */
+  /** The raw bytes of time and nonce: the part of the signature that the MAC covers. */
   readonly stamp: Uint8Array;
 }
 
-/** All of `bytes` is the signature: there is no incomplete one. */
+/** `bytes` must be exactly the signature: the result is never incomplete. */
 export function parseSignature(bytes: Uint8Array): Parsed<Signature> {
   if (bytes.length !== SIGNATURE_BYTES) return reject('signature-length');
   if (bytes[0] !== VERSION) return reject('signature-version');
@@ -44,17 +44,17 @@ export function parseSignature(bytes: Uint8Array): Parsed<Signature> {
   });
 }
 
-/** As the header has it: base64url without padding, in the one spelling that those bytes have. */
+/** From the header: base64url without padding, in canonical spelling only. */
 export function parseSignatureText(text: string): Parsed<Signature> {
   const bytes = Buffer.from(text, 'base64url');
   return bytes.toString('base64url') === text ? parseSignature(bytes) : reject('signature-base64url');
 }
 
-/** Time and nonce, as `Signature.stamp`. */
+/** Time and nonce, see `Signature.stamp`. */
 export function buildStamp(timeMs: number, nonce: Uint8Array): Uint8Array {
   if (nonce.length !== NONCE_BYTES) {
     throw new RangeError(
-      `Cannot sign as the nonce must have ${NONCE_BYTES} bytes: current value is ${nonce.length}`,
+      `Cannot sign: the nonce must have ${NONCE_BYTES} bytes: current value is ${nonce.length}`,
     );
   }
   const stamp = new Uint8Array(MAC_AT - TIME_AT);

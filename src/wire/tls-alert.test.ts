@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { tlsAlert } from './tls-alert.ts';
 
-test('tlsAlert() gives the record of each fatal alert, the same array every time', () => {
+test('tlsAlert() returns the record of each fatal alert, the same array every time', () => {
   const expected = {
     access_denied: '15030100020231',
     decode_error: '15030100020232',

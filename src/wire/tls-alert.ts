@@ -1,5 +1,5 @@
-// What a refused TLS client hears before the connection closes: one fatal alert in a plaintext record, so
-// that it can report the cause instead of a reset.
+// The fatal alert that a refused TLS client gets before the connection closes, in a plaintext record, so that it can
+// report the cause instead of a reset.
 
 /** RFC 8446 6.2. */
 export const alerts = {
@@ -18,12 +18,12 @@ const records: Readonly<Record<Alert, Uint8Array>> = {
   unrecognized_name: alertRecord(alerts.unrecognized_name),
 };
 
-/** The whole record, ready to be written. Every call gives the same array: it is not to be changed. */
+/** The complete record. Every call returns the same array: do not modify it. */
 export function tlsAlert(alert: Alert): Uint8Array {
   return records[alert];
 }
 
-/** Record type 21, version 3.1 (what the oldest client still reads), length 2, level fatal, code. */
+/** Record type 21, version 3.1 (which the oldest clients still read), length 2, level fatal, code. */
 function alertRecord(code: number): Uint8Array {
   return Uint8Array.of(0x15, 0x03, 0x01, 0x00, 0x02, 0x02, code);
 }
