@@ -40,9 +40,18 @@ for (const path of documents) {
   });
 }
 
-test('README.md and docs/configuration.md have files to copy', () => {
-  assert.ok(configsOf(read('README.md')).length >= 3);
-  assert.ok(configsOf(read('docs/configuration.md')).length >= 3);
+test('the documents have files to copy', () => {
+  assert.equal(configsOf(read('README.md')).length, 1);
+  for (const path of ['docs/quickstart.md', 'docs/configuration.md', 'docs/agent/choose.md'])
+    assert.ok(configsOf(read(path)).length >= 2, path);
+});
+
+test('README.md links to every document', () => {
+  const linked = new Set(linksOf(read('README.md')).map(link => link.split('#')[0]));
+  assert.deepEqual(
+    documents.filter(path => path !== 'README.md' && !linked.has(path)),
+    [],
+  );
 });
 
 test('docs/close-reasons.md has a row for each close reason, and no other', () => {
@@ -96,9 +105,9 @@ test('docs/dependencies.md has a row for each dependency, and no other', () => {
   assert.deepEqual(rows.toSorted(), Object.keys({ ...dependencies, ...devDependencies }).toSorted());
 });
 
-test('docs/agent.md names every flag of causeway agent, and no other', () => {
+test('docs/agent/ names every flag of causeway agent, and no other', () => {
   const known = new Set(flagsOf(agentCommand.help));
-  const text = read('docs/agent.md');
+  const text = aboutTheAgent();
   const named = [...commandsOf(text).flat(), ...text.matchAll(/`(--[^`]*)`/g)].flatMap(one =>
     flagsOf(String(one)),
   );
@@ -107,8 +116,8 @@ test('docs/agent.md names every flag of causeway agent, and no other', () => {
   assert.deepEqual(new Set(named).difference(others), known);
 });
 
-test('docs/agent.md: its commands and objects start an agent', () => {
-  const commands = commandsOf(read('docs/agent.md'));
+test('docs/agent/: its commands and objects start an agent', () => {
+  const commands = commandsOf(aboutTheAgent());
   assert.ok(commands.length >= 7, `only ${commands.length} commands`);
   for (const args of commands) {
     const result = readAgentOptions(agentFlags(args));
@@ -118,6 +127,13 @@ test('docs/agent.md: its commands and objects start an agent', () => {
 
 function read(path: string): string {
   return readFileSync(resolve(ROOT, path), 'utf8');
+}
+
+function aboutTheAgent(): string {
+  return documents
+    .filter(path => path.startsWith('docs/agent/'))
+    .map(read)
+    .join('');
 }
 
 /** Links and images, those in code left out. */
