@@ -85,6 +85,25 @@ test('the metrics in the documents are those that the admin side has', () => {
   );
 });
 
+test('docs/operations.md: log lines and reasons of readyz are those that the code has', () => {
+  const source = globSync('src/{admin,agent,cli,controller,gateway}/**/*.ts', { cwd: ROOT })
+    .map(read)
+    .join('')
+    // `'it\\'s'`, and what is said of a kind of thread.
+    .replaceAll("\\'", "'")
+    .replaceAll('${kind}', 'worker');
+  const text = read('docs/operations.md');
+  const log = tableBelow(text, '| `msg` | level |').flatMap(codesOf);
+  const ready = tableBelow(text, '| reason | meaning |').flatMap(codesOf);
+  assert.ok(log.length > 30 && ready.length >= 5, `${log.length} log lines, ${ready.length} reasons`);
+  // A path and an address are not in the code.
+  const parts = [...log, ...ready].map(one => one.replace(/'.*/, ''));
+  assert.deepEqual(
+    parts.filter(part => !source.includes(part)),
+    [],
+  );
+});
+
 test('docs/configuration.md names what is accepted and not there yet', () => {
   const { refused, ignored } = notThereYet(everything());
   const [, section] = read('docs/configuration.md').split(/^### Accepted, not there yet$/m);
@@ -134,6 +153,13 @@ function aboutTheAgent(): string {
     .filter(path => path.startsWith('docs/agent/'))
     .map(read)
     .join('');
+}
+
+/** The first cells of the table with that head. */
+function tableBelow(markdown: string, head: string): string[] {
+  const [, after] = markdown.split(head, 2);
+  const rows = after.slice(0, after.indexOf('\n\n')).split('\n').slice(2);
+  return rows.map(row => row.split('|')[1]);
 }
 
 /** Links and images, those in code left out. */
