@@ -104,6 +104,18 @@ test('docs/operations.md: log lines and reasons of readyz are those that the cod
   );
 });
 
+test('ARCHITECTURE.md and CONTRIBUTING.md name files that are there', () => {
+  const files = globSync('{src,dashboard,test,testbed,scripts}/**/*.{ts,mjs}', { cwd: ROOT });
+  for (const path of ['ARCHITECTURE.md', 'CONTRIBUTING.md']) {
+    const named = codesOf(read(path)).filter(code => /^[\w/.-]+\.(ts|mjs)$/.test(code));
+    // What a file would be called.
+    const missing = named.filter(
+      name => !/^x\./.test(name) && !files.some(file => `/${file}`.endsWith(`/${name}`)),
+    );
+    assert.deepEqual(missing, [], path);
+  }
+});
+
 test('docs/configuration.md names what is accepted and not there yet', () => {
   const { refused, ignored } = notThereYet(everything());
   const [, section] = read('docs/configuration.md').split(/^### Accepted, not there yet$/m);
