@@ -63,7 +63,7 @@ export const LASTING = 65536;
 /** It sent FIN before the other side did. */
 export const FIRST_TO_END = 16777216;
 /** Of a backend: the wheel comes back to see whether what is kept, for either side, is taken. */
-export const LOOKED_AFTER = 33554432;
+export const STALL_TIMER = 33554432;
 /** The reactor gave it up, as it took nothing for too long. */
 export const STALLED = 67108864;
 /** A write to it has failed, which takes the error away: reading no longer tells whether FIN or a reset came first. */
@@ -74,7 +74,10 @@ export const HANDED_OFF = 262144;
 export const PROVEN = 524288;
 /** Came through an agent's tunnel: `agents` is not asked, and its id must be proven. */
 export const TUNNELLED = 1048576;
-/** A stream of an HTTP/2 connection that the HTTP part has: its end is told by verdicts, since a unix socket knows no RST. */
+/**
+ * A stream of an HTTP/2 connection that the HTTP part has: its end is told by verdicts, since a unix socket knows no
+ * RST.
+ */
 export const RETURNED = 2097152;
 /** It asked over HTTP, and the front itself has answered: no part of ours counts or logs that request. */
 export const ANSWERED = 4194304;

@@ -17,9 +17,9 @@ export const secondsBuckets = [
 ] as const;
 
 /**
- * Route slot 0 means that no route is known yet. 1 is the HTTP part, which finds the route of each request by itself (no
- * connection ends there: its reasons count requests that the front refused);
- * 2 is the end of the agents' tunnels, from which each comes back as a connection of its own.
+ * Route slot 0 means that no route is known yet. 1 is the HTTP part, which finds the route of each request by itself
+ * (no connection ends there: its reasons count requests that the front refused); 2 is the end of the agents' tunnels,
+ * from which each comes back as a connection of its own.
  */
 export const HTTP_SLOT = 1;
 export const TUNNEL_SLOT = 2;
@@ -202,10 +202,10 @@ export const TOTAL_PENDING = 1;
 /** Connections that were handed over to a part of ours: HTTP or TLS. */
 export const TOTAL_HANDED_OFF = 2;
 /**
- * How much of `limits.connections` they can be: one takes up to five descriptors instead of two (the client's, another of it
- * that is lent, both ends of the socket between front and part, the backend's).
+ * How much of `limits.connections` they can be: one takes up to five descriptors instead of two (the client's, another
+ * of it that is lent, both ends of the socket between front and part, the backend's).
  */
-export const HANDED_OVER_SHARE = 2 / 5;
+export const HANDED_OFF_SHARE = 2 / 5;
 /** Backends that are down: while there are none, nobody has to look at a pool's backends. */
 export const TOTAL_DOWN = 3;
 /** 1 while somebody watches refusals: then workers write their records even where the log does not want them. */

@@ -1,4 +1,4 @@
-// route: which route a connection asks for. Pure lookups in the table; a string is the reason for a refusal.
+// route: finds the route for a connection. Pure lookups in the table; a string is the reason for a refusal.
 
 import { isHostname } from '../../cluster/hostname.ts';
 import type { CloseReason } from '../close-reason.ts';
@@ -7,10 +7,10 @@ import type { TableListener } from '../table/listener-table.ts';
 import type { Table, TableRoute } from '../table/table.ts';
 
 /**
- * By SNI and ALPN; with an id, among that cluster's routes only, and its `api` when nothing matches. Without an id, what
- * nobody has goes to the route with `*`, where there is one. `host` is in lower case, without a trailing dot. An IP
- * literal or an illegal name counts as none; the table finds nothing for those, so that a name is judged here only when
- * nothing was found.
+ * By SNI and ALPN. With an id, only among that cluster's routes, with its `api` as the fallback. Without an id, an
+ * unclaimed host goes to the route with `*`, if there is one. `host` is in lower case, without a trailing dot. An IP
+ * literal or an illegal name counts as no SNI; the table has no entry for either, so only names without a match are
+ * checked.
  */
 export function routeTls(
   table: Table,
@@ -48,7 +48,7 @@ export function routeHttp(table: Table, listener: TableListener, host: string): 
   return route !== undefined && isShown(route, listener) ? route : 'unknown-host';
 }
 
-/** The first route whose ALPN the client offers; routes that ask for none come last and always match. */
+/** The first route whose ALPN the client offers; routes without ALPN come last and always match. */
 function pickByAlpn(
   routes: readonly TableRoute[],
   listener: TableListener,
@@ -61,7 +61,7 @@ function pickByAlpn(
   return undefined;
 }
 
-/** The end of the agents' tunnels is on every listener. */
+/** Agents' tunnels end on every listener, whatever its `only`. */
 function isShown(route: TableRoute, listener: TableListener): boolean {
   return route.slot === TUNNEL_SLOT || listener.only === undefined || listener.only.has(route.kind);
 }
