@@ -26,7 +26,7 @@ export function routeTls(
     const { api } = cluster;
     return (
       (own && pickByAlpn(own, listener, alpn)) ??
-      (api !== undefined && isShown(api, listener) ? api : 'unknown-host')
+      (api !== undefined && isReachable(api, listener) ? api : 'unknown-host')
     );
   }
   const routes = host === undefined ? undefined : table.routesByHost(host);
@@ -39,13 +39,13 @@ export function routeTls(
 /** By a CONNECT name: an id, a cluster name, an API host, or a `connect` name. */
 export function routeConnect(table: Table, listener: TableListener, name: string): TableRoute | CloseReason {
   const route = table.connectRoute(name);
-  return route !== undefined && isShown(route, listener) ? route : 'unknown-host';
+  return route !== undefined && isReachable(route, listener) ? route : 'unknown-host';
 }
 
 /** By Host. Expects a normalized name. */
 export function routeHttp(table: Table, listener: TableListener, host: string): TableRoute | CloseReason {
   const route = table.httpRoute(host);
-  return route !== undefined && isShown(route, listener) ? route : 'unknown-host';
+  return route !== undefined && isReachable(route, listener) ? route : 'unknown-host';
 }
 
 /** The first route whose ALPN the client offers; routes without ALPN come last and always match. */
@@ -55,13 +55,13 @@ function pickByAlpn(
   offered: readonly string[],
 ): TableRoute | undefined {
   for (const route of routes) {
-    if (!isShown(route, listener)) continue;
+    if (!isReachable(route, listener)) continue;
     if (route.alpn.length === 0 || route.alpn.some(name => offered.includes(name))) return route;
   }
   return undefined;
 }
 
 /** Agents' tunnels end on every listener, whatever its `only`. */
-function isShown(route: TableRoute, listener: TableListener): boolean {
+function isReachable(route: TableRoute, listener: TableListener): boolean {
   return route.slot === TUNNEL_SLOT || listener.only === undefined || listener.only.has(route.kind);
 }
