@@ -102,7 +102,7 @@ clusters:
   assert.deepEqual([json.served, json.reason], [false, 'connect-failed']);
   assert.equal(
     json.stages.at(-1).text,
-    'would fail: connect-failed; the only backend is down, and tried all the same: nowhere.invalid:6443 (name not found)',
+    'would fail: connect-failed; the only backend is down, but still tried: nowhere.invalid:6443 (name not found)',
   );
 });
 
