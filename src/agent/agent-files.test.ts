@@ -51,7 +51,7 @@ test('readAgentFiles() names the flag and says what is wrong', { skip }, async (
       await options({ keyFile: KEY.slice(1) }),
       /^--key-file must hold the line that causeway identity key prints/,
     ],
-    [await options({ caFile: 'no pem' }), /^--ca-file must hold certificates in PEM form: .* does not$/],
+    [await options({ caFile: 'no pem' }), /^--ca-file must contain certificates in PEM format: .* does not$/],
     [
       await options({ certFile: pair.cert, certKeyFile: other.key }),
       /^--cert-file and --cert-key-file must be a certificate and its key in PEM form/,

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { tempDir } from '../../testbed/temp-dir.ts';
 import { exposedFile } from './exposed-file.ts';
 
-test('exposedFile() tells of files that are for more than their owner', async () => {
+test('exposedFile() reports files that more than their owner can access', async () => {
   await using dir = await tempDir();
   const file = dir.file('secret');
   await writeFile(file, 'x');
@@ -27,13 +27,13 @@ test('exposedFile() tells of files that are for more than their owner', async ()
   assert.deepEqual(await exposedFile(file, stats.uid), { file, mode: '0602', fix: `chmod 600 ${file}` });
 });
 
-test('exposedFile() has nothing to say of what is no file', async () => {
+test('exposedFile() ignores paths that are not files', async () => {
   await using dir = await tempDir();
   for (const path of [dir.file('missing'), dir.path, '/dev/null'])
     assert.equal(await exposedFile(path, 0), undefined);
 });
 
-test('exposedFile() lets a group read what belongs to somebody else', async () => {
+test("exposedFile() allows group read on another user's file", async () => {
   await using dir = await tempDir();
   const file = dir.file('secret');
   await writeFile(file, 'x');

@@ -1,5 +1,5 @@
-// causeway.yaml → Config, or every mistake in it with its place: text → YAML → schema → cross-checks → warnings.
-// Pure and never throws; the file itself is opened in read-config-file.ts.
+// causeway.yaml → Config, or every mistake in it with its position: text → YAML → schema → cross-checks → warnings.
+// Pure, and never throws; read-config-file.ts opens the file.
 
 import type { z } from 'zod';
 import type { Config } from './config.ts';
@@ -16,16 +16,16 @@ export type ReadConfig =
       readonly ok: true;
       readonly config: Config;
       readonly warnings: readonly Mistake[];
-      /** Of what only use can prove wrong: addresses to listen on, and files. */
+      /** Positions of keys whose values can fail later: listen addresses, and files. */
       readonly positions: Positions;
     }
   | { readonly ok: false; readonly mistakes: readonly Mistake[] };
 
 const EMPTY = 'the file is empty: it needs at least one address to listen on, such as  listen: [":6443"]';
 
-/** `file` is how messages name the file. Mistakes stand in the order of the file. */
+/** `file` is the file's name in messages. Mistakes are in the order of the file. */
 export function readConfig(text: string, file: string): ReadConfig {
-  // Windows editors put a byte order mark in front, which no column counts.
+  // Windows editors add a byte order mark, which does not count as a column.
   const yaml = readYaml(text.startsWith('\ufeff') ? text.slice(1) : text, file);
   if (yaml.data === null && yaml.mistakes.length === 0) {
     return { ok: false, mistakes: [{ line: 1, column: 1, path: '', text: EMPTY }] };
@@ -43,12 +43,12 @@ export function readConfig(text: string, file: string): ReadConfig {
   const warnings = collect(yaml, []);
   warn(config, warnings.report);
   const positions = new Map(
-    provenByUse(config).map(path => [formatPath(path), yaml.placeOf(path, 'value')] as const),
+    canFailLater(config).map(path => [formatPath(path), yaml.placeOf(path, 'value')] as const),
   );
   return { ok: true, config, warnings: warnings.found.toSorted(byPlace), positions };
 }
 
-function provenByUse({ admin, identity, limits, listen, tunnel }: Config): Path[] {
+function canFailLater({ admin, identity, limits, listen, tunnel }: Config): Path[] {
   const pair = (path: Path): Path[] => [
     [...path, 'certFile'],
     [...path, 'keyFile'],
@@ -65,7 +65,7 @@ function provenByUse({ admin, identity, limits, listen, tunnel }: Config): Path[
 
 type ReportAt = (path: Path, text: string, at?: 'key' | 'value', named?: Path) => void;
 
-/** Each mistake once; none about a value that YAML has found wrong already. */
+/** Reports each mistake once, and none for a value that is already a YAML mistake. */
 function collect(yaml: YamlText, known: readonly Mistake[]): { found: Mistake[]; report: ReportAt } {
   const found = [...known];
   const faulted = new Set(known.map(mistake => mistake.path));
@@ -79,7 +79,7 @@ function collect(yaml: YamlText, known: readonly Mistake[]): { found: Mistake[];
   return { found, report };
 }
 
-/** The schema's sentences are ours (see fields.ts); what is left is where they belong. */
+/** The messages come from fields.ts; this adds their paths. */
 function reportIssue(issue: z.core.$ZodIssue, report: ReportAt): void {
   const path = issue.path as Path;
   if (issue.code === 'unrecognized_keys') {

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { FileWatch } from './watch-file.ts';
 
-/** Runs `change` on a watched file and answers once the watch has told of it. */
+/** Runs `change` on a watched file and resolves once the watch has reported it. */
 async function reportedBy(file: string, change: () => Promise<unknown>): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   using _watch = await FileWatch.start(file, resolve);
@@ -23,14 +23,14 @@ async function inFolder(work: (folder: string) => Promise<void>): Promise<void> 
   }
 }
 
-test('FileWatch tells of a file written in place', () =>
+test('FileWatch reports a file written in place', () =>
   inFolder(async folder => {
     const file = join(folder, 'causeway.yaml');
     await writeFile(file, 'one');
     await reportedBy(file, () => writeFile(file, 'two'));
   }));
 
-test('FileWatch tells of a file replaced by rename', () =>
+test('FileWatch reports a file replaced by rename', () =>
   inFolder(async folder => {
     const file = join(folder, 'causeway.yaml');
     await writeFile(file, 'one');
@@ -38,7 +38,7 @@ test('FileWatch tells of a file replaced by rename', () =>
     await reportedBy(file, () => rename(`${file}.new`, file));
   }));
 
-test('FileWatch tells of a ConfigMap whose ..data link is swapped, time after time', () =>
+test('FileWatch reports every swap of the ..data link of a ConfigMap', () =>
   inFolder(async folder => {
     const file = join(folder, 'causeway.yaml');
     const version = async (number: number) => {
@@ -58,7 +58,7 @@ test('FileWatch tells of a ConfigMap whose ..data link is swapped, time after ti
     }
   }));
 
-test('FileWatch tells of a change behind a link to another folder', () =>
+test('FileWatch reports a change behind a symlink to another folder', () =>
   inFolder(async folder => {
     await mkdir(join(folder, 'elsewhere'));
     const target = join(folder, 'elsewhere', 'real.yaml');
@@ -68,7 +68,7 @@ test('FileWatch tells of a change behind a link to another folder', () =>
     await reportedBy(file, () => writeFile(target, 'two, in place'));
   }));
 
-test('FileWatch tells when the file goes and when it comes back', () =>
+test('FileWatch reports when the file is removed and when it comes back', () =>
   inFolder(async folder => {
     const file = join(folder, 'causeway.yaml');
     await writeFile(file, 'one');
@@ -76,7 +76,7 @@ test('FileWatch tells when the file goes and when it comes back', () =>
     await reportedBy(file, () => writeFile(file, 'again'));
   }));
 
-test('FileWatch says nothing of other files in the folder', () =>
+test('FileWatch ignores other files in the folder', () =>
   inFolder(async folder => {
     const file = join(folder, 'causeway.yaml');
     await writeFile(file, 'one');
@@ -94,7 +94,7 @@ test('FileWatch says nothing of other files in the folder', () =>
   }));
 
 test(
-  'FileWatch tells of a change while another file in the folder is written all the time',
+  'FileWatch reports a change while another file in the folder is written all the time',
   { timeout: 20_000 },
   () =>
     inFolder(async folder => {

@@ -1,4 +1,4 @@
-// The addresses that a configuration listens on: those of `listen`, and the tunnel's own.
+// The listeners of a configuration: those of `listen`, and that of the tunnel.
 
 import type { Config } from '../config/config.ts';
 import { formatMistake, mistakeAt, type Positions } from '../config/mistake.ts';
@@ -10,11 +10,11 @@ export function listenersOf({ listen, tunnel }: Pick<Config, 'listen' | 'tunnel'
   if (tunnel?.on === undefined) return listen;
   const { host, port } = tunnel.on;
   const on = `${host.includes(':') ? `[${host}]` : host}:${port}`;
-  // No kind of route: it shows nothing but the tunnel.
+  // No route kinds: it serves only the tunnel.
   return [...listen, { on, host, port, balancers: [], agents: [], idTlv: [], only: [] }];
 }
 
-/** The same at its place in the file, where it has one. */
+/** The same error with its position in the file, if it has one. */
 export function cannotListen(
   file: string,
   config: Pick<Config, 'listen' | 'tunnel'>,

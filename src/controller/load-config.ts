@@ -1,4 +1,4 @@
-// The file as `run` reads it: mistakes and what this version cannot serve yet become one ConfigError.
+// Reads the file for `run`: mistakes and features that this version lacks become one ConfigError.
 
 import { Worker } from 'node:worker_threads';
 import type { Config } from '../config/config.ts';
@@ -8,7 +8,7 @@ import { type ReadConfigFile, readConfigFile } from '../config/read-config-file.
 import { ConfigError } from './config-error.ts';
 import { judgeFiles } from './named-files.ts';
 
-/** Flags of the command line that stand above the file. */
+/** Command line flags that override the file. */
 export type Overrides = Partial<Pick<Config, 'engine' | 'workers'>>;
 
 export interface LoadedConfig {
@@ -20,10 +20,7 @@ export async function loadConfig(file: string, overrides: Overrides): Promise<Lo
   return judge(file, overrides, await readConfigFile(file));
 }
 
-/**
- * The successor of what is served, read in a thread of its own: a large file takes seconds to parse, and the control
- * thread has other things to do.
- */
+/** Reads the successor of `served` in its own thread: parsing a large file takes seconds and would block this one. */
 export async function loadConfigAside(
   file: string,
   overrides: Overrides,
@@ -38,7 +35,7 @@ export async function loadConfigAside(
     const read = await new Promise<ReadConfigFile>((resolve, reject) => {
       worker.once('message', resolve);
       worker.once('error', reject);
-      worker.once('exit', () => reject(new Error('The thread that reads the file ended without an answer')));
+      worker.once('exit', () => reject(new Error('The thread that reads the file ended without a result')));
     });
     return await judge(file, overrides, read, served);
   } finally {
@@ -56,7 +53,7 @@ async function judge(
   const config = { ...read.config, ...overrides };
   const missing = notThereYet(config).refused;
   if (missing.length > 0)
-    throw new ConfigError([`${file}: this version does not have ${missing.join(', ')} yet`]);
+    throw new ConfigError([`${file}: this version does not support ${missing.join(', ')} yet`]);
   const mistakes = await judgeFiles(file, config, read.positions, served);
   if (mistakes.length > 0) throw refused(file, mistakes);
   return { config, positions: read.positions };

@@ -10,7 +10,7 @@ import { SecretWatch } from './secret-watch.ts';
 const ONE = 'the first secret, of at least 32 bytes';
 const TWO = 'the second secret, of at least 32 bytes';
 
-/** With `secret` beside the file; `used` resolves with what the gateway is told next. */
+/** With `secret` beside the file; `used` resolves with the secrets that the gateway gets next. */
 async function given(
   work: (it: {
     readonly watch: SecretWatch;
@@ -25,8 +25,8 @@ async function given(
   const lines: string[] = [];
   const reported: string[][] = [];
   let next = Promise.withResolvers<string[]>();
-  const say = (fields: { error?: string }, msg: string) => lines.push(`${msg}: ${fields.error ?? ''}`);
-  const logger = { info: say, error: say } as unknown as Logger;
+  const log = (fields: { error?: string }, msg: string) => lines.push(`${msg}: ${fields.error ?? ''}`);
+  const logger = { info: log, error: log } as unknown as Logger;
   using watch = new SecretWatch(join(folder, 'causeway.yaml'), logger, async secrets => {
     reported.push(secrets.map(secret => Buffer.from(secret).toString()));
     next.resolve(reported.at(-1) as string[]);
@@ -40,7 +40,7 @@ async function given(
   }
 }
 
-test('SecretWatch.load() reads beside causeway.yaml, and throws what is wrong with the file', () =>
+test('SecretWatch.load() resolves paths beside causeway.yaml, and throws for a bad file', () =>
   given(async ({ watch, config, secret }) => {
     await assert.rejects(watch.load(config), {
       code: 'ERR_CONFIG',
@@ -52,7 +52,7 @@ test('SecretWatch.load() reads beside causeway.yaml, and throws what is wrong wi
     assert.equal(await watch.load({} as Config), undefined);
   }));
 
-test('SecretWatch.follow() tells of a change, and of one between reading and watching', () =>
+test('SecretWatch.follow() reports a change, also one between reading and watching', () =>
   given(async ({ watch, config, secret, reported, used }) => {
     await writeFile(secret, ONE);
     const loaded = await watch.load(config);
@@ -64,7 +64,7 @@ test('SecretWatch.follow() tells of a change, and of one between reading and wat
     assert.deepEqual(await change, [ONE, TWO]);
   }));
 
-test('SecretWatch tells nothing when the file is written anew with the same secrets', () =>
+test('SecretWatch reports nothing when the file is rewritten with the same secrets', () =>
   given(async ({ watch, config, secret, reported, used }) => {
     await writeFile(secret, ONE);
     await watch.follow(await watch.load(config));
@@ -76,7 +76,7 @@ test('SecretWatch tells nothing when the file is written anew with the same secr
     assert.deepEqual(reported, [[TWO]]);
   }));
 
-test('SecretWatch keeps what it has when the file it follows goes bad, and takes the next good one', () =>
+test('SecretWatch keeps its secrets when the file goes bad, and takes the next good ones', () =>
   given(async ({ watch, config, secret, lines, used }) => {
     await writeFile(secret, ONE);
     const loaded = await watch.load(config);
@@ -85,13 +85,13 @@ test('SecretWatch keeps what it has when the file it follows goes bad, and takes
     const again = await watch.load(config);
     assert.deepEqual(again?.secrets, loaded?.secrets);
     await watch.follow(again);
-    assert.match(lines[0], /^secret file refused; the secrets before stay: line 1: /);
+    assert.match(lines[0], /^secret file refused; keeping the previous secrets: line 1: /);
     const change = used();
     await writeFile(secret, TWO);
     assert.deepEqual(await change, [TWO]);
   }));
 
-test('SecretWatch follows no file any more when the configuration names none', () =>
+test('SecretWatch stops watching when the configuration names no file', () =>
   given(async ({ watch, config, secret, reported }) => {
     await writeFile(secret, ONE);
     await watch.follow(await watch.load(config));

@@ -204,7 +204,7 @@ admin: { on: "127.0.0.1:0", tls: { certFile: ${certFile}, keyFile: ${keyFile} } 
     const { error } = await secure.line(
       line => line.msg === 'new certificate of the admin side refused; the old one goes on',
     );
-    assert.match(String(error), /^keyFile: must hold a private key in PEM form/);
+    assert.match(String(error), /^keyFile: must contain a private key in PEM format/);
     assert.equal(await serialNumber(port), renewed);
   });
 
@@ -222,7 +222,7 @@ admin: { on: "127.0.0.1:0", tls: { certFile: ${certFile}, keyFile: ${keyFile} } 
   for (const [what, certFile, keyFile, reported] of [
     ['a missing certificate', 'none.crt', 'tls.key', /admin\.tls\.certFile: cannot be read: .*none\.crt/],
     ['a key of another', 'tls.crt', 'other.key', /admin\.tls\.keyFile: must be the key of the certificate/],
-    ['a file that is no key', 'tls.crt', 'causeway.yaml', /admin\.tls\.keyFile: must hold a private key/],
+    ['a file that is no key', 'tls.crt', 'causeway.yaml', /admin\.tls\.keyFile: must contain a private key/],
   ] as const) {
     test(`${what} at the start: exit 1 with a sentence`, async () => {
       await using folder = await tempDir();

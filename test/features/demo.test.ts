@@ -12,7 +12,7 @@ import { tempDir } from '../../testbed/temp-dir.ts';
 import { isClosed, until } from './given.ts';
 
 const CANNOT_START = 2;
-const ENDED = 'The demo has ended, and ./demo-out is removed\n';
+const ENDED = 'The demo has ended and ./demo-out was removed\n';
 /** curl's code for a failed handshake, which is what a refusal by TLS alert is. */
 const CURL_SSL_CONNECT_ERROR = 35;
 
@@ -35,7 +35,7 @@ test('demo --once proves every way in, and leaves nothing', {
       uplink,
     );
   assert.ok(lines.some(line => line.includes('a forged id is refused')));
-  assert.match(end, new RegExp(`^all ${lines.length} work, shown in \\d+\\.\\d s$`));
+  assert.match(end, new RegExp(`^all ${lines.length} passed in \\d+\\.\\d s$`));
   assert.deepEqual([code, stderr], [0, '']);
   assert.deepEqual(readdirSync(dir.path), []);
 });

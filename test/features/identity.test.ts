@@ -463,7 +463,9 @@ test('secrets are replaced without a gap by editing their file; a bad one change
   for (let i = 0; i < 8; i++) assert.deepEqual([await isServed(SECRET), await isServed(NEXT)], [false, true]);
 
   await writeFile(file, 'too short\n');
-  const refusal = await rotated.line(line => line.msg === 'secret file refused; the secrets before stay');
+  const refusal = await rotated.line(
+    line => line.msg === 'secret file refused; keeping the previous secrets',
+  );
   assert.equal(refusal.level, 'error');
   assert.match(String(refusal.error), /^line 1: a secret must have at least 32 bytes: this line has 9/);
   await rm(file);
@@ -552,7 +554,7 @@ describe('causeway identity key', { concurrency: true }, () => {
   test('says how it is used when the subcommand is another', async () => {
     const { code, stderr } = await run(causewayBin, ['identity', 'kee']);
     assert.equal(code, 64);
-    assert.match(stderr, /Write: causeway identity secret, or causeway identity key/);
+    assert.match(stderr, /Usage: causeway identity secret, or causeway identity key/);
   });
 });
 
@@ -572,7 +574,10 @@ describe('causeway identity secret', () => {
 
   for (const [umask, reported] of [
     ['077', ''],
-    ['022', 'causeway: others can read the file that this goes to: chmod 600 it, and say umask 077 before\n'],
+    [
+      '022',
+      'causeway: other users can read the output file: chmod 600 it, and run umask 077 first next time\n',
+    ],
   ] as const) {
     test(`goes to a file of a shell with umask ${umask}`, async () => {
       const file = dir.file(`made-${umask}`);
@@ -612,7 +617,7 @@ test('a secret file that others can read is a warning of run and check, until it
   assert.equal(open.code, 0);
   assert.match(
     open.stderr,
-    /^warning: .*open\.yaml:\d+:25: identity\.secretFile: .*secret-open: others can read it, as its mode is 0644: chmod 600 .*secret-open$/m,
+    /^warning: .*open\.yaml:\d+:25: identity\.secretFile: .*secret-open: other users can read this file \(mode 0644\): chmod 600 .*secret-open$/m,
   );
 
   await chmod(file, 0o600);

@@ -113,7 +113,7 @@ describe('run', { concurrency: true }, () => {
 
   test('what this version cannot serve → 1', async () => {
     const file = await fileOf(`${GOOD}sources: [{ kamaji: {} }]\n`);
-    await fails(1, ['run', '-c', file], /this version does not have .*\(sources\).* yet$/);
+    await fails(1, ['run', '-c', file], /this version does not support .*\(sources\).* yet$/);
   });
 
   test('a port that another process listens on → 2', async () => {
@@ -225,25 +225,25 @@ clusters: [{ name: lab, api: { hosts: [lab.test], backends: ["${backend.text}"] 
 
 describe('wrong usage → 64', { concurrency: true }, () => {
   for (const [args, said] of [
-    [['runn'], /^causeway: There is no command 'runn'\. Did you mean 'run'\? /],
-    [['help', 'nope'], /^causeway: There is no command 'nope'\. 'causeway help' lists them$/],
+    [['runn'], /^causeway: Unknown command 'runn'\. Did you mean 'run'\? /],
+    [['help', 'nope'], /^causeway: Unknown command 'nope'\. See 'causeway help'$/],
     [['help', 'run', 'more'], /^causeway: 'causeway help run' takes no further arguments: more$/],
     [['--version', 'more'], /^causeway: 'causeway --version' takes no further arguments: more$/],
     [
       ['doctor', '-c', 'x'],
-      /^causeway: 'doctor' is not in this version yet\. 'causeway help' lists what is$/,
+      /^causeway: This version does not have the command 'doctor' yet\. See 'causeway help'$/,
     ],
     [['run', '--nope'], /^causeway: Unknown option '--nope'\. See 'causeway help run'$/],
     [['run', '-c'], /^causeway: .*See 'causeway help run'$/],
-    [['run', 'a', 'b'], /^causeway: Name one file: causeway run -c causeway\.yaml$/],
-    [['check', '-c', 'a', 'b'], /^causeway: Name one file: causeway check -c causeway\.yaml$/],
-    [['run', '-c', ''], /^causeway: Name one file: /],
+    [['run', 'a', 'b'], /^causeway: Give exactly one file: causeway run -c causeway\.yaml$/],
+    [['check', '-c', 'a', 'b'], /^causeway: Give exactly one file: causeway check -c causeway\.yaml$/],
+    [['run', '-c', ''], /^causeway: Give exactly one file: /],
     [['run', '-c', 'x', '--workers', '0'], /^causeway: --workers must be .*: 0$/],
     [['check', '-c', 'x', '--engine', 'nope'], /^causeway: --engine must be one of .*: nope$/],
-    [['explain', '-c', 'x', 'a', 'b'], /^causeway: Name one host: /],
+    [['explain', '-c', 'x', 'a', 'b'], /^causeway: Give exactly one host: /],
     [['explain', 'ftp://a.test'], /^causeway: The host must be a name, or a URL with https or http: /],
     [['explain', 'http://a.test', '--protocol', 'tls'], /^causeway: A URL with http is http, not tls: /],
-    [['explain', '-c', 'x', '--admin', 'http://127.0.0.1:1', 'a'], /^causeway: Give -c .*, not both$/],
+    [['explain', '-c', 'x', '--admin', 'http://127.0.0.1:1', 'a'], /^causeway: Give either -c .*, not both$/],
   ] as const) {
     test(['causeway', ...args].join(' '), () => fails(64, args, said));
   }
@@ -320,7 +320,7 @@ describe('check', { concurrency: true }, () => {
     await fails(
       1,
       ['check', '-c', good, '--engine', 'haproxy'],
-      /good\.yaml: this version does not have engine: haproxy yet/,
+      /good\.yaml: this version does not support engine: haproxy yet/,
     );
   });
 });
@@ -393,12 +393,12 @@ clusters:
     await fails(
       2,
       ['explain', '--admin', gateway.admin, 'api.lab.test', '--from', 'nonsense'],
-      /^causeway: http:\/\/\S+ answers 400: The client address must be /,
+      /^causeway: http:\/\/\S+ answered 400: The client address must be /,
     );
     await fails(
       2,
       ['explain', '--admin', `http://127.0.0.1:${port}`, 'api.lab.test'],
-      /^causeway: Nobody listens on /,
+      /^causeway: Nothing listens on /,
     );
   });
 
