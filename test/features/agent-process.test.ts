@@ -29,7 +29,14 @@ async function served(uplink: Uplink, agent: RunningAgent): Promise<void> {
   ends.client.resume();
   ends.client.end('x');
   ends.backend.end();
-  await once(ends.client, 'end');
+  await once(ends.client, 'end').catch(error => {
+    throw new Error(
+      `The client of --uplink ${uplink} was not served. Its agent printed:\n${agent.program.log()}`,
+      {
+        cause: error,
+      },
+    );
+  });
 }
 
 /** Hears the first segment of the first connection, as one read gives it. */

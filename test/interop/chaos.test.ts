@@ -115,7 +115,7 @@ function active(gateway: Gateway): number {
 
 test(`threads that die at random under load and edits leave nothing behind (${SECONDS} s)`, {
   skip: missingPrograms('openssl'),
-  timeout: (SECONDS + 120) * 1000,
+  timeout: (SECONDS + 600) * 1000,
 }, async () => {
   await using stack = new AsyncDisposableStack();
   const echo = net.createServer({ allowHalfOpen: true }, socket => socket.on('error', () => {}).pipe(socket));
