@@ -196,7 +196,7 @@ describe('the dashboard', { skip: missingPrograms('chromium') }, () => {
     const { page } = await visit();
     await shown(page.getByText('blue', { exact: true }).first());
     const grow = setInterval(() => {
-      const { traffic = { connections: 0, bytesIn: 0, bytesOut: 0, reasons: {} } } = gateway.status;
+      const { traffic } = gateway.status;
       gateway.status = {
         ...gateway.status,
         traffic: { ...traffic, connections: traffic.connections + 50, bytesOut: traffic.bytesOut + 1e6 },

@@ -38,6 +38,24 @@ export function sampleStatus(change: Partial<StatusAnswer> = {}): StatusAnswer {
         'not-allowed': 118,
         'backend-reset': 37,
       },
+      recent: {
+        opened: 902,
+        bytesIn: 161_000_000,
+        bytesOut: 2_940_000_000,
+        reasons: { done: 840, 'client-reset': 31, 'no-data': 12, 'unknown-host': 9, 'connect-failed': 4 },
+      },
+      unrouted: {
+        connections: 3_626,
+        bytesIn: 790_000,
+        bytesOut: 12_000,
+        reasons: { 'no-data': 2_210, 'unknown-host': 904, 'no-sni': 512 },
+        recent: {
+          opened: 21,
+          bytesIn: 4_700,
+          bytesOut: 63,
+          reasons: { 'no-data': 12, 'unknown-host': 9 },
+        },
+      },
     },
     health: { backends: 14, down: 1, stretch: 1 },
     ...change,
@@ -102,6 +120,12 @@ export function sampleClusters(): readonly ClusterAnswer[] {
             { address: '10.10.2.13:6443', up: true, connections: 27, health: 'tls' },
           ],
           reasons: { done: 20_931, 'connect-failed': 311, 'client-reset': 1_204, 'not-allowed': 118 },
+          recent: {
+            opened: 96,
+            bytesIn: 8_300_000,
+            bytesOut: 230_000_000,
+            reasons: { done: 88, 'connect-failed': 4 },
+          },
         },
         route(
           'konnectivity',
@@ -218,6 +242,12 @@ function route(
     bytesIn: connections * 41_000_000,
     bytesOut: connections * 1_130_000_000,
     reasons: connections === 0 ? {} : { done: connections * 411, 'client-reset': connections * 3 },
+    recent: {
+      opened: connections * 2,
+      bytesIn: connections * 137_000,
+      bytesOut: connections * 3_766_000,
+      reasons: connections === 0 ? {} : { done: connections * 2 },
+    },
     balance,
   };
 }
