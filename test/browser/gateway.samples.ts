@@ -1,5 +1,5 @@
-// What a gateway may answer: three clusters of a lab, one of them with a backend that is down; or hundreds. In the types
-// of the admin side: where the dashboard reads them otherwise (dashboard/api.ts), its tests do not compile.
+// Sample answers of a gateway: three clusters of a lab, one with a backend that is down; or hundreds. They have the types
+// of the admin side: if the dashboard's own types (dashboard/api.ts) disagree, its tests do not compile.
 
 import type { Connection } from '../../dashboard/api.ts';
 import type { ClusterAnswer, RouteAnswer } from '../../src/admin/clusters.ts';
@@ -252,7 +252,7 @@ function route(
   };
 }
 
-/** The first gets what is left over. */
+/** The first gets the remainder. */
 function share(total: number, parts: number, index: number): number {
   return Math.floor(total / parts) + (index === 0 ? total % parts : 0);
 }
