@@ -19,6 +19,7 @@ const route = (kind: string, more: Partial<RouteAnswer>): RouteAnswer => ({
   bytesIn: 0,
   bytesOut: 0,
   reasons: {},
+  recent: { opened: 0, bytesIn: 0, bytesOut: 0, reasons: {} },
   ...more,
 });
 
