@@ -87,7 +87,10 @@ export class Agent implements MetricsView, AsyncDisposable {
       log,
       engine,
       workers,
-      resolved: "the gateway's name",
+      onName: (name, error) => {
+        if (error === undefined) log.info({ name }, "the gateway's name resolves again");
+        else log.warn({ name, error }, "the gateway's name does not resolve");
+      },
       countDropped,
     });
   }

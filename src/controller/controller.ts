@@ -100,7 +100,10 @@ export class Controller implements AdminView, AsyncDisposable {
       log,
       engine,
       workers: workers === 'auto' ? host.cores : workers,
-      resolved: 'backend name',
+      onName: (name, error) => {
+        if (error === undefined) log.info({ name }, 'backend name resolves again');
+        else log.warn({ name, error }, 'backend name does not resolve');
+      },
       countDropped,
     });
   }

@@ -32,8 +32,8 @@ export interface GatewayProcessOptions {
   readonly engine: Config['engine'];
   /** Ignored on platforms where threads cannot share a listener. */
   readonly workers: number;
-  /** Who is looked up, for the log: `backend name`. */
-  readonly resolved: string;
+  /** A name stopped resolving, or resolves again. */
+  readonly onName: (name: string, error: string | undefined) => void;
   /** Counts lines that did not reach the log. By default they are logged. */
   readonly countDropped?: ((count: number) => void) | undefined;
 }
@@ -88,7 +88,7 @@ export class GatewayProcess {
   }
 
   start(events: GatewayEvents, config: GatewayConfig): Promise<Gateway> {
-    const { host, log, resolved, countDropped = count => log.warn({ count }, 'dropped') } = this.#options;
+    const { host, log, onName, countDropped = count => log.warn({ count }, 'dropped') } = this.#options;
     const options: GatewayOptions = {
       ...events,
       engine: this.#engine,
@@ -96,10 +96,7 @@ export class GatewayProcess {
       workers: this.workers,
       share: canShareListeners(host.platform),
       capacity: this.room.capacity,
-      resolver: new NameResolver((name, error) => {
-        if (error === undefined) log.info({ name }, `${resolved} resolves again`);
-        else log.warn({ name, error }, `${resolved} does not resolve`);
-      }),
+      resolver: new NameResolver(onName),
       onRecord: guard(this, events.onRecord),
       onRequest: guard(this, events.onRequest),
       onHealth: guard(this, events.onHealth),
