@@ -368,7 +368,7 @@ clusters:
   // No checks: nobody knows, all are tried, and no more of them are made.
   await edit(config('check: none'));
   const back = await change(gateway, closed, null);
-  assert.deepEqual([back.level, back.why], ['info', 'it is not checked any more']);
+  assert.deepEqual([back.level, back.why], ['info', 'no longer checked']);
   assert.deepEqual((await gateway.status()).health, { backends: 2, down: 0, stretch: 1 });
   assert.deepEqual(await states(gateway, 'lab'), [null, null]);
   const { body } = await ask(gateway, '/metrics');
