@@ -39,11 +39,12 @@ const api: RouteAnswer = {
 };
 
 const clusters: ClusterAnswer[] = [
-  { name: 'blue', id: null, source: 'file', routes: [api], findings: [] },
+  { name: 'blue', id: null, source: 'file', object: null, routes: [api], findings: [] },
   {
     name: 'a-longer-name',
     id: 'x',
     source: 'file',
+    object: null,
     routes: [
       { ...api, backends: [], connections: 0, bytesIn: 0, bytesOut: 0, reasons: {} },
       { ...api, kind: 'konnectivity', backends: [], connections: 0, bytesIn: 0, bytesOut: 0, reasons: {} },
@@ -91,6 +92,7 @@ test('statusText() tells of a drain, a refused file, a restart that is needed, a
           name: 'blue',
           id: null,
           source: 'file',
+          object: null,
           routes: [],
           findings: [{ severity: 'error', code: 'HostClaimed', text: "'a' is taken", fix: 'Take another' }],
         },

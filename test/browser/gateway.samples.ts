@@ -50,6 +50,7 @@ export function sampleClusters(): readonly ClusterAnswer[] {
       name: 'blue',
       id: '0b9c7c0e-6d2c-4d7b-9d5c-2f3f0a2f8f11',
       source: 'file',
+      object: null,
       routes: [
         route(
           'api',
@@ -80,6 +81,7 @@ export function sampleClusters(): readonly ClusterAnswer[] {
       name: 'green',
       id: null,
       source: 'file',
+      object: null,
       routes: [
         {
           ...route(
@@ -119,6 +121,7 @@ export function sampleClusters(): readonly ClusterAnswer[] {
       name: 'red',
       id: 'red-cluster',
       source: 'kamaji',
+      object: null,
       routes: [
         route('api', ['api.red.example.com', 'api.red.internal'], ['cp.red.internal:6443'], 31, 'https'),
         route('apps-https', ['*.apps.red.example.com'], ['10.10.3.20:443'], 20, 'tls'),
@@ -156,6 +159,7 @@ export function manyClusters(count: number): readonly ClusterAnswer[] {
       name,
       id: null,
       source: 'kamaji',
+      object: null,
       routes: [
         { ...api, backends },
         route(
