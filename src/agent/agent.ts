@@ -283,7 +283,7 @@ export class Agent implements MetricsView, AsyncDisposable {
     const hasTls = this.#tls() !== undefined;
     return {
       name: clusterId,
-      source: 'agent',
+      origin: { source: 'agent' },
       limits: {},
       identityRequired: false,
       routes: [

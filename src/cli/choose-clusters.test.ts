@@ -27,6 +27,7 @@ const cluster = (name: string, ...routes: readonly RouteAnswer[]): ClusterAnswer
   name,
   id: null,
   source: 'file',
+  object: null,
   routes,
   findings: [],
 });

@@ -43,11 +43,12 @@ const api: RouteAnswer = {
 };
 
 const clusters: ClusterAnswer[] = [
-  { name: 'blue', id: null, source: 'file', routes: [api], findings: [] },
+  { name: 'blue', id: null, source: 'file', object: null, routes: [api], findings: [] },
   {
     name: 'a-longer-name',
     id: 'x',
     source: 'file',
+    object: null,
     routes: [
       { ...api, backends: [], connections: 0, bytesIn: 0, bytesOut: 0, reasons: {} },
       { ...api, kind: 'konnectivity', backends: [], connections: 0, bytesIn: 0, bytesOut: 0, reasons: {} },
@@ -95,6 +96,7 @@ test('statusText() shows a drain, a refused file, a needed restart, and findings
           name: 'blue',
           id: null,
           source: 'file',
+          object: null,
           routes: [],
           findings: [{ severity: 'error', code: 'HostClaimed', text: "'a' is taken", fix: 'Take another' }],
         },

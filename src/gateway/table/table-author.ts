@@ -3,6 +3,7 @@
 // slot is reused only after every worker has released it.
 
 import { isIP } from 'node:net';
+import { isDeepStrictEqual } from 'node:util';
 import { type Backend, type Cluster, needsTls, type Route, type Uplink } from '../../cluster/cluster.ts';
 import { healthTarget } from '../health/health-target.ts';
 import type { ServedBackend } from '../health/health-thread.ts';
@@ -28,7 +29,6 @@ export interface RouteSlot {
 }
 
 interface Known {
-  readonly text: string;
   readonly cluster: Cluster;
   readonly entry: ClusterEntry;
 }
@@ -89,13 +89,17 @@ export class TableAuthor {
     }
     const put: ClusterEntry[] = [];
     for (const cluster of clusters) {
-      const text = JSON.stringify(cluster);
       const before = this.#known.get(cluster.name);
-      if (before?.text === text) continue;
+      // The plan gives unchanged clusters back as the same objects; a file that was read again does not.
+      if (before?.cluster === cluster) continue;
+      if (before !== undefined && isDeepStrictEqual(before.cluster, cluster)) {
+        this.#known.set(cluster.name, { ...before, cluster });
+        continue;
+      }
       const entry = this.#enter(cluster, before?.entry, addressesOf, freed);
       if (before !== undefined) this.#removeNames(before.cluster);
       for (const host of namesIn(cluster)) this.#clustersWith(host).add(cluster.name);
-      this.#known.set(cluster.name, { text, cluster, entry });
+      this.#known.set(cluster.name, { cluster, entry });
       put.push(entry);
     }
     return { removed, put, freed };
