@@ -34,8 +34,8 @@ for (const path of documents) {
     for (const text of files) {
       const result = readConfig(text, path);
       const mistakes = result.ok ? notThereYet(result.config).refused : result.mistakes;
-      const told = mistakes.map(one => (typeof one === 'string' ? one : formatMistake(path, one)));
-      assert.deepEqual(told, [], text);
+      const reported = mistakes.map(one => (typeof one === 'string' ? one : formatMistake(path, one)));
+      assert.deepEqual(reported, [], text);
     }
   });
 }
@@ -110,7 +110,7 @@ test('ARCHITECTURE.md and CONTRIBUTING.md name files that are there', () => {
     const named = codesOf(read(path)).filter(code => /^[\w/.-]+\.(ts|mjs)$/.test(code));
     // What a file would be called.
     const missing = named.filter(
-      name => !/^x\./.test(name) && !files.some(file => `/${file}`.endsWith(`/${name}`)),
+      name => !name.startsWith('x.') && !files.some(file => `/${file}`.endsWith(`/${name}`)),
     );
     assert.deepEqual(missing, [], path);
   }

@@ -19,7 +19,8 @@ import { type EventStreams, MAX_STREAMS } from './event-streams.ts';
 import { GuessLimit } from './guess-limit.ts';
 import { type MetricsView, metricsRegistry, metricsText } from './metrics.ts';
 import { QueryError, readConnectionsQuery, readExplainQuery } from './queries.ts';
-import { trafficOf } from './status.ts';
+import type { RecentTraffic } from './recent-traffic.ts';
+import { type StatusAnswer, trafficOf } from './status.ts';
 import { Turns } from './turns.ts';
 
 export interface AdminApiOptions {
@@ -31,7 +32,7 @@ export interface AdminApiOptions {
   readonly guesses?: GuessLimit;
 }
 
-export interface AdminView extends MetricsView, ClustersView {
+export interface AdminView extends MetricsView, Omit<ClustersView, 'recent'> {
   readonly gateway: MetricsView['gateway'];
   readonly events: EventStreams;
   /** Why it is not ready, or undefined when it is. */
@@ -75,8 +76,13 @@ const headers = {
   'Cross-Origin-Resource-Policy': 'same-origin',
 };
 
-/** `waiting` tells how many bytes clients have not taken yet. */
-export function adminApi(options: AdminApiOptions, view: AdminView, waiting: () => number): AdminApi {
+/** `waiting` is the number of bytes that clients have not read yet. */
+export function adminApi(
+  options: AdminApiOptions,
+  view: AdminView,
+  recent: RecentTraffic,
+  waiting: () => number,
+): AdminApi {
   const api: AdminApi = new Hono<Env>();
   api.use(async (context, next) => {
     for (const [name, value] of Object.entries(headers)) context.header(name, value);
@@ -102,7 +108,7 @@ export function adminApi(options: AdminApiOptions, view: AdminView, waiting: () 
   const turns = new Turns();
   mount(
     api,
-    endpoints(view).map(endpoint => inTurn(endpoint, waiting, turns)),
+    endpoints(view, recent).map(endpoint => inTurn(endpoint, waiting, turns)),
   );
   mount(
     api,
@@ -131,7 +137,7 @@ function probes(view: AdminView): Endpoint[] {
   ];
 }
 
-function endpoints(view: AdminView): Endpoint[] {
+function endpoints(view: AdminView, recent: RecentTraffic): Endpoint[] {
   const registries = {
     text: metricsRegistry(view, Registry.PROMETHEUS_CONTENT_TYPE),
     openMetrics: metricsRegistry(view, Registry.OPENMETRICS_CONTENT_TYPE),
@@ -141,10 +147,21 @@ function endpoints(view: AdminView): Endpoint[] {
     {
       method: 'GET',
       path: '/api/v1/status',
-      answer: context => json(context, { ...view.status(), traffic: trafficOf(view.gateway.traffic()) }),
+      answer: context => {
+        const traffic = trafficOf({ gateway: view.gateway, recent });
+        return json(context, { ...view.status(), traffic } satisfies StatusAnswer);
+      },
     },
-    { method: 'GET', path: '/api/v1/clusters', answer: context => json(context, clusterAnswers(view)) },
-    { method: 'GET', path: '/api/v1/clusters/:name', answer: context => cluster(context, view) },
+    {
+      method: 'GET',
+      path: '/api/v1/clusters',
+      answer: context => json(context, clusterAnswers(clustersView(view, recent))),
+    },
+    {
+      method: 'GET',
+      path: '/api/v1/clusters/:name',
+      answer: context => cluster(context, clustersView(view, recent)),
+    },
     { method: 'GET', path: '/api/v1/connections', answer: context => connections(context, view) },
     {
       method: 'DELETE',
@@ -256,7 +273,11 @@ async function metrics(
   return context.body(await metricsText(registry), 200, { 'Content-Type': registry.contentType });
 }
 
-function cluster(context: AdminContext, view: AdminView): Response {
+function clustersView({ plan, gateway }: AdminView, recent: RecentTraffic): ClustersView {
+  return { plan, gateway, recent };
+}
+
+function cluster(context: AdminContext, view: ClustersView): Response {
   const name = context.req.param('name') ?? '';
   const found = clusterNamed(view, name);
   return found === undefined

@@ -15,6 +15,7 @@ import { type KeyPair, KeyPairWatch, readKeyPair } from '../config/key-pair.ts';
 import { type AdminApiOptions, type AdminView, adminApi } from './admin-api.ts';
 import { lockedOut } from './auth.ts';
 import { guardConnections } from './connection-guard.ts';
+import { RecentTraffic } from './recent-traffic.ts';
 
 export interface AdminOptions extends AdminApiOptions {
   readonly host: string;
@@ -37,21 +38,21 @@ const FAREWELL_MS = 250;
 export class AdminServer implements AsyncDisposable {
   readonly url: string;
   readonly #server: Server;
-  readonly #view: AdminView;
-  readonly #keyPair: KeyPairWatch | undefined;
+  readonly #owned: readonly Disposable[];
 
-  private constructor(server: Server, url: string, view: AdminView, keyPair: KeyPairWatch | undefined) {
+  private constructor(server: Server, url: string, owned: readonly Disposable[]) {
     this.#server = server;
     this.url = url;
-    this.#view = view;
-    this.#keyPair = keyPair;
+    this.#owned = owned;
   }
 
   /** Rejects with Node's error when it cannot listen, and with a KeyPairError when there is no certificate. */
   static async start(options: AdminOptions, view: AdminView): Promise<AdminServer> {
     const pair = options.tls === undefined ? undefined : await readKeyPair(options.tls);
-    const server = createServer(options, view, pair);
+    const recent = new RecentTraffic(view);
+    const server = createServer(options, view, recent, pair);
     await listen(server, options);
+    recent.start(error => options.log.error({ err: error }, 'cannot read the counters'));
     // Nobody's traffic depends on it, and the file may come yet.
     for (const user of await lockedOut(options.auth))
       options.log.warn(user, 'password file cannot be used; this user cannot log in');
@@ -59,12 +60,11 @@ export class AdminServer implements AsyncDisposable {
     const { address, port, family } = server.address() as AddressInfo;
     const scheme = pair === undefined ? 'http' : 'https';
     const url = `${scheme}://${family === 'IPv6' ? `[${address}]` : address}:${port}`;
-    return new AdminServer(server, url, view, keyPair);
+    return new AdminServer(server, url, [recent, view.events, ...(keyPair === undefined ? [] : [keyPair])]);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#keyPair?.[Symbol.dispose]();
-    this.#view.events[Symbol.dispose]();
+    for (const owned of this.#owned) owned[Symbol.dispose]();
     const closed = new Promise(resolve => this.#server.close(resolve));
     const late = setTimeout(() => this.#server.closeAllConnections(), FAREWELL_MS);
     await closed;
@@ -72,7 +72,12 @@ export class AdminServer implements AsyncDisposable {
   }
 }
 
-function createServer(options: AdminOptions, view: AdminView, pair: KeyPair | undefined): Server {
+function createServer(
+  options: AdminOptions,
+  view: AdminView,
+  recent: RecentTraffic,
+  pair: KeyPair | undefined,
+): Server {
   const bounds: ServerOptions = {
     requestTimeout: REQUEST_MS,
     headersTimeout: REQUEST_MS,
@@ -86,7 +91,8 @@ function createServer(options: AdminOptions, view: AdminView, pair: KeyPair | un
   server.timeout = STALLED_MS;
   const guard = guardConnections(server, MAX_CONNECTIONS);
   // Its URLs need a host also where a request in HTTP/1.0 has none; nothing is decided by it.
-  const answer = getRequestListener(adminApi(options, view, guard.waiting).fetch, { hostname: 'localhost' });
+  const api = adminApi(options, view, recent, guard.waiting);
+  const answer = getRequestListener(api.fetch, { hostname: 'localhost' });
   server.on('request', (request, response) => {
     Promise.try(async () => {
       if (guard.admit(request, response)) await answer(request, response);

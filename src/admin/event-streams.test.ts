@@ -85,17 +85,17 @@ test('EventStreams.open() takes only so many, and again when one has gone', () =
 });
 
 test('EventStreams tell when somebody watches, and when nobody does any more', () => {
-  const told: boolean[] = [];
-  const streams = new EventStreams(watched => told.push(watched));
+  const reported: boolean[] = [];
+  const streams = new EventStreams(watched => reported.push(watched));
   const [first, second] = [new Client(), new Client()];
   streams.open(first.response);
   streams.open(second.response);
   first.destroy();
-  assert.deepEqual(told, [true]);
+  assert.deepEqual(reported, [true]);
   second.destroy();
-  assert.deepEqual(told, [true, false]);
+  assert.deepEqual(reported, [true, false]);
   streams.open(new Client().response);
-  assert.deepEqual(told, [true, false, true]);
+  assert.deepEqual(reported, [true, false, true]);
   streams[Symbol.dispose]();
 });
 

@@ -75,11 +75,11 @@ test('GatewayEvents.ended() tells a refusal with the keys of the log', () => {
 test('GatewayEvents.ended() tells of refusals only', () => {
   const { events, sent } = given();
   for (const reason of closeReasons) events.ended(record(reason));
-  const told = sent.map(([, { reason }]) => reason);
+  const reported = sent.map(([, { reason }]) => reason);
   for (const reason of ['done', 'no-data', 'client-gone', 'client-reset', 'shutdown', 'drained'])
-    assert.ok(!told.includes(reason), reason);
+    assert.ok(!reported.includes(reason), reason);
   for (const reason of ['revoked', 'not-allowed', 'over-limit', 'connect-failed', 'no-sni'])
-    assert.ok(told.includes(reason), reason);
+    assert.ok(reported.includes(reason), reason);
 });
 
 test('GatewayEvents.ended() thins a flood and says how many it left out', () => {

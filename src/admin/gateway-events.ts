@@ -33,7 +33,7 @@ export class GatewayEvents {
   /** ms since 1970. */
   readonly #now: () => number;
   #second = 0;
-  #told = 0;
+  #reported = 0;
   #skipped = 0;
 
   constructor(streams: Pick<EventStreams, 'size' | 'send'>, now: () => number = Date.now) {
@@ -46,13 +46,13 @@ export class GatewayEvents {
     if (this.#streams.size === 0 || served.has(closeReasons[record.reason])) return;
     const now = this.#now();
     const second = Math.floor(now / 1000);
-    if (second !== this.#second) this.#told = 0;
+    if (second !== this.#second) this.#reported = 0;
     this.#second = second;
-    if (this.#told >= REFUSALS_PER_SECOND) {
+    if (this.#reported >= REFUSALS_PER_SECOND) {
       this.#skipped++;
       return;
     }
-    this.#told++;
+    this.#reported++;
     this.#streams.send('refusal', { at: iso(now), ...connectionFields(record), skipped: this.#skipped });
     this.#skipped = 0;
   }

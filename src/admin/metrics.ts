@@ -88,12 +88,12 @@ function oneByOne(families: readonly Family[]): object[] {
       type,
       help,
       get() {
-        const told = last.then(async () => {
+        const reported = last.then(async () => {
           await setImmediate();
           return { name: metric.name, type, help, values: values() };
         });
-        last = told.catch(() => {});
-        return told;
+        last = reported.catch(() => {});
+        return reported;
       },
       reset() {},
     };

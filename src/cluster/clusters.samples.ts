@@ -1,4 +1,4 @@
-// Clusters for tests: as short as a test needs them, complete as the types want them.
+// Clusters for tests: a test states only what matters to it, and gets complete objects.
 
 import * as fc from 'fast-check';
 import type { Cluster, Route } from './cluster.ts';
@@ -43,7 +43,7 @@ const anyRoute = fc
   })
   .map(sampleRoute);
 
-/** Few names, so that clusters often want the same. */
+/** Few names, so that clusters often conflict. */
 export const anyClusters = fc.uniqueArray(
   fc
     .record({

@@ -4,7 +4,7 @@ import * as fc from 'fast-check';
 import { anyClusters, sampleCluster, sampleRoute } from '../cluster/clusters.samples.ts';
 import { plan } from './plan.ts';
 
-test('plan() leaves clusters without conflicts as they are', () => {
+test('plan() does not change clusters without conflicts', () => {
   const clusters = [
     sampleCluster('a', { id: '1', routes: [sampleRoute({ hosts: ['a.lab'] })] }),
     sampleCluster('b', { id: '2', routes: [sampleRoute({ hosts: ['b.lab', '*.b.lab'] })] }),
@@ -16,7 +16,7 @@ test('plan() leaves clusters without conflicts as they are', () => {
   });
 });
 
-test('plan() gives a host to the first that claims it, and the other a finding', () => {
+test('plan() gives a host to the first claimant, and the other a finding', () => {
   const { clusters, findings } = plan([
     sampleCluster('old', { routes: [sampleRoute({ hosts: ['x.lab'] })] }),
     sampleCluster('new', { routes: [sampleRoute({ hosts: ['x.lab', 'y.lab'] })] }),
@@ -28,12 +28,12 @@ test('plan() gives a host to the first that claims it, and the other a finding',
       severity: 'error',
       code: 'HostClaimed',
       text: "'x.lab' belongs to cluster 'old', which claimed it first",
-      fix: "Give cluster 'new' another name, or take it from 'old'",
+      fix: "Give cluster 'new' a different name, or remove this one from 'old'",
     },
   ]);
 });
 
-test('plan() lets one cluster have a host for TLS and for HTTP, and on two routes told apart by ALPN', () => {
+test('plan() lets one cluster use a host for TLS and HTTP, and on two routes with different ALPN', () => {
   const { findings } = plan([
     sampleCluster('a', {
       routes: [
@@ -46,7 +46,7 @@ test('plan() lets one cluster have a host for TLS and for HTTP, and on two route
   assert.deepEqual(findings, []);
 });
 
-test('plan() gives "*" to one cluster for TLS and to one for HTTP, and to none from elsewhere than the file', () => {
+test('plan() gives "*" to one cluster for TLS and one for HTTP, and only to clusters in the file', () => {
   const all = (kind: string) => sampleRoute({ kind, hosts: ['*', `${kind}.lab`] });
   const { clusters, findings, counts } = plan([
     sampleCluster('foreign', { source: 'services', routes: [all('own')] }),
@@ -65,7 +65,7 @@ test('plan() gives "*" to one cluster for TLS and to one for HTTP, and to none f
   assert.equal(counts.hosts, 4);
 });
 
-test('plan() takes neither an id nor a CONNECT name that is the name of another cluster', () => {
+test('plan() refuses an id or a CONNECT name that is the name of another cluster', () => {
   const { clusters, findings } = plan([
     sampleCluster('a', { id: 'b', routes: [sampleRoute({ connect: ['b'] })] }),
     sampleCluster('b'),
@@ -78,7 +78,7 @@ test('plan() takes neither an id nor a CONNECT name that is the name of another 
   );
 });
 
-test('plan() never lets two clusters have the same name, id, host or CONNECT name', () => {
+test('plan() never gives two clusters the same name, id, host or CONNECT name', () => {
   fc.assert(
     fc.property(anyClusters, claimants => {
       const { clusters } = plan(claimants);
@@ -99,7 +99,7 @@ test('plan() never lets two clusters have the same name, id, host or CONNECT nam
   );
 });
 
-test('plan() explains everything it takes away with a finding, and is content with its own answer', () => {
+test('plan() reports a finding for every claim it removes, and is idempotent', () => {
   fc.assert(
     fc.property(anyClusters, claimants => {
       const first = plan(claimants);

@@ -53,7 +53,8 @@ describe('clusters', () => {
   test('have exactly these keys', async () => {
     const { status, json } = await ask(gateway, '/api/v1/clusters');
     assert.equal(status, 200);
-    const none = { connections: 0, bytesIn: 0, bytesOut: 0, reasons: {} };
+    const nothing = { bytesIn: 0, bytesOut: 0, reasons: {} };
+    const none = { connections: 0, ...nothing, recent: { opened: 0, ...nothing } };
     assert.deepEqual(json, [
       {
         name: 'lab',
@@ -121,6 +122,11 @@ describe('clusters', () => {
     assert.equal(traffic.connections, 3);
     assert.deepEqual(traffic.reasons, { done: 1, 'not-allowed': 1, 'unknown-host': 1 });
     assert.ok(traffic.bytesIn > ended.bytesIn && traffic.bytesOut > ended.bytesOut);
+    const { reasons, bytesIn, bytesOut } = ended;
+    assert.deepEqual(ended.recent, { opened: 1, bytesIn, bytesOut, reasons });
+    assert.deepEqual([traffic.recent.opened, traffic.recent.reasons], [3, traffic.reasons]);
+    assert.deepEqual(traffic.unrouted.reasons, { 'unknown-host': 1 });
+    assert.deepEqual([traffic.unrouted.connections, traffic.unrouted.recent.opened], [1, 1]);
   });
 
   test('one that is not there: 404 with a sentence', async () => {
@@ -250,7 +256,7 @@ describe('explain', () => {
   });
 
   test('a bad question: 400 with a sentence', async () => {
-    for (const [query, told] of [
+    for (const [query, reported] of [
       ['', /Name a host/],
       ['host=a&from=nowhere', /must be an IPv4 or IPv6 address: nowhere/],
       ['host=a&protocol=quic', /protocol must be one of/],
@@ -258,7 +264,7 @@ describe('explain', () => {
     ] as const) {
       const { status, json } = await ask(gateway, `/api/v1/explain?${query}`);
       assert.equal(status, 400, query);
-      assert.match(json.error, told);
+      assert.match(json.error, reported);
     }
   });
 

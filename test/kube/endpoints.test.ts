@@ -20,7 +20,7 @@ import { type ApiServer, startApiServer } from '../../testbed/start-api-server.t
 import { type TempDir, tempDir } from '../../testbed/temp-dir.ts';
 
 const skip = missingPrograms('openssl', 'curl') || missingGoPrograms('etcd', 'kube-apiserver', 'kubectl');
-const TIMEOUT_MS = 240_000;
+const TIMEOUT_MS = 900_000;
 /** Leases expire after eight seconds instead of forty. */
 const HURRY = 5;
 

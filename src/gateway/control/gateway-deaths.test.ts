@@ -14,7 +14,7 @@ import { PAGE_SLOTS } from '../shared/shared-memory.ts';
 import { type SampleGatewayOptions, startSampleGateway } from './gateway.samples.ts';
 import type { Gateway } from './gateway.ts';
 
-const PATIENCE_MS = 30_000;
+const WAIT_MS = 30_000;
 const hello = inRecords(helloMessage({ extensions: [serverNameExtension('api.a.lab')] }));
 const engines = ['epoll', 'net'] as const;
 
@@ -64,7 +64,7 @@ function delayTables(t: TestContext): void {
 }
 
 async function until(what: string, holds: () => boolean): Promise<void> {
-  const deadline = performance.now() + PATIENCE_MS;
+  const deadline = performance.now() + WAIT_MS;
   while (!holds()) {
     assert.ok(performance.now() < deadline, `waited in vain for ${what}`);
     await sleep(5);

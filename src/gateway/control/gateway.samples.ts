@@ -100,6 +100,6 @@ export async function startSampleGateway(
     },
     config,
   );
-  const told = { records, requests, deaths, causes, changes, faults, dropped };
-  return { gateway, config, ...told, [Symbol.asyncDispose]: () => gateway.stop() };
+  const reported = { records, requests, deaths, causes, changes, faults, dropped };
+  return { gateway, config, ...reported, [Symbol.asyncDispose]: () => gateway.stop() };
 }

@@ -2,7 +2,7 @@
 // Nothing here is on the path of a connection. `apply` is all or nothing: a listener that cannot be opened
 // refuses the whole change, and what was served before goes on. A thread that dies is started again (revival.ts), and
 // whatever is under way meanwhile ends: every question to a thread has an answer, a death or a deadline. Listeners
-// (open-listeners.ts), the parts behind the workers (gateway-parts.ts), what was counted (route-counts.ts) and records
+// (open-listeners.ts), the parts behind the workers (thread-groups.ts), what was counted (route-counts.ts) and records
 // (record-taker.ts) look after themselves.
 
 import { randomInt } from 'node:crypto';
@@ -36,7 +36,6 @@ import type { ClusterEntry } from '../table/table.ts';
 import { namesIn, type RouteSlot, TableAuthor } from '../table/table-author.ts';
 import type { TlsConfig } from '../tls/tls-config.ts';
 import type { BackOff, Death } from './death-log.ts';
-import { GatewayParts } from './gateway-parts.ts';
 import type { NameResolver } from './name-resolver.ts';
 import {
   type IdentifiedRecord,
@@ -45,11 +44,12 @@ import {
   parseConnectionId,
 } from './open-connections.ts';
 import { type Listener, type OpenListener, OpenListeners } from './open-listeners.ts';
-import { PartThreads } from './part-threads.ts';
 import { RecordTaker } from './record-taker.ts';
 import { Revival } from './revival.ts';
 import { type Figures, RouteCounts } from './route-counts.ts';
 import { StartError } from './start-error.ts';
+import { ThreadGroup } from './thread-group.ts';
+import { ThreadGroups } from './thread-groups.ts';
 import type { FromWorker, TableMessage, ToWorker, WorkerStart } from './worker-messages.ts';
 import { type ThreadKind, WorkerThread } from './worker-thread.ts';
 
@@ -100,7 +100,7 @@ export interface GatewayOptions {
   /** The sockets between threads were gone, and are made anew. */
   readonly onSocketsMoved?: () => void;
   /** An agent's gateway answered with no. */
-  readonly onUplinkRefused?: (status: number, told: string) => void;
+  readonly onUplinkRefused?: (status: number, reported: string) => void;
   readonly onRequest: (record: NamedRequest) => void;
   /** The thread's name. It is started again after a pause. */
   readonly onThreadDeath: (thread: string, cause: Error, death: Death) => void;
@@ -153,7 +153,7 @@ export class Gateway implements AsyncDisposable {
   readonly #pages = new SharedPages();
   readonly #verdicts: readonly SharedArrayBuffer[];
   readonly #listeners: OpenListeners;
-  readonly #parts: GatewayParts;
+  readonly #parts: ThreadGroups;
   readonly #counts: RouteCounts;
   readonly #records: RecordTaker;
   readonly #retired = new RetiredSlots();
@@ -208,7 +208,7 @@ export class Gateway implements AsyncDisposable {
     );
     for (const { pages } of this.#workers) this.#pages.add(pages);
     const part = (kind: 'http' | 'tls') =>
-      new PartThreads(kind, workers, counts, this.#verdicts, this.#pages, {
+      new ThreadGroup(kind, workers, counts, this.#verdicts, this.#pages, {
         message: message => this.#message(message),
         died: (thread, cause) => {
           this.#send({ kind: 'part-died', part: kind, index: thread.number });
@@ -216,7 +216,7 @@ export class Gateway implements AsyncDisposable {
         },
       });
     this.#listeners = new OpenListeners(this.#workers, share);
-    this.#parts = new GatewayParts({
+    this.#parts = new ThreadGroups({
       workers: this.#workers,
       listeners: this.#listeners,
       http: part('http'),
@@ -372,8 +372,8 @@ export class Gateway implements AsyncDisposable {
   async endConnection(id: string): Promise<boolean> {
     const parsed = parseConnectionId(id);
     if (parsed === undefined) return false;
-    const { worker, life, handle, generation } = parsed;
-    return (await this.#workers[worker]?.revoke(life, handle, generation)) ?? false;
+    const { worker, lifetime, handle, generation } = parsed;
+    return (await this.#workers[worker]?.revoke(lifetime, handle, generation)) ?? false;
   }
 
   /** While watched, records of refusals come also where the log does not want them; see `logged`. */
@@ -476,7 +476,7 @@ export class Gateway implements AsyncDisposable {
     this.#mustAccept();
     // First what may fail: until the listeners are open nothing has changed.
     const { http, tls } = this.#parts;
-    if (config.tls !== undefined && tls.threads.length === 0) await this.#startPart(tls);
+    if (config.tls !== undefined && tls.threads.length === 0) await this.#startThreads(tls);
     if (needsHttp(config) && http.threads.length === 0) await this.#startHttp();
     const opened = await this.#listeners.openNew(config.listeners);
     await this.#options.resolver.watch(namesOf(config), NAMES_MS, names => this.#renamed(names));
@@ -550,7 +550,7 @@ export class Gateway implements AsyncDisposable {
     throw new StartError(thread.kind, failure as Error, this.#options.capacity);
   }
 
-  async #startPart(part: PartThreads): Promise<void> {
+  async #startThreads(part: ThreadGroup): Promise<void> {
     const failure = await this.#parts.start(part, { ...this.#start, settings: this.#settings });
     if (failure !== undefined) throw new StartError(part.kind, failure, this.#options.capacity);
   }
@@ -558,7 +558,7 @@ export class Gateway implements AsyncDisposable {
   /** Its threads know what is served so far; workers send nothing there until then. */
   async #startHttp(): Promise<void> {
     const { http } = this.#parts;
-    await this.#startPart(http);
+    await this.#startThreads(http);
     await Promise.all(http.threads.map(thread => this.#bringUpToDate(thread)));
     this.#parts.tellHttp();
   }
@@ -580,7 +580,7 @@ export class Gateway implements AsyncDisposable {
     if (thread.kind === 'worker') {
       this.#parts.tellHttp([thread]);
       const closed =
-        (await this.#parts.openFront(thread)) ??
+        (await this.#parts.openInternalListener(thread)) ??
         (this.#accepting ? await this.#listeners.openIn(thread) : undefined);
       // Without its listeners it is no use; its death brings us here again, after a pause.
       if (closed !== undefined) thread.kill(closed);
@@ -612,7 +612,7 @@ export class Gateway implements AsyncDisposable {
     } else if (message.kind === 'tls-trouble') {
       this.#options.onTlsTrouble?.(message.what, message.why);
     } else if (message.kind === 'uplink-refused') {
-      this.#options.onUplinkRefused?.(message.status, message.told);
+      this.#options.onUplinkRefused?.(message.status, message.reported);
     } else if (message.kind === 'gateway-failed') {
       const host = this.#parts.gatewayHost;
       if (host !== undefined) this.#options.resolver.hurry(host);

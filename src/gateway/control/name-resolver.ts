@@ -44,10 +44,10 @@ export class NameResolver {
     this.#onError = onError;
   }
 
-  /** From now on exactly these names. Resolves when new ones are known, or after `patienceMs`. */
+  /** From now on exactly these names. Resolves when new ones are known, or after `waitMs`. */
   async watch(
     names: ReadonlySet<string>,
-    patienceMs: number,
+    waitMs: number,
     changed: (names: readonly string[]) => void,
   ): Promise<void> {
     this.#changed = changed;
@@ -66,7 +66,7 @@ export class NameResolver {
     this.#work();
     let timer: NodeJS.Timeout | undefined;
     const patience = new Promise<void>(resolve => {
-      timer = setTimeout(resolve, patienceMs);
+      timer = setTimeout(resolve, waitMs);
     });
     await Promise.race([Promise.all(fresh), patience]);
     clearTimeout(timer);

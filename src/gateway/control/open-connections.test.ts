@@ -12,11 +12,11 @@ type Thread = Parameters<typeof openRecords>[0][number];
 function worker(number: number, rows: Rows | undefined, before: (rows: Rows) => void = () => {}): Thread {
   return {
     number,
-    life: 77 + number,
+    lifetime: 77 + number,
     rows,
     verdicts: new Verdicts(Verdicts.memory(rows?.capacity ?? 0)),
-    async describe(life, asked) {
-      assert.equal(life, 77 + number);
+    async describe(lifetime, asked) {
+      assert.equal(lifetime, 77 + number);
       assert.ok(rows !== undefined);
       before(rows);
       const handles = Int32Array.from(asked, row => row.handle);
@@ -103,7 +103,7 @@ test('openRecords() gives ids that parseConnectionId() reads, another for each u
   const rows = new Rows(Rows.memory(16));
   open(rows, 9, 'a', 1);
   const [{ id: first }] = await openRecords([worker(3, rows)], 1, all);
-  assert.deepEqual(parseConnectionId(first), { worker: 3, life: 80, handle: 9, generation: 1 });
+  assert.deepEqual(parseConnectionId(first), { worker: 3, lifetime: 80, handle: 9, generation: 1 });
   open(rows, 9, 'b', 1);
   const [{ id: second }] = await openRecords([worker(3, rows)], 1, all);
   assert.notEqual(first, second);

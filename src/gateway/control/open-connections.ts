@@ -7,7 +7,7 @@ import type { ConnectionRecord } from '../shared/record-ring.ts';
 import { CLIENT, HAS_ORIGIN, ORIGIN, PEER, type Rows } from '../shared/rows.ts';
 import { HTTP_SLOT } from '../shared/shared-memory.ts';
 import type { Verdicts } from '../shared/verdicts.ts';
-import { isClient } from '../stages/account.ts';
+import { isClient } from '../stages/record-end.ts';
 import type { RowTexts } from './worker-messages.ts';
 import type { WorkerThread } from './worker-thread.ts';
 
@@ -25,7 +25,7 @@ export interface IdentifiedRecord extends OpenRecord {
 /** What an id says: a worker, which of its lives, a row and which use of it. */
 interface ConnectionPlace {
   readonly worker: number;
-  readonly life: number;
+  readonly lifetime: number;
   readonly handle: number;
   readonly generation: number;
 }
@@ -37,7 +37,7 @@ interface ChosenRow extends ConnectionPlace {
   readonly verdicts: Verdicts | undefined;
 }
 
-type Thread = Pick<WorkerThread, 'number' | 'life' | 'rows' | 'verdicts' | 'describe'>;
+type Thread = Pick<WorkerThread, 'number' | 'lifetime' | 'rows' | 'verdicts' | 'describe'>;
 
 /** The newest ones of all workers, newest first. `wanted` is asked for the route slot, 0 while it has none. */
 export async function openRecords(
@@ -56,9 +56,9 @@ export async function openRecords(
     threads.map(async thread => {
       const own = [...chosen.keys()].filter(index => chosen[index].worker === thread.number);
       if (own.length === 0) return;
-      const { life } = chosen[own[0]];
+      const { lifetime } = chosen[own[0]];
       const answers = await thread.describe(
-        life,
+        lifetime,
         own.map(index => chosen[index]),
       );
       for (const [at, index] of own.entries()) texts[index] = answers[at];
@@ -86,16 +86,16 @@ export function describeRows(
 export function parseConnectionId(id: string): ConnectionPlace | undefined {
   const match = /^([0-9a-z]{1,4})-([0-9a-z]{1,8})-([0-9a-z]{1,6})-([0-9a-z]{1,7})$/.exec(id);
   if (match === null) return undefined;
-  const [worker, life, handle, generation] = match.slice(1).map(text => Number.parseInt(text, 36));
-  return { worker, life, handle, generation };
+  const [worker, lifetime, handle, generation] = match.slice(1).map(text => Number.parseInt(text, 36));
+  return { worker, lifetime, handle, generation };
 }
 
-function connectionId({ worker, life, handle, generation }: ConnectionPlace): string {
-  return [worker, life, handle, generation].map(number => number.toString(36)).join('-');
+function connectionId({ worker, lifetime, handle, generation }: ConnectionPlace): string {
+  return [worker, lifetime, handle, generation].map(number => number.toString(36)).join('-');
 }
 
 function rowsInUse(
-  { number, life, rows, verdicts: told }: Thread,
+  { number, lifetime, rows, verdicts: reported }: Thread,
   wanted: (slot: number) => boolean,
 ): ChosenRow[] {
   const found: ChosenRow[] = [];
@@ -104,10 +104,10 @@ function rowsInUse(
     if (!isClient(rows, handle)) continue;
     // Before anything else of the row is read: what the worker says later is about this generation.
     const generation = Atomics.load(rows.generation, handle);
-    const verdicts = rows.slot[handle] === HTTP_SLOT ? told : undefined;
+    const verdicts = rows.slot[handle] === HTTP_SLOT ? reported : undefined;
     if (!wanted(verdicts?.slot(handle) ?? rows.slot[handle])) continue;
     const startedAt = rows.startedAt[handle];
-    found.push({ rows, verdicts, worker: number, life, handle, generation, startedAt });
+    found.push({ rows, verdicts, worker: number, lifetime, handle, generation, startedAt });
   }
   return found;
 }

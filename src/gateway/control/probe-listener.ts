@@ -3,7 +3,7 @@
 
 import * as net from 'node:net';
 import { parseIp } from '../../wire/ip-address.ts';
-import { errnoWord } from '../io/net-reactor.ts';
+import { reactorErrorOf } from '../io/net-reactor.ts';
 import type { SocketAddress } from '../io/reactor.ts';
 import { ListenError } from './listen-error.ts';
 
@@ -30,7 +30,7 @@ export async function probeListener(place: ListenPlace, ours: boolean): Promise<
       return listening(server, { host: '0.0.0.0', port: place.port });
     });
   } catch (error) {
-    throw new ListenError(place.on, errnoWord(error as NodeJS.ErrnoException));
+    throw new ListenError(place.on, reactorErrorOf(error as NodeJS.ErrnoException));
   }
   const { port } = server.address() as net.AddressInfo;
   return { address, port, dualStack };

@@ -21,7 +21,7 @@ async function abandoned(): Promise<string> {
     import { createServer } from 'node:net';
     import { SocketFolder } from ${JSON.stringify(new URL('./socket-folder.ts', import.meta.url).href)};
     const folder = await SocketFolder.make(${JSON.stringify(parent)});
-    createServer().listen(folder.path + '/front-0', () => console.log(folder.path));`;
+    createServer().listen(folder.path + '/internal-0', () => console.log(folder.path));`;
   const child = spawn(process.execPath, ['--input-type=module-typescript', '-e', program], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
@@ -49,7 +49,7 @@ test('SocketFolder.make() takes away the folder of a process that was killed, an
   assert.equal(left.includes(basename(dead)), false);
   const kept = [held, open, elsewhere, alive.path, other.path].map(path => basename(path));
   assert.deepEqual(left.toSorted(), [...kept, 'causeway-sockets-link', 'causeway-sockets-new'].toSorted());
-  assert.deepEqual((await readdir(held)).toSorted(), ['front-0', 'owner', 'somebodys']);
+  assert.deepEqual((await readdir(held)).toSorted(), ['internal-0', 'owner', 'somebodys']);
 });
 
 test('SocketFolder goes with its owner', async () => {

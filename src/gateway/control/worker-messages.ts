@@ -34,7 +34,7 @@ export interface WorkerStart extends ThreadStart {
 }
 
 /** Given to a thread of a part of ours, HTTP or TLS. */
-export interface PartStart extends ThreadStart {
+export interface ProtocolThreadStart extends ThreadStart {
   /** The unix socket on which the front hands connections over. */
   readonly socket: string;
   /** By worker. */
@@ -102,7 +102,7 @@ export type ToWorker =
   /** What a TLS thread does, in full. */
   | { readonly kind: 'tls'; readonly config: TlsConfig }
   /** Where connections come back to, by worker, for a thread of a part of ours. */
-  | { readonly kind: 'fronts'; readonly fronts: readonly string[] }
+  | { readonly kind: 'internal-listeners'; readonly internalListeners: readonly string[] }
   /** The last batch of request lines is written, for an HTTP thread. */
   | { readonly kind: 'requests-taken' }
   | { readonly kind: 'cut'; readonly reason: 'drained' | 'shutdown' }
@@ -153,6 +153,6 @@ export type FromWorker =
   /** An agent's TLS part has not reached the gateway. */
   | { readonly kind: 'gateway-failed' }
   /** The gateway answered an agent with no. */
-  | { readonly kind: 'uplink-refused'; readonly status: number; readonly told: string }
+  | { readonly kind: 'uplink-refused'; readonly status: number; readonly reported: string }
   /** Something in a TLS part that a person should know, in words. */
   | { readonly kind: 'tls-trouble'; readonly what: string; readonly why: string };

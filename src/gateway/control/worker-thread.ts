@@ -11,12 +11,12 @@ import { KEPT_AT } from '../shared/shared-memory.ts';
 import { OwnPages } from '../shared/shared-pages.ts';
 import { ThreadControl } from '../shared/thread-control.ts';
 import type { Verdicts } from '../shared/verdicts.ts';
-import { conclude, isClient, type Ledger, leavePlace } from '../stages/account.ts';
+import { type EndRecorder, isCounted, recordEnd, releaseLimits } from '../stages/record-end.ts';
 import type {
   Answer,
   FromWorker,
   Pages,
-  PartStart,
+  ProtocolThreadStart,
   Question,
   RowTexts,
   TableMessage,
@@ -29,11 +29,11 @@ export type ThreadKind = 'worker' | 'http' | 'tls';
 /** What differs between them. */
 export type StartOptions = { readonly capacity: number } & (
   | Omit<WorkerStart, 'number' | 'rows' | 'records' | 'control'>
-  | Omit<PartStart, 'number' | 'rows' | 'records' | 'control'>
+  | Omit<ProtocolThreadStart, 'number' | 'rows' | 'records' | 'control'>
 );
 
 /** Counts that it shares with other threads; its own counts are in its pages. */
-export type CommonCounts = Omit<Ledger, 'counters' | 'records'>;
+export type CommonCounts = Omit<EndRecorder, 'counters' | 'records'>;
 
 export interface ThreadEvents {
   /** Messages that are not the answer to a question. */
@@ -82,7 +82,7 @@ export class WorkerThread {
   readonly #waiting = new Map<number, (answer: Answer | undefined) => void>();
   #running: Running | undefined;
   /** Another number for each start, in this process or another: generations of rows begin anew with it. */
-  #life = 0;
+  #lifetime = 0;
   #requests = 0;
   #isStarted = false;
   #isEnding = false;
@@ -109,7 +109,7 @@ export class WorkerThread {
   async start(options: StartOptions): Promise<Error | undefined> {
     if (this.#isEnding) return new Error('The gateway is ending');
     const [rows, control] = [Rows.memory(options.capacity), ThreadControl.memory()];
-    this.#life = randomInt(2 ** 40);
+    this.#lifetime = randomInt(2 ** 40);
     this.pages.given = { clusters: 0, routes: 0, backends: 0 };
     const workerData = { ...options, number: this.number, rows, control, records: this.#ring };
     const started = Promise.withResolvers<void>();
@@ -184,19 +184,19 @@ export class WorkerThread {
     return this.#running?.rows;
   }
 
-  get life(): number {
-    return this.#life;
+  get lifetime(): number {
+    return this.#lifetime;
   }
 
   /** What only the worker knows of these connections; null for those that have ended, all when that life has. */
   async describe(
-    life: number,
+    lifetime: number,
     asked: readonly { readonly handle: number; readonly generation: number }[],
   ): Promise<readonly (RowTexts | null)[]> {
     const texts: (RowTexts | null)[] = [];
     while (texts.length < asked.length) {
       const some = asked.slice(texts.length, texts.length + DESCRIBED_AT_ONCE);
-      const described = await this.#lookUp(life, {
+      const described = await this.#lookUp(lifetime, {
         kind: 'describe',
         request: this.#requests++,
         handles: Int32Array.from(some, row => row.handle),
@@ -208,8 +208,8 @@ export class WorkerThread {
   }
 
   /** Ends a connection with `revoked`. False when it is not open any more. */
-  async revoke(life: number, handle: number, generation: number): Promise<boolean> {
-    const revoked = await this.#lookUp(life, {
+  async revoke(lifetime: number, handle: number, generation: number): Promise<boolean> {
+    const revoked = await this.#lookUp(lifetime, {
       kind: 'revoke',
       request: this.#requests++,
       handle,
@@ -240,10 +240,10 @@ export class WorkerThread {
 
   /** Undefined also when it does not live that life any more: rows are others then. */
   async #lookUp(
-    life: number,
+    lifetime: number,
     question: Extract<Question, { kind: 'describe' | 'revoke' }>,
   ): Promise<Answer | undefined> {
-    return this.#life === life ? this.#ask(question, LOOK_UP_MS) : undefined;
+    return this.#lifetime === lifetime ? this.#ask(question, LOOK_UP_MS) : undefined;
   }
 
   /** Ends with the answer; or with undefined when there is no thread, it dies, or it takes too long. */
@@ -289,20 +289,23 @@ export class WorkerThread {
   /** Its connections end with `shutdown`. Where handles are descriptors, they are closed. */
   #cleanUp({ rows, control }: Running): void {
     const records = new RecordWriter(this.#ring, () => {});
-    const ledger = { ...this.#counts, counters: this.pages.counters, records };
+    const recorder = { ...this.#counts, counters: this.pages.counters, records };
     const now = performance.timeOrigin + performance.now();
     this.pages.counters.clearField(KEPT_AT);
     for (let handle = 0; handle < rows.used; handle++) {
-      if (isClient(rows, handle)) this.#endClient(rows, ledger, handle, now);
-      else if (rows.state[handle] === REQUEST) leavePlace(rows, ledger, handle);
+      if (rows.state[handle] === REQUEST) {
+        releaseLimits(rows, recorder, handle);
+        // Its line in the log is lost with it.
+        records.countHeld(1);
+      } else if (isCounted(rows, handle)) this.#endClient(rows, recorder, handle, now);
       if (rows.state[handle] !== FREE && control.leavesDescriptors) closeQuietly(handle);
     }
   }
 
-  #endClient(rows: Rows, ledger: Ledger, client: number, now: number): void {
-    const lent = (rows.flags[client] & LENT) === 0 ? undefined : ledger.verdicts.takeBack(client);
+  #endClient(rows: Rows, recorder: EndRecorder, client: number, now: number): void {
+    const lent = (rows.flags[client] & LENT) === 0 ? undefined : recorder.verdicts.takeBack(client);
     if (lent !== undefined) closeQuietly(lent);
-    conclude(rows, ledger, client, 'shutdown', now, 'all');
+    recordEnd(rows, recorder, client, 'shutdown', now, 'all');
   }
 }
 
