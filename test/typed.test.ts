@@ -108,6 +108,8 @@ test('README.md: the two commands work', { skip: missingPrograms('npm'), timeout
   const npm = async (...args: readonly string[]) => {
     const { code, stdout, stderr } = await run('npm', ['--prefix', ROOT, ...args], {
       cwd: dir.path,
+      // It would keep what it compiled in the directory for temporary files.
+      env: { NODE_DISABLE_COMPILE_CACHE: '1' },
       timeoutMs: NPM_MS,
     });
     assert.equal(code, 0, `${stdout}${stderr}`);
