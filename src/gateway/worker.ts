@@ -114,8 +114,8 @@ class Worker {
       case 'tunnels':
         this.#path.table.putTunnels(message.hosts, message.sockets);
         break;
-      case 'part-died':
-        cutHandedOff(this.#path, message.part, message.index);
+      case 'thread-died':
+        cutHandedOff(this.#path, message.group, message.index);
         break;
       case 'cut':
         this.#path.cut(message.reason);

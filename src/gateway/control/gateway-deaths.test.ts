@@ -103,7 +103,7 @@ for (const engine of engines) {
     await sleep(300);
     clearInterval(killing);
     // The change is served, or refused as a whole.
-    await applied.catch((error: unknown) => assert.match(String(error), /Cannot start a http thread/));
+    await applied.catch((error: unknown) => assert.match(String(error), /Cannot start an HTTP thread/));
     await gateway.apply({ ...config, clusters });
     await untilServed(gateway);
   });

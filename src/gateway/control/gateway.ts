@@ -212,7 +212,7 @@ export class Gateway implements AsyncDisposable {
       new ThreadGroup(kind, workers, counts, this.#verdicts, this.#pages, {
         message: message => this.#onMessage(message),
         died: (thread, cause) => {
-          this.#send({ kind: 'part-died', part: kind, index: thread.number });
+          this.#send({ kind: 'thread-died', group: kind, index: thread.number });
           this.#onDeath(thread, cause);
         },
       });

@@ -3,6 +3,13 @@
 /** Descriptors that a process with few threads needs before it serves any client. */
 const FEW_FILES = 256;
 
+const shownKinds: Readonly<Record<string, string>> = {
+  worker: 'a worker',
+  http: 'an HTTP',
+  tls: 'a TLS',
+  health: 'a health check',
+};
+
 export class StartError extends Error {
   override readonly name = 'StartError';
   readonly code = 'ERR_START';
@@ -12,6 +19,6 @@ export class StartError extends Error {
       openFiles < FEW_FILES
         ? `. The open-file limit is ${openFiles}, which is hardly enough to start: raise it (ulimit -n, LimitNOFILE)`
         : '';
-    super(`Cannot start a ${kind} thread: ${cause.message}${hint}`, { cause });
+    super(`Cannot start ${shownKinds[kind] ?? `a ${kind}`} thread: ${cause.message}${hint}`, { cause });
   }
 }

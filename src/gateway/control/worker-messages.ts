@@ -98,7 +98,7 @@ export type ToWorker =
   /** For a worker: the names of tunnel hosts, and the paths of the TLS threads. */
   | { readonly kind: 'tunnels'; readonly hosts: readonly string[]; readonly sockets: readonly string[] }
   /** That HTTP or TLS thread has died, with all its connections. */
-  | { readonly kind: 'part-died'; readonly part: 'http' | 'tls'; readonly index: number }
+  | { readonly kind: 'thread-died'; readonly group: 'http' | 'tls'; readonly index: number }
   /** For a TLS thread: its whole configuration. */
   | { readonly kind: 'tls'; readonly config: TlsConfig }
   /** For an HTTP or TLS thread: the paths on which connections go back, by worker. */
