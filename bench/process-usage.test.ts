@@ -19,10 +19,10 @@ test('processTree() has a process, its children and theirs', { skip }, async () 
 
 test('cpuSeconds() grows by what a process uses, as the kernel tells that itself', { skip }, async () => {
   const own = () => process.cpuUsage();
-  const [before, told] = [await cpuSeconds([process.pid]), own()];
+  const [before, reported] = [await cpuSeconds([process.pid]), own()];
   const until = performance.now() + 200;
   while (performance.now() < until);
-  const { user, system } = process.cpuUsage(told);
+  const { user, system } = process.cpuUsage(reported);
   const grown = (await cpuSeconds([process.pid])) - before;
   // Threads of the runtime go on meanwhile, and the kernel counts in ticks.
   assert.ok(Math.abs(grown - (user + system) / 1e6) < 0.1, `${grown} s, not ${(user + system) / 1e6} s`);

@@ -43,12 +43,12 @@ export function architectureOffences(sources: ReadonlyMap<string, string>): stri
     const { code, withStrings } = blankLiterals(source);
     const own = importsOf(path, withStrings);
     imports.set(path, own);
-    const told = [
+    const reported = [
       ...nameOffences(path),
       ...importOffences(path, own),
       ...codeOffences(path, code, withStrings),
     ];
-    offences.push(...told.map(sentence => `${path}: ${sentence}`));
+    offences.push(...reported.map(sentence => `${path}: ${sentence}`));
   }
   offences.push(...reachOffences(imports));
   return offences;

@@ -68,12 +68,12 @@ async function ensure(
   say: (line: string) => void,
 ): Promise<string> {
   await mkdir(dirname(target), { recursive: true });
-  let told = false;
+  let reported = false;
   while (!(await exists(target))) {
     const lock = await takeLock(`${target}.lock`);
     if (lock === undefined) {
-      if (!told) say(`testbed: ${name}: waiting for another process that builds it`);
-      told = true;
+      if (!reported) say(`testbed: ${name}: waiting for another process that builds it`);
+      reported = true;
       await delay(POLL_MS);
       continue;
     }

@@ -136,6 +136,6 @@ async function watchKeyPair(
       log.info({ certFile: files.certFile }, 'certificate of the admin side renewed');
     },
     bad: ({ message }) =>
-      log.error({ error: message }, 'new certificate of the admin side refused; the old one stays in use'),
+      log.error({ error: message }, 'new certificate of the admin side refused; keeping the previous one'),
   });
 }

@@ -45,6 +45,7 @@ test('clusterAnswers() has what the plan has, with figures and findings', () => 
     name: 'a',
     id: 'id-a',
     source: 'file',
+    object: null,
     routes: [
       {
         kind: 'api',

@@ -1,6 +1,6 @@
 // GET /api/v1/clusters: the clusters of the plan, with the workers' counters.
 
-import type { Balance, Cluster, HealthCheck, Route } from '../cluster/cluster.ts';
+import type { Balance, Cluster, HealthCheck, Origin, Route, SourceObject } from '../cluster/cluster.ts';
 import type { Finding } from '../cluster/finding.ts';
 import type { CloseReason } from '../gateway/close-reason.ts';
 import type { Gateway, RouteFigures } from '../gateway/control/gateway.ts';
@@ -11,8 +11,9 @@ export interface ClusterAnswer {
   readonly name: string;
   readonly id: string | null;
   readonly source: string;
+  readonly object: Omit<SourceObject, 'createdAt'> | null;
   readonly routes: readonly RouteAnswer[];
-  readonly findings: readonly Omit<Finding, 'cluster'>[];
+  readonly findings: readonly Pick<Finding, 'severity' | 'code' | 'text' | 'fix'>[];
 }
 
 export interface RouteAnswer {
@@ -76,10 +77,17 @@ function clusterAnswer(
   return {
     name: cluster.name,
     id: cluster.id ?? null,
-    source: cluster.source,
+    source: cluster.origin.source,
+    object: objectAnswer(cluster.origin),
     routes: cluster.routes.map(route => routeAnswer(view, cluster, route)),
     findings: findings.map(({ severity, code, text, fix }) => ({ severity, code, text, fix })),
   };
+}
+
+function objectAnswer({ object }: Origin): ClusterAnswer['object'] {
+  if (object === undefined) return null;
+  const { createdAt: _, ...rest } = object;
+  return rest;
 }
 
 function routeAnswer(view: ClustersView, cluster: Cluster, route: Route): RouteAnswer {

@@ -51,7 +51,7 @@ test('readAgentFiles() names the flag and says what is wrong', { skip }, async (
       await options({ keyFile: KEY.slice(1) }),
       /^--key-file must hold the line that causeway identity key prints/,
     ],
-    [await options({ caFile: 'no pem' }), /^--ca-file must hold certificates in PEM form: .* does not$/],
+    [await options({ caFile: 'no pem' }), /^--ca-file must contain certificates in PEM format: .* does not$/],
     [
       await options({ certFile: pair.cert, certKeyFile: other.key }),
       /^--cert-file and --cert-key-file must be a certificate and its key in PEM form/,
@@ -63,10 +63,10 @@ test('readAgentFiles() names the flag and says what is wrong', { skip }, async (
 
 test('watchAgentFiles() tells of a change, also by rename; of a bad file only when it stays bad', async () => {
   const files = await options({ keyFile: KEY });
-  const told: string[] = [];
+  const reported: string[] = [];
   let next = Promise.withResolvers<void>();
   const tell = (what: string) => {
-    told.push(what);
+    reported.push(what);
     next.resolve();
     next = Promise.withResolvers();
   };
@@ -86,5 +86,5 @@ test('watchAgentFiles() tells of a change, also by rename; of a bad file only wh
   const good = next.promise;
   await writeFile(dir.file('keyFile'), KEY);
   await good;
-  assert.deepEqual(told, [`key ${KEY}`, `key ${NEXT}`, '--key-file', `key ${KEY}`]);
+  assert.deepEqual(reported, [`key ${KEY}`, `key ${NEXT}`, '--key-file', `key ${KEY}`]);
 });

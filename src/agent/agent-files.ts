@@ -115,7 +115,10 @@ function readKey(path: string, content: string): string {
 }
 
 function readCa(path: string, content: string): string {
-  judge(`--ca-file must hold certificates in PEM form: ${path} does not`, () => new X509Certificate(content));
+  judge(
+    `--ca-file must contain certificates in PEM format: ${path} does not`,
+    () => new X509Certificate(content),
+  );
   return content;
 }
 

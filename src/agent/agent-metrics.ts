@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { Registry } from '@prometheus-io/client';
 import { type MetricsView, metricsRegistry, metricsText } from '../admin/metrics.ts';
 import { ListenError } from '../gateway/control/listen-error.ts';
-import { errnoWord } from '../gateway/io/net-reactor.ts';
+import { reactorErrorOf } from '../gateway/io/net-reactor.ts';
 import type { Place } from './agent-options.ts';
 
 export interface AgentView extends MetricsView {
@@ -35,7 +35,7 @@ export class AgentMetrics implements AsyncDisposable {
     server.maxConnections = MAX_CONNECTIONS;
     await new Promise<void>((resolve, reject) => {
       const failed = (error: NodeJS.ErrnoException) =>
-        reject(new ListenError(`${on.host}:${on.port} (--metrics-on)`, errnoWord(error)));
+        reject(new ListenError(`${on.host}:${on.port} (--metrics-on)`, reactorErrorOf(error)));
       server.once('error', failed);
       // Without a host Node takes both families, or the one that the machine has.
       server.listen({ ...(on.host !== '' && { host: on.host }), port: on.port }, () => {

@@ -66,7 +66,7 @@ class EndpointsKeeper implements KeptEndpoints {
   #loop: Promise<void> = Promise.resolve();
   #failing = false;
   #lookedAt = Number.NEGATIVE_INFINITY;
-  #told: readonly Finding[] = [];
+  #reported: readonly Finding[] = [];
 
   constructor(options: EndpointsOptions) {
     const { api, cluster, identity, advertise, port, leaseNamespace, log } = options;
@@ -158,9 +158,9 @@ class EndpointsKeeper implements KeptEndpoints {
   }
 
   #tell(findings: readonly Finding[]): void {
-    const before = new Set(this.#told.map(({ text }) => text));
+    const before = new Set(this.#reported.map(({ text }) => text));
     if (before.size === findings.length && findings.every(({ text }) => before.has(text))) return;
-    this.#told = findings;
+    this.#reported = findings;
     this.#options.onFindings?.(findings);
   }
 

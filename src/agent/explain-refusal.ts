@@ -8,10 +8,10 @@ import type { NamedRecord } from '../gateway/control/gateway.ts';
 const ALERT_BYTES = 7;
 
 /** Of the gateway's answer to a CONNECT; 0 is none. `told` is the beginning of its body. */
-export function explainRefusal(status: number, told: string): string {
+export function explainRefusal(status: number, reported: string): string {
   if (status === 0)
     return 'the gateway closed, or answered CONNECT with something else than HTTP. Is that a listener of a Causeway?';
-  const said = told === '' ? `${status}` : `${status}: ${told}`;
+  const said = reported === '' ? `${status}` : `${status}: ${reported}`;
   switch (status) {
     case 403:
       return `the gateway answered ${said}. Is this node's address in 'agents' of its listener, in 'allow' of the cluster, and --key-file the key of this --cluster-id?`;

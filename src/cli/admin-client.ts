@@ -1,9 +1,9 @@
-// Asks the admin side of a running gateway. Whatever keeps it from answering becomes one sentence that says what to do.
+// An HTTP client for the admin API of a running gateway. Every failure becomes one sentence that says what to do.
 
 import { type IncomingMessage, type RequestOptions, request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
 
-/** The whole of an answer must be there by then. */
+/** Deadline for the complete response. */
 const ANSWER_MS = 10_000;
 /** A table of 100,000 clusters is some 60 MiB. */
 const MAX_ANSWER = 256 * 1024 * 1024;
@@ -26,13 +26,12 @@ export class AdminClient {
     this.#options = options;
   }
 
-  /** The JSON at that path. */
   async get(path: string): Promise<unknown> {
     const [status, body] = await this.#reach(path);
     const answer = parseJson(body);
     if (status !== 200) throw new AdminClientError(this.#refused(status, answer));
     if (typeof answer === 'object' && answer !== null) return answer;
-    throw new AdminClientError(`${this.#where} answers, but is not the admin side of a causeway`);
+    throw new AdminClientError(`${this.#where} answers, but is not a Causeway admin API`);
   }
 
   /** Why the gateway is not ready, or undefined when it is. */
@@ -72,7 +71,7 @@ export class AdminClient {
     let length = 0;
     for await (const chunk of response as AsyncIterable<Buffer>) {
       length += chunk.length;
-      if (length > MAX_ANSWER) throw new Error('the answer does not end');
+      if (length > MAX_ANSWER) throw new Error('the response is too large');
       chunks.push(chunk);
     }
     return [response.statusCode ?? 0, Buffer.concat(chunks).toString('utf8')];
@@ -81,22 +80,22 @@ export class AdminClient {
   #unreachable(error: NodeJS.ErrnoException): string {
     const { code = '', name, message } = error;
     if (code === 'ECONNREFUSED') {
-      return `Nobody listens on ${this.#where}. Is causeway running, and is that its admin.on? Name another with --admin URL`;
+      return `Nothing listens on ${this.#where}. Is causeway running, and is that its admin.on? Use --admin URL for another address`;
     }
     if (code === 'ENOTFOUND' || code === 'EAI_AGAIN')
-      return `Cannot find ${this.#where}: the name does not resolve`;
+      return `Cannot reach ${this.#where}: the name does not resolve`;
     if (name === 'AbortError' || name === 'TimeoutError' || code === 'ETIMEDOUT') {
-      return `${this.#where} does not answer within ${ANSWER_MS / 1000} s`;
+      return `${this.#where} did not answer within ${ANSWER_MS / 1000} s`;
     }
     if (/^(UNABLE_TO|SELF_SIGNED|DEPTH_ZERO|CERT_|ERR_TLS_CERT)/.test(code)) {
-      // Node goes on with advice about its own flags.
+      // Node's message continues with advice about its own flags.
       const why = message.split(';', 1)[0];
-      return `The certificate of ${this.#where} is not trusted (${why}). Name its authority with --ca-file`;
+      return `The certificate of ${this.#where} is not trusted (${why}). Give its CA with --ca-file`;
     }
     if (code === 'EPROTO' || code.startsWith('ERR_SSL'))
       return `${this.#where} does not speak TLS: try --admin http://…`;
     if (code === 'ECONNRESET' && this.#options.url.protocol === 'http:') {
-      return `${this.#where} closes the connection. If its admin side has TLS, write --admin https://…`;
+      return `${this.#where} closed the connection. If its admin API uses TLS, try --admin https://…`;
     }
     return `Cannot reach ${this.#where}: ${message}`;
   }
@@ -104,18 +103,18 @@ export class AdminClient {
   #refused(status: number, answer: unknown): string {
     if (status === 401) {
       return this.#options.user === undefined
-        ? `${this.#where} wants to know who asks: give --username and --password-file`
-        : `${this.#where} does not accept that user name and password`;
+        ? `${this.#where} requires a login: give --username and --password-file`
+        : `${this.#where} rejected that user name and password`;
     }
-    const told =
+    const reported =
       typeof answer === 'object' && answer !== null && 'error' in answer
         ? String(answer.error)
-        : 'is it the admin side of a causeway?';
-    return `${this.#where} answers ${status}: ${told}`;
+        : 'is it a Causeway admin API?';
+    return `${this.#where} answered ${status}: ${reported}`;
   }
 }
 
-/** Undefined when it is none. */
+/** Undefined when the text is not JSON. */
 function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);

@@ -1,4 +1,4 @@
-// The flags by which a command finds the admin side of a running gateway, and logs in there.
+// The flags that tell a command where the admin API of a running gateway is, and how to log in.
 
 import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -14,10 +14,10 @@ export const adminFlags = {
   'ca-file': { type: 'string' },
 } as const;
 
-/** For the help of a command that has them. */
-export const adminFlagsHelp = `  --username NAME      A user of admin.auth; any role will do
-  --password-file FILE The file with the password
-  --ca-file FILE       Certificates to trust where the admin side has TLS (default: the system's)`;
+/** For the help of a command that takes these flags. */
+export const adminFlagsHelp = `  --username NAME      A user of admin.auth, with any role
+  --password-file FILE A file that contains the password
+  --ca-file FILE       CA certificates to trust when the admin API uses TLS (default: the system's)`;
 
 export interface AdminFlagValues {
   readonly admin?: string | undefined;
@@ -41,7 +41,7 @@ function adminUrl(text: string): URL {
     throw new UsageError(`--admin must be a URL such as ${DEFAULT_ADMIN}: ${text}`);
   }
   if (url.username !== '' || url.password !== '') {
-    throw new UsageError('--admin must be without a password: give --username and --password-file');
+    throw new UsageError('--admin must not contain credentials: give --username and --password-file');
   }
   return url;
 }
@@ -51,7 +51,7 @@ function credentials(
   passwordFile: string | undefined,
 ): { user?: { username: string; password: string } } {
   if ((username === undefined) !== (passwordFile === undefined)) {
-    throw new UsageError('--username and --password-file belong together: give both or neither');
+    throw new UsageError('--username and --password-file must be given together');
   }
   if (username === undefined || passwordFile === undefined) return {};
   const password = read('--password-file', passwordFile).replace(/\r?\n$/, '');
@@ -64,7 +64,7 @@ function readCa(file: string): string {
     void new X509Certificate(content);
     return content;
   } catch (error) {
-    throw new UsageError(`--ca-file must hold certificates in PEM form: ${file} does not`, { cause: error });
+    throw new UsageError(`--ca-file must contain PEM certificates: ${file} does not`, { cause: error });
   }
 }
 
@@ -73,7 +73,7 @@ function read(flag: string, file: string): string {
     return readFileSync(file, 'utf8');
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    const why = code === 'ENOENT' ? 'there is no such file' : `it cannot be read (${code})`;
-    throw new UsageError(`${flag} must be a file that can be read: ${file}: ${why}`, { cause: error });
+    const why = code === 'ENOENT' ? 'no such file' : `cannot be read (${code})`;
+    throw new UsageError(`${flag} must be a readable file: ${file}: ${why}`, { cause: error });
   }
 }

@@ -1,5 +1,5 @@
-// `causeway agent`: the tenant side as a process. Flags and environment, exit codes and the log; signals are lifetime.ts's,
-// everything else is the agent's.
+// `causeway agent`: runs the tenant side as a process. This file handles flags, environment, exit codes and the log;
+// lifetime.ts handles signals, and agent/ does everything else.
 
 import { hostname } from 'node:os';
 import { Agent } from '../agent/agent.ts';
@@ -14,63 +14,64 @@ import { type Command, parse, UsageError } from './command.ts';
 import { Lifetime } from './lifetime.ts';
 import { type Log, openLog } from './log.ts';
 import { machine } from './machine.ts';
-import { coloured, tell } from './terminal.ts';
+import { coloured, printError } from './terminal.ts';
 import { version } from './version.ts';
 
 const BAD_FILE = 1;
 const CANNOT_LISTEN = 2;
 const ENVIRONMENT = 'CAUSEWAY_AGENT_';
 
-const help = `causeway agent: Bring a tenant's own connections to the gateway
+const help = `causeway agent: Forward a tenant's in-cluster connections to the gateway
 
-Pods and nodes dial kubernetes.default.svc, an IP address, so their connections name no
-server. An agent in the tenant accepts them and marks them with the cluster's id.
+Pods and nodes dial kubernetes.default.svc, an IP address, so their connections carry no
+server name. An agent in the tenant accepts them and marks them with the cluster's id.
 
-  --cluster-id ID       The id by which the gateway knows the cluster
+  --cluster-id ID       The cluster's id at the gateway
   --gateway HOST:PORT   The gateway
   --uplink UPLINK       How to reach it:
                           proxy      A PROXY v2 header with the id, as HyperShift's nodes send
-                                     it; the gateway's listener has this node in agents
-                          connect    HTTP/1.1 CONNECT to the id; likewise
-                          tunnel     TLS to a tunnel host, through any SNI router on the way;
-                                     inside it the signed id and the client's TLS, untouched
-                          terminate  The client's TLS ends here and a new connection goes to
-                                     --server-name; client certificates do not survive
-  --on IP:PORT          Where clients connect: 172.20.0.1:6443
+                                     it; the gateway's listener must list this node in agents
+                          connect    HTTP/1.1 CONNECT to the id; needs agents as well
+                          tunnel     TLS to a tunnel host, through any SNI router in between;
+                                     carries the signed id and the client's TLS, untouched
+                          terminate  Ends the client's TLS here and opens a new connection to
+                                     --server-name; client certificates are lost
+  --on IP:PORT          Where to accept clients: 172.20.0.1:6443
 
-  --key-file FILE       The cluster's key, which signs the id (causeway identity key)
+  --key-file FILE       The cluster's key, which signs the id (see causeway help identity)
   --server-name HOST    tunnel, terminate: SNI, and the name in the gateway's certificate
                         (default: the host of --gateway)
-  --ca-file FILE        tunnel, terminate: who signed that certificate, which is always
+  --ca-file FILE        tunnel, terminate: the CA of that certificate, which is always
                         verified (default: the system's)
   --cert-file FILE, --cert-key-file FILE
                         terminate: the certificate that clients see, and its key
-  --gateway-address IP  Stands for the gateway's name before there is DNS; may be repeated
-  --local-address IP    Added to --local-device (lo) while the agent runs; needs NET_ADMIN
-                        unless it is there already
-  --endpoints           Keep EndpointSlice and Endpoints default/kubernetes right, with
-                        --advertise IP (default: that of --on; once for each family) and
-                        --kubeconfig FILE (default: the pod's service account). Agents know
-                        of each other by Leases in --lease-namespace NS (default:
-                        kube-system), the same for all
-  --metrics-on IP:PORT  Serve /healthz, /readyz and /metrics there
+  --gateway-address IP  Use this address instead of resolving the gateway's name, such as
+                        before DNS works; may be repeated
+  --local-address IP    Add this address to --local-device (default: lo) while the agent
+                        runs; needs NET_ADMIN unless the address already exists
+  --endpoints           Maintain EndpointSlice and Endpoints default/kubernetes, with
+                        --advertise IP (default: that of --on; once per family) and
+                        --kubeconfig FILE (default: the pod's service account). Agents find
+                        each other through Leases in --lease-namespace NS (default:
+                        kube-system; must be the same for all agents)
+  --metrics-on IP:PORT  Serve /healthz, /readyz and /metrics here
   --engine ENGINE       auto (default), epoll or net
-  --workers N           Worker threads (default: 2, or 1 where there is one core)
+  --workers N           Worker threads (default: 2, or 1 on a single core)
 
-Every flag is also an environment variable: --cluster-id is CAUSEWAY_AGENT_CLUSTER_ID; those
-that may be repeated take a list with commas. A flag that the uplink does not use, such as
---server-name with proxy, is a warning in the log.
+Every flag can also be set as an environment variable: --cluster-id is
+CAUSEWAY_AGENT_CLUSTER_ID; flags that may be repeated take a comma-separated list. A flag that
+the uplink does not use, such as --server-name with proxy, gives a warning in the log.
 
-SIGTERM and SIGINT drain: open connections may finish; a second one ends the agent now. With
---endpoints its address is removed from them first, and 5 s later nothing more is accepted.
-Files are reread when they change. The log goes to stdout as that of causeway run does.
+SIGTERM or SIGINT drains: open connections may finish; a second signal exits at once. With
+--endpoints the agent removes its address first, and stops accepting 5 s later.
+Files are reread when they change. The log goes to stdout, as with causeway run.
 
-Exit codes: 0 after a drain; 1 a file or an address cannot be used; 2 cannot listen or start; 64 wrong
-usage; 70 a fault of causeway itself, to be started again.`;
+Exit codes: 0 after a drain; 1 an unusable file or address; 2 cannot listen or start;
+64 wrong usage; 70 internal fault: restart it.`;
 
 export const agentCommand: Command = {
   name: 'agent',
-  summary: "Bring a tenant's own connections to the gateway",
+  summary: "Forward a tenant's in-cluster connections to the gateway",
   help,
   run,
 };
@@ -124,15 +125,15 @@ async function run(args: readonly string[]): Promise<number> {
   }
 }
 
-/** What a person must change. */
+/** Errors that the operator must fix; anything else is a fault of ours. */
 const mistakes = [AgentFileError, LocalAddressError, AdvertiseError, KubeAccessError] as const;
 
 function refuse({ message }: Error, code: number): number {
-  tell(message);
+  printError(message);
   return code;
 }
 
-/** CAUSEWAY_AGENT_CLUSTER_ID stands for --cluster-id; a flag stands above it. */
+/** CAUSEWAY_AGENT_CLUSTER_ID sets --cluster-id; a flag takes precedence. */
 function fromEnvironment(environment: NodeJS.ProcessEnv): AgentFlags {
   const found: Record<string, string | boolean | string[]> = {};
   for (const [name, { type, ...rest }] of Object.entries(flags)) {
@@ -159,7 +160,7 @@ async function serve(
   const host = {
     ...machine(),
     version: version(),
-    // Downward API: what tells this agent from the others of its cluster.
+    // From the downward API; distinguishes this agent from the others of its cluster.
     identity: `${process.env.NODE_NAME ?? hostname()}/${process.env.POD_NAME ?? hostname()}`,
   };
   const { clusterId, uplink, gateway } = options;

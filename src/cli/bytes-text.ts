@@ -1,4 +1,4 @@
-// A count of bytes as a person likes to read it.
+// Formats a byte count for people: `517 B`, `3.0 MiB`.
 
 export function bytesText(count: number): string {
   if (count < 1024) return `${count} B`;

@@ -1,7 +1,7 @@
-// `causeway check`: reads the file as `run` would and says what is wrong with it.
+// `causeway check`: reads the file as `run` would and reports its mistakes.
 
 import { type Config, engines } from '../config/config.ts';
-import { byPlace, formatMistake, type Mistake, mistakeAt, type Places } from '../config/mistake.ts';
+import { byPlace, formatMistake, type Mistake, mistakeAt, type Positions } from '../config/mistake.ts';
 import { notThereYet } from '../config/not-there-yet.ts';
 import { readConfigFile } from '../config/read-config-file.ts';
 import { exposedFiles, judgeFiles } from '../controller/named-files.ts';
@@ -18,14 +18,14 @@ const help = `causeway check [FILE]: Validate a config file
 
   FILE                 The same as -c FILE
   -c, --config FILE    The file to read (default: causeway.yaml)
-  --engine ENGINE      Also say what that engine cannot do: ${engines.join(', ')}
+  --engine ENGINE      Also report what that engine does not support: ${engines.join(', ')}
   --json               { ok, mistakes, warnings, notThereYet, counts } on stdout
 
-Reads the file as run would, with the certificates and secrets that it names, and reports
-every mistake, not only the first, as FILE:LINE:COLUMN: KEY: SENTENCE on stderr. Warnings are
-for what run would serve but is probably not meant, and for secrets that others can read.
+Reads the file as run would, including the certificates and secrets that it names, and reports
+every mistake as FILE:LINE:COLUMN: KEY: MESSAGE on stderr. Warns about settings that are valid
+but probably unintended, and about secret files that others can read.
 
-Exit codes: 0 fine; 1 mistakes; 64 wrong usage.`;
+Exit codes: 0 valid; 1 mistakes; 64 wrong usage.`;
 
 export const checkCommand: Command = {
   name: 'check',
@@ -50,14 +50,14 @@ async function run(args: readonly string[]): Promise<number> {
   const config: Config | undefined = read.ok
     ? { ...read.config, ...(engine !== undefined && { engine }) }
     : undefined;
-  const files = read.ok ? await judgeFiles(file, read.config, read.places) : [];
-  // Only a warning, although run refuses: secrets need not be where the file is checked.
+  const files = read.ok ? await judgeFiles(file, read.config, read.positions) : [];
+  // Only a warning, although run would refuse it: the machine that checks the file need not have the secrets.
   const unread = files
     .filter(({ isUnread }) => isUnread)
-    .map(mistake => ({ ...mistake, text: `run will refuse to start: ${mistake.text}` }));
+    .map(mistake => ({ ...mistake, text: `causeway run would refuse to start: ${mistake.text}` }));
   const misfit = read.ok ? openFilesWarning(read.config.limits.connections, openFileLimit()) : undefined;
   const misfits =
-    read.ok && misfit !== undefined ? [mistakeAt(read.places, 'limits.connections', misfit)] : [];
+    read.ok && misfit !== undefined ? [mistakeAt(read.positions, 'limits.connections', misfit)] : [];
   const report: Report = {
     mistakes: read.ok ? files.filter(({ isUnread }) => !isUnread) : read.mistakes,
     warnings: read.ok
@@ -65,7 +65,7 @@ async function run(args: readonly string[]): Promise<number> {
           ...read.warnings,
           ...unread,
           ...misfits,
-          ...(await exposed(file, read.config, read.places)),
+          ...(await exposed(file, read.config, read.positions)),
         ].toSorted(byPlace)
       : [],
     missing: config === undefined ? { refused: [], ignored: [] } : notThereYet(config),
@@ -77,11 +77,11 @@ async function run(args: readonly string[]): Promise<number> {
   return ok ? 0 : MISTAKES;
 }
 
-async function exposed(file: string, config: Config, places: Places): Promise<readonly Mistake[]> {
+async function exposed(file: string, config: Config, positions: Positions): Promise<readonly Mistake[]> {
   return (await exposedFiles(file, config, process.getuid?.())).map(({ key, file, mode, fix }) => {
-    // A single user may stand without a list around it.
-    const path = places.has(key) ? key : key.replace(/^admin\.auth\[0\]/, 'admin.auth');
-    return mistakeAt(places, path, `${file}: others can read it, as its mode is ${mode}: ${fix}`);
+    // A single user may be written without a list.
+    const path = positions.has(key) ? key : key.replace(/^admin\.auth\[0\]/, 'admin.auth');
+    return mistakeAt(positions, path, `${file}: other users can read this file (mode ${mode}): ${fix}`);
   });
 }
 
@@ -93,7 +93,7 @@ interface Report {
 }
 
 function writeReport({ mistakes, warnings, missing, counts }: Report, ok: boolean): void {
-  // null where it is about the file as a whole.
+  // null for a mistake that concerns the file as a whole.
   const place = ({ line, column, path, text }: Mistake) => ({
     line: line || null,
     column: column || null,
@@ -112,15 +112,15 @@ function writeReport({ mistakes, warnings, missing, counts }: Report, ok: boolea
 
 function writeText(file: string, { mistakes, warnings, missing, counts }: Report, ok: boolean): void {
   const paint = painter(process.stderr);
-  const say = (line: string, mark = '') => process.stderr.write(`${mark}${printable(line)}\n`);
-  const warn = (line: string) => say(line, `${paint('33', 'warning:')} `);
-  for (const mistake of mistakes) say(formatMistake(file, mistake));
+  const print = (line: string, mark = '') => process.stderr.write(`${mark}${printable(line)}\n`);
+  const warn = (line: string) => print(line, `${paint('33', 'warning:')} `);
+  for (const mistake of mistakes) print(formatMistake(file, mistake));
   for (const warning of warnings) warn(formatMistake(file, warning));
   if (missing.refused.length > 0) {
-    say(`${file}: this version does not have ${missing.refused.join(', ')} yet, and run refuses the file`);
+    print(`${file}: this version does not support ${missing.refused.join(', ')} yet; run refuses the file`);
   }
   if (missing.ignored.length > 0) {
-    warn(`${file}: this version does not have yet: ${missing.ignored.join('; ')}`);
+    warn(`${file}: this version does not support yet: ${missing.ignored.join('; ')}`);
   }
   if (ok && counts !== undefined) {
     const { clusters, routes, hosts } = counts;

@@ -27,6 +27,7 @@ const cluster = (name: string, ...routes: readonly RouteAnswer[]): ClusterAnswer
   name,
   id: null,
   source: 'file',
+  object: null,
   routes,
   findings: [],
 });
@@ -55,11 +56,11 @@ const choose = (choice: Partial<Choice>) =>
   chooseClusters(clusters, { problems: false, cluster: undefined, sort: undefined, ...choice });
 const names = (choice: Partial<Choice>) => choose(choice).map(({ name }) => name);
 
-test('chooseClusters() keeps all and their order unless told otherwise', () => {
+test('chooseClusters() keeps all clusters in order by default', () => {
   assert.deepEqual(choose({}), clusters);
 });
 
-test('chooseClusters() finds what needs a look, and leaves out the routes that do not', () => {
+test('chooseClusters() with problems keeps only clusters and routes that need attention', () => {
   const chosen = choose({ problems: true });
   assert.deepEqual(
     chosen.map(({ name, routes }) => [name, routes.map(({ kind }) => kind)]),
@@ -71,12 +72,12 @@ test('chooseClusters() finds what needs a look, and leaves out the routes that d
   );
 });
 
-test('chooseClusters() takes one by its name', () => {
+test('chooseClusters() selects a cluster by name', () => {
   assert.deepEqual(choose({ cluster: 'tenant-9' }), [clusters[1]]);
   assert.deepEqual(names({ cluster: 'redirects', problems: true }), []);
 });
 
-test('chooseClusters() sorts names from A, and figures from the largest', () => {
+test('chooseClusters() sorts names ascending and figures descending', () => {
   assert.deepEqual(names({ sort: 'name' }), [
     'empty',
     'found',
@@ -94,6 +95,6 @@ test('chooseClusters() sorts names from A, and figures from the largest', () => 
   ] as const) {
     assert.equal(names({ sort })[0], first, sort);
     const others = names({ sort }).filter(name => !name.startsWith('tenant'));
-    assert.deepEqual(others, ['empty', 'found', 'noted', 'redirects'], 'equal ones by name');
+    assert.deepEqual(others, ['empty', 'found', 'noted', 'redirects'], 'ties by name');
   }
 });

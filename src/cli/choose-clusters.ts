@@ -1,9 +1,9 @@
-// Which clusters `status` shows, and in which order.
+// Selects and sorts the clusters that `status` shows.
 
 import type { ClusterAnswer, RouteAnswer } from '../admin/clusters.ts';
 import { type CloseReason, served } from '../gateway/close-reason.ts';
 
-/** The columns of the table, and `down`. */
+/** The columns of the table, and `down` (backends that are down). */
 export const sortKeys = ['name', 'open', 'in', 'out', 'refused', 'down'] as const;
 export type SortKey = (typeof sortKeys)[number];
 
@@ -13,7 +13,7 @@ export interface Choice {
   readonly sort: SortKey | undefined;
 }
 
-/** tenant-9 stands before tenant-10. */
+/** Sorts tenant-9 before tenant-10. */
 const byName = new Intl.Collator('en', { numeric: true });
 
 export function chooseClusters(
@@ -30,7 +30,7 @@ function routeHasProblem({ backends, redirect }: RouteAnswer): boolean {
   return (backends.length === 0 && redirect !== true) || backends.some(({ up }) => up === false);
 }
 
-/** Connections that ended and were not served. */
+/** Close reasons of connections that were not served, with counts, most frequent first. */
 export function refusedOf(reasons: Readonly<Partial<Record<CloseReason, number>>>): [CloseReason, number][] {
   return (Object.entries(reasons) as [CloseReason, number][])
     .filter(([reason]) => !served.has(reason))

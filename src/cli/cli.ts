@@ -1,4 +1,4 @@
-// Finds the command and answers wrong usage. Each command is a file of its own beside this one.
+// Dispatches to the command and reports wrong usage. Each command has its own file beside this one.
 
 import { nearest } from '../text/nearest.ts';
 import { agentCommand } from './agent.ts';
@@ -10,7 +10,7 @@ import { helpFor, laterCommands, overview } from './help.ts';
 import { identityCommand } from './identity.ts';
 import { runCommand } from './run.ts';
 import { statusCommand } from './status.ts';
-import { tell } from './terminal.ts';
+import { printError } from './terminal.ts';
 import { version } from './version.ts';
 
 /** sysexits.h EX_USAGE. */
@@ -26,7 +26,7 @@ const commands: readonly Command[] = [
   identityCommand,
 ];
 
-/** Answers the exit code. */
+/** Returns the exit code. */
 export async function runCli(args: readonly string[]): Promise<number> {
   const [first, ...rest] = args;
   try {
@@ -59,12 +59,12 @@ export async function runCli(args: readonly string[]): Promise<number> {
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
     const [first, ...others] = error.sentences;
-    tell(`causeway: ${first}`, ...others.map(sentence => `          ${sentence}`));
+    printError(`causeway: ${first}`, ...others.map(sentence => `          ${sentence}`));
     return WRONG_USAGE;
   }
 }
 
-/** `help` and `version` have no page of their own. */
+/** `help` and `version` have no help page. */
 function isCommand(name: string | undefined): name is string {
   return name !== undefined && name !== 'help' && name !== 'version';
 }
@@ -77,8 +77,8 @@ function find(name: string): Command {
   const command = commands.find(candidate => candidate.name === name);
   if (command !== undefined) return command;
   if (laterCommands.includes(name))
-    throw new UsageError(`'${name}' is not in this version yet. 'causeway help' lists what is`);
+    throw new UsageError(`This version does not have the command '${name}' yet. See 'causeway help'`);
   const near = nearest(name, [...commands.map(candidate => candidate.name), 'help', 'version']);
   const hint = near === undefined ? '' : ` Did you mean '${near}'?`;
-  throw new UsageError(`There is no command '${name}'.${hint} 'causeway help' lists them`);
+  throw new UsageError(`Unknown command '${name}'.${hint} See 'causeway help'`);
 }

@@ -1,4 +1,4 @@
-// What a command of `causeway` is, and how its arguments are read.
+// The interface of a `causeway` command, and the parsing of its arguments.
 
 import { type ParseArgsConfig, parseArgs } from 'node:util';
 
@@ -6,13 +6,13 @@ export interface Command {
   readonly name: string;
   /** One line, for the overview. */
   readonly summary: string;
-  /** The whole help, without a trailing newline. */
+  /** The complete help text, without a trailing newline. */
   readonly help: string;
-  /** Answers the exit code. */
+  /** Returns the exit code. */
   run(args: readonly string[]): Promise<number>;
 }
 
-/** Answered with exit code 64 and one sentence, or one for each mistake. */
+/** Ends the program with exit code 64 and one sentence, or one per mistake. */
 export class UsageError extends Error {
   readonly code = 'ERR_USAGE';
   readonly sentences: readonly string[];
@@ -25,7 +25,7 @@ export class UsageError extends Error {
   }
 }
 
-/** parseArgs(), with its errors as wrong usage. */
+/** parseArgs() that throws a UsageError. */
 export function parse<Options extends NonNullable<ParseArgsConfig['options']>>(
   command: string,
   args: readonly string[],
@@ -42,7 +42,7 @@ export function parse<Options extends NonNullable<ParseArgsConfig['options']>>(
 
 const DEFAULT_FILE = 'causeway.yaml';
 
-/** The file of `-c` or, where a command takes one, of an argument; else causeway.yaml in this directory. */
+/** The file given with `-c` or as an argument; otherwise causeway.yaml in the current directory. */
 export function configFile(
   command: string,
   flag: string | undefined,
@@ -50,7 +50,7 @@ export function configFile(
 ): string {
   const named = [...(flag === undefined ? [] : [flag]), ...positionals];
   if (named.length > 1 || named[0] === '') {
-    throw new UsageError(`Name one file: causeway ${command} -c ${DEFAULT_FILE}`);
+    throw new UsageError(`Give exactly one file: causeway ${command} -c ${DEFAULT_FILE}`);
   }
   return named[0] ?? DEFAULT_FILE;
 }

@@ -1,4 +1,4 @@
-// `causeway demo`: three small clusters behind a gateway on this machine, and what to try.
+// `causeway demo`: runs three small clusters behind a gateway on this machine.
 
 import { type Command, parse, UsageError } from './command.ts';
 
@@ -7,31 +7,31 @@ const DEFAULT_PORT = 6443;
 const help = `causeway demo: Run three clusters behind one address on this machine
 
   --port N   The gateway's port on 127.0.0.1 (default: ${DEFAULT_PORT})
-  --once     Take any free port, prove every way in, print a line with ✓ or ✗ for each, and exit
+  --once     Use any free port, test every way in, print a line with ✓ or ✗ for each, and exit
 
-Starts stand-ins for three Kubernetes clusters on loopback, each with an authority of its own:
-two API servers that a real kubectl can read and watch, konnectivity, and an ingress with a
-page on https and http. In front of them is the gateway as run starts it, on one port, with
-its dashboard on 127.0.0.1:9440, or on any free port where that is taken.
+Starts stand-ins for three Kubernetes clusters on loopback, each with its own CA: two API
+servers that a real kubectl can read and watch, konnectivity, and an ingress that serves a page
+over https and http. In front of them runs the gateway, started as causeway run would start it,
+on one port, with its dashboard on 127.0.0.1:9440, or on any free port if that one is taken.
 
-Prints commands to copy: kubectl where it is installed, curl, and what to open in a browser.
-No DNS is needed: curl gets the address by --resolve, kubectl by its kubeconfig, and browsers
-resolve *.localhost to this machine.
+Prints commands to copy: kubectl if it is installed, curl, and addresses for a browser.
+No DNS is needed: curl gets the address from --resolve, kubectl from its kubeconfig, and
+browsers resolve *.localhost to this machine.
 
-Pods inside a cluster dial an address, without a server name. Each cluster has an agent, as
-causeway agent starts it, that brings them to the gateway: hub by the uplink proxy, managed1 by
-connect and managed2 by tunnel, these two with signed ids. --once shows all four uplinks, and
-that an id without proof is refused.
+Pods inside a cluster dial an IP address, without a server name. Each cluster has an agent,
+started as causeway agent would start it, that forwards them to the gateway: hub with the uplink
+proxy, managed1 with connect and managed2 with tunnel, the last two with signed ids. --once tests
+all four uplinks, and that an unsigned id is refused.
 
 Files go to ./demo-out (causeway.yaml, logs, kubeconfigs, CA certificates, agents' keys) and are
-removed at the end. A ./demo-out that is not from a demo is left alone, and the demo does not start.
+removed at the end. If ./demo-out exists and is not from a demo, the demo does not start.
 
-Exit codes: 0 ended by Ctrl-C or SIGTERM, or all ✓; 1 some ✗; 2 cannot start, as the port or
-./demo-out is taken; 64 wrong usage.`;
+Exit codes: 0 ended by Ctrl-C or SIGTERM, or all ✓; 1 at least one ✗; 2 cannot start because the
+port or ./demo-out is taken; 64 wrong usage.`;
 
 export const demoCommand: Command = {
   name: 'demo',
-  summary: 'Run three clusters behind one address on this machine, and see what to try',
+  summary: 'Run three clusters behind one address on this machine, to try things out',
   help,
   run,
 };

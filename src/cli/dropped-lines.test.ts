@@ -2,30 +2,30 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { DroppedLines } from './dropped-lines.ts';
 
-test('DroppedLines says once a second how many there were, and nothing when there were none', t => {
+test('DroppedLines reports its count once a second, and nothing when no lines were dropped', t => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
-  const said: number[] = [];
-  const dropped = new DroppedLines(count => said.push(count) > 0);
+  const reported: number[] = [];
+  const dropped = new DroppedLines(count => reported.push(count) > 0);
   dropped.add(0);
   t.mock.timers.tick(5000);
-  assert.deepEqual(said, []);
+  assert.deepEqual(reported, []);
   dropped.add(3);
   t.mock.timers.tick(500);
   dropped.add(4);
   t.mock.timers.tick(500);
   t.mock.timers.tick(5000);
-  assert.deepEqual(said, [7]);
+  assert.deepEqual(reported, [7]);
   dropped.add(1);
   t.mock.timers.tick(1000);
-  assert.deepEqual(said, [7, 1]);
+  assert.deepEqual(reported, [7, 1]);
 });
 
-test('DroppedLines keeps the count while it cannot be said, and tries again every second', t => {
+test('DroppedLines keeps the count while reporting fails, and retries every second', t => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
-  const said: number[] = [];
+  const reported: number[] = [];
   let reads = false;
   const dropped = new DroppedLines(count => {
-    if (reads) said.push(count);
+    if (reads) reported.push(count);
     return reads;
   });
   dropped.add(5);
@@ -33,21 +33,21 @@ test('DroppedLines keeps the count while it cannot be said, and tries again ever
     t.mock.timers.tick(1000);
     dropped.add(2);
   }
-  assert.equal(dropped.tell(), false);
+  assert.equal(dropped.report(), false);
   reads = true;
   t.mock.timers.tick(1000);
-  assert.deepEqual(said, [25]);
-  assert.equal(dropped.tell(), true);
+  assert.deepEqual(reported, [25]);
+  assert.equal(dropped.report(), true);
 });
 
-test('DroppedLines loses nothing that is dropped while it says', () => {
-  const said: number[] = [];
+test('DroppedLines counts lines that are dropped while it reports', () => {
+  const reported: number[] = [];
   const dropped = new DroppedLines(count => {
-    if (said.push(count) === 1) dropped.add(2);
+    if (reported.push(count) === 1) dropped.add(2);
     return true;
   });
   dropped.add(1);
-  assert.equal(dropped.tell(), false);
-  assert.equal(dropped.tell(), true);
-  assert.deepEqual(said, [1, 2]);
+  assert.equal(dropped.report(), false);
+  assert.equal(dropped.report(), true);
+  assert.deepEqual(reported, [1, 2]);
 });

@@ -1,27 +1,27 @@
-// How many log lines were not written. Said at most once a second, and kept until it could be said: while nobody reads
-// the log, that line is not written either.
+// Counts the log lines that were not written. Reports the count at most once a second and keeps it until a report was
+// written: while nobody reads the log, the report is dropped too.
 
-const SAY_EVERY_MS = 1000;
+const REPORT_EVERY_MS = 1000;
 
 export class DroppedLines implements Disposable {
-  readonly #say: (count: number) => boolean;
+  readonly #write: (count: number) => boolean;
   #count = 0;
   #timer: NodeJS.Timeout | undefined;
 
-  /** `say` answers whether it could be said. */
-  constructor(say: (count: number) => boolean) {
-    this.#say = say;
+  /** `write` returns whether the report was written. */
+  constructor(write: (count: number) => boolean) {
+    this.#write = write;
   }
 
   add(count: number): void {
     this.#count += count;
-    if (this.#count > 0) this.#timer ??= setTimeout(() => this.#due(), SAY_EVERY_MS).unref();
+    if (this.#count > 0) this.#timer ??= setTimeout(() => this.#due(), REPORT_EVERY_MS).unref();
   }
 
-  /** Says it now. False when that is to be tried again. */
-  tell(): boolean {
+  /** Reports now. False when some of the count is still unreported. */
+  report(): boolean {
     const count = this.#count;
-    if (count > 0 && this.#say(count)) this.#count -= count;
+    if (count > 0 && this.#write(count)) this.#count -= count;
     return this.#count === 0;
   }
 
@@ -31,6 +31,6 @@ export class DroppedLines implements Disposable {
 
   #due(): void {
     this.#timer = undefined;
-    if (!this.tell()) this.add(0);
+    if (!this.report()) this.add(0);
   }
 }

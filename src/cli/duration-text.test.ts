@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { durationText } from './duration-text.ts';
 
-test('durationText() is as exact as a person wants it', () => {
+test('durationText() rounds to a readable precision', () => {
   for (const [ms, text] of [
     [0, '0 ms'],
     [0.04, '0 ms'],

@@ -1,4 +1,4 @@
-// A duration as a person likes to read it: `12.3 ms`, `3.9 s`, `2 min 5 s`, `1 d 2 h`.
+// Formats a duration for people: `12.3 ms`, `3.9 s`, `2 min 5 s`, `1 d 2 h`.
 
 const units = [
   [86_400, 'd'],
@@ -10,7 +10,7 @@ const units = [
 export function durationText(ms: number): string {
   if (!(tenths(ms) >= 1000)) return `${tenths(ms)} ms`;
   if (tenths(ms / 1000) < 60) return `${tenths(ms / 1000)} s`;
-  // The two largest units; what is left is not worth reading.
+  // Only the two largest units.
   const seconds = Math.round(ms / 1000);
   const at = units.findIndex(([size]) => seconds >= size);
   const [size, unit] = units[at];

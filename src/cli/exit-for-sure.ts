@@ -1,14 +1,14 @@
-// Makes the end of the process certain. Node joins its threads before it exits, and exit(3) waits for the thread pool:
-// one thread that is stuck (a write to a log pipe that nobody reads, a resolver that does not answer, a wait in
-// epoll) would keep a process that serves nobody. So the last listener of 'exit' ends the process by _exit(2), which
-// waits for nothing and keeps the exit code.
+// Makes sure that the process exits. Node joins its threads before it exits, and exit(3) waits for the thread pool:
+// one stuck thread (a write to a log pipe that nobody reads, a resolver that does not answer, a wait in epoll) would
+// keep a process alive that serves nothing. So the last 'exit' listener calls _exit(2), which waits for nothing and
+// keeps the exit code.
 
-/** Call it before anything can be stuck: there may be no descriptor left later on to load a library. */
+/** Call this early: loading the library needs a descriptor, and later there may be none left. */
 export async function exitForSure(): Promise<void> {
-  const leave = await loadExit();
+  const exitNow = await loadExit();
   process.on('exit', code => {
-    leave(code);
-    // Not on Linux, or without koffi: no code, but an end.
+    exitNow(code);
+    // Reached only off Linux or without koffi: this loses the exit code, but ends the process.
     process.kill(process.pid, 'SIGKILL');
   });
 }

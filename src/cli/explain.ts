@@ -1,4 +1,4 @@
-// `causeway explain`: what would happen to a connection, stage by stage, by a file or by what a running gateway serves.
+// `causeway explain`: shows what would happen to a connection, stage by stage, by a file or by a running gateway.
 
 import { formatMistake } from '../config/mistake.ts';
 import { readConfigFile } from '../config/read-config-file.ts';
@@ -16,37 +16,37 @@ import { printable } from '../text/printable.ts';
 import { AdminClientError } from './admin-client.ts';
 import { adminClient, adminFlags, adminFlagsHelp } from './admin-flags.ts';
 import { type Command, configFile, parse, UsageError } from './command.ts';
-import { painter, tell, writeJson } from './terminal.ts';
+import { painter, printError, writeJson } from './terminal.ts';
 
 const REFUSED = 1;
 const CANNOT_SAY = 2;
 
-const help = `causeway explain HOST: Say what would happen to a connection, and why
+const help = `causeway explain HOST: Show what would happen to a connection, and why
 
   causeway explain api.lab.example.com
   causeway explain https://api.lab.example.com:6443/ --from 192.0.2.7
   causeway explain lab --protocol connect --from 10.64.0.9
   causeway explain --id 0b9c7c0e-… --from 10.64.0.9
 
-  HOST                 Server name, Host, CONNECT name, HOST:PORT or a URL: https is TLS, http is
-                       HTTP, and the port chooses the listener. May be left out with --id
-  --from IP            The client's address; without it allow lists are not looked up
-  --protocol PROTOCOL  ${protocols.join(', ')} (default: tls, or as the URL says)
+  HOST                 A server name, Host, CONNECT name, HOST:PORT or URL: https means TLS, http
+                       means HTTP, and the port selects the listener. Optional with --id
+  --from IP            The client's address; without it allow lists are not checked
+  --protocol PROTOCOL  ${protocols.join(', ')} (default: that of the URL, else tls)
   --id ID              The cluster id in an agent's PROXY header
-  --on LISTENER        As in the file, such as :6443 (default: the first that shows the host)
+  --on LISTENER        As in the file, such as :6443 (default: the first that serves the host)
   --json               { served, reason, cluster, route, backend, stages } on stdout
 
-  -c, --config FILE    The file to look into (default: causeway.yaml). Nothing is dialled, and
-                       backends count as up
+  -c, --config FILE    The file to use (default: causeway.yaml). Nothing is dialled, and
+                       all backends count as up
   --admin URL          Ask a running gateway instead, which knows the health of its backends
 ${adminFlagsHelp}
 
-Exit codes: 0 served; 1 refused, or would fail; 2 bad config, or the gateway cannot be asked;
+Exit codes: 0 served; 1 refused, or would fail; 2 bad config, or the gateway is unreachable;
 64 wrong usage.`;
 
 export const explainCommand: Command = {
   name: 'explain',
-  summary: 'Say what would happen to a connection, and why',
+  summary: 'Show what would happen to a connection, and why',
   help,
   run,
 };
@@ -68,7 +68,7 @@ async function run(args: readonly string[]): Promise<number> {
     throw new UsageError(`--protocol must be one of ${protocols.join(', ')}: ${values.protocol}`);
   }
   if (positionals.length > 1 || (positionals.length === 0 && values.id === undefined)) {
-    throw new UsageError('Name one host: causeway explain api.lab.example.com');
+    throw new UsageError('Give exactly one host: causeway explain api.lab.example.com');
   }
   const { from, id, on } = values;
   const question = asQuestion(() => ({
@@ -79,11 +79,11 @@ async function run(args: readonly string[]): Promise<number> {
   }));
   if (id !== undefined && question.protocol !== 'tls') {
     throw new UsageError(
-      '--id is the id in a PROXY header, which TLS follows; for CONNECT give the id as HOST',
+      '--id is the id in a PROXY header, which is followed by TLS; for CONNECT give the id as HOST',
     );
   }
   if (values.admin !== undefined && values.config !== undefined) {
-    throw new UsageError('Give -c to look into a file, or --admin to ask a running gateway, not both');
+    throw new UsageError('Give either -c to use a file or --admin to ask a running gateway, not both');
   }
   const explanation =
     values.admin === undefined
@@ -95,11 +95,11 @@ async function run(args: readonly string[]): Promise<number> {
   return explanation.served ? 0 : REFUSED;
 }
 
-/** undefined when that was told. */
+/** Undefined for a bad file, after its mistakes were printed. */
 async function explainFile(file: string, question: Question): Promise<Explanation | undefined> {
   const read = await readConfigFile(file);
   if (!read.ok) {
-    tell(...read.mistakes.map(mistake => formatMistake(file, mistake)));
+    printError(...read.mistakes.map(mistake => formatMistake(file, mistake)));
     return undefined;
   }
   const explainer = new Explainer(plan(read.config.clusters).clusters, listenersOf(read.config), {
@@ -119,7 +119,7 @@ async function askGateway(
     return (await adminClient(values).get(`/api/v1/explain?${query}`)) as Explanation;
   } catch (error) {
     if (!(error instanceof AdminClientError)) throw error;
-    tell(`causeway: ${error.message}`);
+    printError(`causeway: ${error.message}`);
     return undefined;
   }
 }
@@ -141,11 +141,11 @@ function explanationText(
     const mark = ok ? paint('32', '✓') : paint('31', '✗');
     return `${mark} ${printable(stage).padEnd(8)} ${printable(text)}`;
   });
-  return `${lines.join('\n')}\n${paint(served ? '32' : '31', printable(end()))}\n`;
+  return `${lines.join('\n')}\n${paint(served ? '32' : '31', printable(outcome()))}\n`;
 
-  function end(): string {
+  function outcome(): string {
     if (!served) return `${reason === 'connect-failed' ? 'would fail' : 'refused'}: ${reason}`;
-    const whom = cluster === null ? "the end of the agents' tunnels" : `${cluster}/${route}`;
-    return `served by ${whom}${backend === null ? '' : ` at ${backend}`}`;
+    const server = cluster === null ? 'the tunnel endpoint for agents' : `${cluster}/${route}`;
+    return `served by ${server}${backend === null ? '' : ` at ${backend}`}`;
   }
 }

@@ -1,4 +1,4 @@
-// `causeway identity`: a new secret for the gateways, and the key of one cluster, to hand to its agents.
+// `causeway identity`: generates a secret for the gateways, or the key of one cluster for its agents.
 
 import { randomBytes } from 'node:crypto';
 import { fstatSync } from 'node:fs';
@@ -7,13 +7,13 @@ import { mustBe } from '../config/reading.ts';
 import { clusterKey } from '../identity/cluster-key.ts';
 import { readSecretFile } from '../identity/secret-file.ts';
 import { type Command, parse, UsageError } from './command.ts';
-import { tell } from './terminal.ts';
+import { printError } from './terminal.ts';
 
 const UNREADABLE = 1;
-/** As many as HMAC-SHA-256 has any use for. */
+/** The output length of SHA-256; a longer secret would make HMAC no stronger. */
 const SECRET_BYTES = 32;
 
-const help = `causeway identity: Make the secret and the keys that prove cluster ids
+const help = `causeway identity: Generate the secret and the keys that sign cluster ids
 
   causeway identity secret
   causeway identity key --secret-file FILE --cluster-id ID
@@ -22,14 +22,13 @@ const help = `causeway identity: Make the secret and the keys that prove cluster
   key                 Print the key of one cluster, for the --key-file of its agents
 
   --secret-file FILE  identity.secretFile: one secret per line, each of at least 32 bytes.
-                      The first makes the key
+                      The key is derived from the first
   --cluster-id ID     The cluster's id, as in causeway.yaml
 
-Both print one line of base64url without padding. With its key an agent can speak for its
-own cluster and for no other: keep keys as secret as passwords. The secret itself never
-leaves the gateways.
+Both print one line of base64url without padding. A key lets an agent sign for its own cluster
+and no other: protect keys like passwords. The secret itself never leaves the gateways.
 
-To begin, with files that only you can read:
+To start, with files that only you can read:
 
   umask 077
   causeway identity secret > identity.secret
@@ -38,11 +37,11 @@ To begin, with files that only you can read:
 To replace a secret, put a new one above the old, hand out new keys, then remove the old.
 Gateways reread the file when it changes.
 
-Exit codes: 0; 1 the file cannot be used; 64 wrong usage.`;
+Exit codes: 0; 1 unusable file; 64 wrong usage.`;
 
 export const identityCommand: Command = {
   name: 'identity',
-  summary: 'Make the secret and the keys that prove cluster ids',
+  summary: 'Generate the secret and the keys that sign cluster ids',
   help,
   run,
 };
@@ -61,13 +60,13 @@ async function run(args: readonly string[]): Promise<number> {
   }
   if (positionals.length !== 1 || positionals[0] !== 'key' || !file || id === undefined) {
     throw new UsageError(
-      'Write: causeway identity secret, or causeway identity key --secret-file identity.secret --cluster-id ID',
+      'Usage: causeway identity secret, or causeway identity key --secret-file identity.secret --cluster-id ID',
     );
   }
   if (!CLUSTER_ID.test(id)) throw new UsageError(`--cluster-id ${mustBe(CLUSTER_ID_WORDS, id)}`);
   const read = await readSecretFile(file);
   if (!read.ok) {
-    tell(`${file}: ${read.fault}`);
+    printError(`${file}: ${read.fault}`);
     return UNREADABLE;
   }
   write(clusterKey(read.secrets[0], id));
@@ -76,18 +75,20 @@ async function run(args: readonly string[]): Promise<number> {
 
 function write(secret: Uint8Array): void {
   if (goesToExposedFile()) {
-    tell('causeway: others can read the file that this goes to: chmod 600 it, and say umask 077 before');
+    printError(
+      'causeway: other users can read the output file: chmod 600 it, and run umask 077 first next time',
+    );
   }
   process.stdout.write(`${Buffer.from(secret).toString('base64url')}\n`);
 }
 
-/** The shell has made the file by now, with the mode that its umask leaves. */
+/** The shell has already created the file, with the mode that its umask leaves. */
 function goesToExposedFile(): boolean {
   try {
     const stats = fstatSync(process.stdout.fd);
     return stats.isFile() && (stats.mode & 0o077) !== 0;
   } catch {
-    // Closed: the write says so.
+    // stdout is closed: the write reports it.
     return false;
   }
 }

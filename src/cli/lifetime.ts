@@ -1,27 +1,26 @@
-// The life of a process that serves, which `run` and `agent` share: signals, a fault on the control thread, and one way
-// out that always leads out. Every wait at the end is bounded; what is still stuck then is left behind by
-// exit-for-sure.ts.
+// The lifetime of a serving process, shared by `run` and `agent`: signals, a fault on the control thread, and an exit
+// that cannot hang. Every wait at the end has a deadline; exit-for-sure.ts abandons whatever is still stuck then.
 
 import type { Logger } from 'pino';
 import { exitForSure } from './exit-for-sure.ts';
 import type { Log } from './log.ts';
-import { tell } from './terminal.ts';
+import { printError } from './terminal.ts';
 
-/** sysexits.h EX_SOFTWARE: a supervisor starts the process again. */
+/** sysexits.h EX_SOFTWARE: a supervisor restarts the process. */
 const FAULT = 70;
-/** What connections may still do after a fault of the control thread, which nobody looks after any more. */
+/** Drain time after a fault of the control thread: connections go on without supervision, so it is short. */
 const FAULT_DRAIN_MS = 2000;
-/** After a signal while it starts: by then it serves and can be ended in order, or it is ended as it is. */
+/** After a signal during start-up: either it serves by then and ends in order, or it exits as it is. */
 const START_MS = 2000;
-/** After a drain: for threads to end, files to close, leases to be given back. */
+/** After a drain: time for threads to end, files to close, leases to be released. */
 const DISPOSE_MS = 10_000;
-/** After the second signal, or a fault: time to count and log what is cut, and no more. */
+/** After the second signal, or a fault: time to count and log the connections that are cut, and no more. */
 const AT_ONCE_MS = 500;
 
 export interface Service extends AsyncDisposable {
-  /** Accepts nothing more; resolves when what was open has ended. */
+  /** Stops accepting; resolves when all open connections have ended. */
   drain(): Promise<void>;
-  /** Resolves when a drain is over, whoever began it. */
+  /** Resolves when a drain is over, whether a signal or the admin API started it. */
   readonly drained: Promise<void>;
   /** On SIGHUP. */
   reload?(): void;
@@ -36,9 +35,7 @@ export class Lifetime {
 
   private constructor() {}
 
-  /**
-   * From the first moment on: the kernel gives the first process of a container only those signals that it handles.
-   */
+  /** Call this first: the kernel delivers to process 1 of a container only the signals that it handles. */
   static async begin(): Promise<Lifetime> {
     const lifetime = new Lifetime();
     process.on('SIGTERM', () => lifetime.#stop());
@@ -49,12 +46,11 @@ export class Lifetime {
     return lifetime;
   }
 
-  /** What is logged to from here on. */
   use(log: Log): void {
     this.#log = log;
   }
 
-  /** Serves until a drain is over, or a second signal comes. `ready` is called once it serves, unless it is to end already. */
+  /** Serves until a drain is over or a second signal arrives. Calls `ready` once serving, unless a signal came first. */
   async serve<Served extends Service>(
     start: () => Promise<Served>,
     ready: (served: Served) => void,
@@ -70,7 +66,7 @@ export class Lifetime {
     this.#log?.logger.info('stopped');
   }
 
-  /** Ends the process, whatever is left running. */
+  /** Ends the process, even with work left running. */
   async exit(code: number): Promise<never> {
     await this.#log?.close();
     process.exit(this.#hasFault ? FAULT : code);
@@ -84,16 +80,16 @@ export class Lifetime {
     } else if (this.#service === undefined) {
       setTimeout(() => process.exit(0), START_MS);
     } else {
-      // Also after a drain began over HTTP: a preStop hook may ask for it, and the signal follows at once.
+      // Also when a drain was started over HTTP: a preStop hook may request it, with the signal right behind.
       this.#service.drain().catch(this.#ended.reject);
     }
   }
 
-  /** Nothing can be relied on after this: what is open may finish for a moment, and the process ends. */
+  /** The process state is unreliable after this: gives open connections a moment to finish, then exits. */
   async #fault(error: Error): Promise<void> {
     if (this.#hasFault) process.exit(FAULT);
     this.#hasFault = true;
-    if (this.#log === undefined) tell(...String(error.stack ?? error).split('\n'));
+    if (this.#log === undefined) printError(...String(error.stack ?? error).split('\n'));
     else fatal(this.#log.logger, error);
     if (this.#service !== undefined) {
       await within(FAULT_DRAIN_MS, this.#service.drain());
@@ -104,10 +100,10 @@ export class Lifetime {
 }
 
 function fatal(log: Logger, error: Error): void {
-  log.fatal({ err: error }, 'fault on the control thread; ending, to be started again');
+  log.fatal({ err: error }, 'fault on the control thread; exiting for a restart');
 }
 
-/** Whatever becomes of it: nobody is left to handle a failure. */
+/** Waits at most that long and ignores failures: nothing is left to handle them. */
 async function within(ms: number, work: PromiseLike<unknown>): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<void>(resolve => {

@@ -18,14 +18,14 @@ const connection = {
   ms: 12.3,
 };
 
-test('textLine() puts what matters of a connection in one line', () => {
+test('textLine() summarises a connection in one line', () => {
   assert.equal(
     textLine(JSON.stringify(connection), false),
     '03:04:05.678 done             192.0.2.1:50000 → a/api 192.0.2.9:6443 (api.a.lab) in 517 B out 3.0 MiB 12.3 ms\n',
   );
 });
 
-test('textLine() shows the host that was asked for when there is no route', () => {
+test('textLine() shows the requested host when there is no route', () => {
   const refused = { ...connection, cluster: null, route: null, backend: null, reason: 'unknown-host' };
   assert.match(
     textLine(JSON.stringify(refused), false),
@@ -33,7 +33,7 @@ test('textLine() shows the host that was asked for when there is no route', () =
   );
 });
 
-test('textLine() says why a backend could not be reached', () => {
+test('textLine() shows why a dial failed', () => {
   const failed = { ...connection, level: 'warn', reason: 'connect-failed', error: 'refused', ms: 3891.1 };
   assert.equal(
     textLine(JSON.stringify(failed), false),
@@ -41,7 +41,7 @@ test('textLine() says why a backend could not be reached', () => {
   );
 });
 
-test('textLine() puts a request in one line, in the columns of a connection', () => {
+test('textLine() formats a request in the same columns as a connection', () => {
   const { level, time, client, host, cluster, backend } = connection;
   const request = { level, time, msg: 'request', client, host, cluster, route: 'apps-http', backend };
   assert.equal(
@@ -55,7 +55,7 @@ test('textLine() puts a request in one line, in the columns of a connection', ()
   );
 });
 
-test('textLine() puts a health change in one line, in the same columns', () => {
+test('textLine() formats a health change in the same columns', () => {
   const { time } = connection;
   const health = { level: 'warn', time, msg: 'health', cluster: 'a', route: 'api', backend: 'cp1.lab:6443' };
   for (const [up, why, text] of [
@@ -67,7 +67,7 @@ test('textLine() puts a health change in one line, in the same columns', () => {
   }
 });
 
-test('textLine() puts the mistakes of a refused file on lines of their own', () => {
+test('textLine() puts each mistake of a refused file on its own line', () => {
   const { time } = connection;
   const msg = 'file refused; what was served before goes on';
   const line = { level: 'error', time, error: 'a.yaml:1:2: no\na.yaml:3:4: nor \x1bthis', msg };
@@ -78,7 +78,7 @@ test('textLine() puts the mistakes of a refused file on lines of their own', () 
   );
 });
 
-test('textLine() writes durations for people', () => {
+test('textLine() formats durations for people', () => {
   const { time } = connection;
   const line = { level: 'info', time, connections: 3, drainDelayMs: 0, drainMs: 600_000, msg: 'draining' };
   assert.equal(
@@ -87,7 +87,7 @@ test('textLine() writes durations for people', () => {
   );
 });
 
-test('textLine() names the level unless it is info, and the fields', () => {
+test('textLine() shows the fields, and the level unless it is info', () => {
   const line = { level: 'warn', time: '2026-01-02T03:04:05.678Z', msg: 'dropped', count: 7 };
   assert.equal(textLine(JSON.stringify(line), false), '03:04:05.678 warn dropped count=7\n');
 });

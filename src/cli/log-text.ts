@@ -1,5 +1,5 @@
-// A JSON log line as a person likes to read it: time, what happened, then what matters most, coloured on a terminal.
-// Connections, requests and health changes have a form of their own, in columns; other lines show their fields.
+// Formats a JSON log line for people: time, event, then the most important fields, coloured on a terminal.
+// Connections, requests and health changes have their own format, in columns; other lines list their fields.
 
 import { printable, printableJson } from '../text/printable.ts';
 import { bytesText } from './bytes-text.ts';
@@ -22,15 +22,15 @@ const levelColours: Readonly<Record<string, string>> = {
   trace: DIM,
 };
 const served = new Set(['done', 'drained', 'client-reset', 'backend-reset']);
-/** As the controller says it. */
+/** Must equal the controller's message. */
 const FILE_REFUSED = 'file refused; what was served before goes on';
-/** The longest close reason that is frequent, and one space. */
+/** The longest common close reason, and one space. */
 const FIRST_COLUMN = 16;
-/** Below the text of the line, which begins with the time. */
+/** Aligns continuation lines with the text after the time. */
 const INDENTATION = ' '.repeat('00:00:00.000 '.length);
 
-/** Lines with a form of their own. What happened stands first, and says more than the level would. */
-const forms: ReadonlyMap<string, (fields: Fields, paint: Paint) => string> = new Map([
+/** Lines with their own format, by message. Their first column says more than the level would. */
+const formatters: ReadonlyMap<string, (fields: Fields, paint: Paint) => string> = new Map([
   ['connection', connectionText],
   ['request', requestText],
   ['health', healthText],
@@ -45,17 +45,17 @@ export function textLine(json: string, colour: boolean): string {
   };
   const paint: Paint = (code, text) => (colour ? `\x1b[${code}m${text}\x1b[0m` : text);
   const clock = paint(DIM, time.slice(11, 23));
-  const form = forms.get(msg);
-  if (form !== undefined) return `${clock} ${form(fields, paint)}\n`;
-  const word = level === 'info' ? '' : `${paint(levelColours[level] ?? '0', level)} `;
-  return `${clock} ${word}${printable(msg)}${fieldsText(fields, paint)}\n`;
+  const format = formatters.get(msg);
+  if (format !== undefined) return `${clock} ${format(fields, paint)}\n`;
+  const severity = level === 'info' ? '' : `${paint(levelColours[level] ?? '0', level)} `;
+  return `${clock} ${severity}${printable(msg)}${fieldsText(fields, paint)}\n`;
 }
 
 function connectionText(fields: Fields, paint: Paint): string {
   const reason = String(fields.reason);
   return line(
     column(reason, served.has(reason) ? GREEN : YELLOW, paint),
-    ...whoAndWhere(fields, paint),
+    ...clientAndTarget(fields, paint),
     ...(fields.error ? [paint(YELLOW, shown(fields.error))] : []),
     paint(
       DIM,
@@ -68,7 +68,7 @@ function requestText(fields: Fields, paint: Paint): string {
   const status = Number(fields.status);
   return line(
     column(`${status} ${fields.method ?? ''}`, status < 400 ? GREEN : YELLOW, paint),
-    ...whoAndWhere(fields, paint),
+    ...clientAndTarget(fields, paint),
     paint(DIM, durationText(Number(fields.ms))),
   );
 }
@@ -84,15 +84,15 @@ function healthText(fields: Fields, paint: Paint): string {
   );
 }
 
-/** Below it each mistake on a line of its own; mistakes have no line ends within. */
+/** Followed by one line per mistake; a mistake contains no line break. */
 function fileRefusedText({ error, ...fields }: Fields, paint: Paint): string {
   const mistakes = String(error).split('\n');
   const below = mistakes.map(mistake => `\n${INDENTATION}${printable(mistake)}`).join('');
   return `${paint(RED, 'error')} ${FILE_REFUSED}${fieldsText(fields, paint)}${below}`;
 }
 
-/** `192.0.2.1:50000 → blue/api 192.0.2.9:6443 (api.blue.lab)`; the host alone, or the id, where it was not routed. */
-function whoAndWhere(fields: Fields, paint: Paint): string[] {
+/** `192.0.2.1:50000 → blue/api 192.0.2.9:6443 (api.blue.lab)`; only the host or the id if there is no route. */
+function clientAndTarget(fields: Fields, paint: Paint): string[] {
   const routed = fields.cluster !== null;
   const target = routed ? `${fields.cluster}/${fields.route}` : (fields.host ?? fields.clusterId ?? '?');
   return [

@@ -12,7 +12,7 @@ const settings = (format: LogSettings['format'], level: LogSettings['level'] = '
   connections: 'all',
 });
 
-test('openLog().use() changes form and level from the next line on', async () => {
+test('openLog().use() changes format and level from the next line on', async () => {
   await using dir = await tempDir();
   const file = dir.file('log');
   const { logger, use, close } = openLog(settings('auto'), false, false, file);
@@ -26,21 +26,21 @@ test('openLog().use() changes form and level from the next line on', async () =>
   logger.info('five');
   await using _ = { [Symbol.asyncDispose]: close };
   let lines: string[] = [];
-  // Written once the file is open.
+  // Lines are written once the file is open.
   while (lines.length < 4) {
     await sleep(5);
     lines = (await readFile(file, 'utf8')).trimEnd().split('\n');
   }
-  const told = lines.map(line =>
+  const reported = lines.map(line =>
     line.startsWith('{') ? (JSON.parse(line) as { msg: string }).msg : `text ${line.split(/\s+/).at(-1)}`,
   );
-  assert.deepEqual(told, ['one', 'text two', 'four', 'five']);
+  assert.deepEqual(reported, ['one', 'text two', 'four', 'five']);
 });
 
 const EVIL = 'a\x1b[2J\nb\x7f\x9b1m\u2028\u202ec\u2066';
 
 for (const format of ['json', 'text'] as const) {
-  test(`openLog() writes no control character of others (${format})`, async () => {
+  test(`openLog() escapes control characters in untrusted text (${format})`, async () => {
     await using dir = await tempDir();
     const file = dir.file('log');
     const { logger, close } = openLog(settings(format), false, false, file);
@@ -58,17 +58,17 @@ for (const format of ['json', 'text'] as const) {
   });
 }
 
-test('openLog().close() resolves when every line is written, and how many were dropped', async () => {
+test('openLog().close() resolves when every line and the dropped count are written', async () => {
   await using dir = await tempDir();
   const file = dir.file('log');
   const { logger, countDropped, close } = openLog(settings('json'), false, false, file);
   for (let i = 0; i < 1000; i++) logger.info({ i }, 'line');
   countDropped(7);
   await close();
-  // Nobody would write it any more.
+  // After close(): must not be written.
   logger.info('late');
   const lines = (await readFile(file, 'utf8')).trimEnd().split('\n');
-  const told = lines.map(line => JSON.parse(line) as { msg: string; count?: number });
-  assert.equal(told.length, 1001);
-  assert.deepEqual([told[999].msg, told[1000].msg, told[1000].count], ['line', 'dropped', 7]);
+  const reported = lines.map(line => JSON.parse(line) as { msg: string; count?: number });
+  assert.equal(reported.length, 1001);
+  assert.deepEqual([reported[999].msg, reported[1000].msg, reported[1000].count], ['line', 'dropped', 7]);
 });

@@ -1,5 +1,5 @@
-// The log of `run` and `agent`: JSON lines on stdout, or text for people when it is a terminal. Writing never holds
-// up the control thread: when the reader is slow, lines are dropped and counted.
+// The log of `run` and `agent`: JSON lines on stdout, or readable text on a terminal. Writing never blocks the control
+// thread: when the reader is slow, lines are dropped and counted.
 
 import { once } from 'node:events';
 import { type Logger, pino } from 'pino';
@@ -8,29 +8,29 @@ import { printableJson } from '../text/printable.ts';
 import { DroppedLines } from './dropped-lines.ts';
 import { textLine } from './log-text.ts';
 
-/** What may wait for a slow reader. */
+/** Bytes buffered for a slow reader. */
 const MAX_WAITING = 8 * 1024 * 1024;
-/** How long the end of the process waits for the last lines to be taken. */
+/** How long close() waits for the reader to take the last lines. */
 const FLUSH_MS = 1000;
 
 export interface Log {
   readonly logger: Logger;
-  /** From the next line on. */
+  /** Takes effect from the next line on. */
   use(settings: LogSettings): void;
-  /** Lines that were lost before they came here; the log says how many were lost in all. */
+  /** Adds lines that were dropped before they reached the log; the log reports the total. */
   countDropped(count: number): void;
-  /** Resolves when everything is written, or nobody takes it. What is logged from now on is not written. */
+  /** Resolves when everything is written, or the reader does not take it. Later lines are not written. */
   close(): Promise<void>;
 }
 
-/** To a file where one is named, else to stdout. */
+/** Logs to `file` if given, otherwise to stdout. */
 export function openLog(settings: LogSettings, isTerminal: boolean, colour: boolean, file?: string): Log {
   const sink = pino.destination({ dest: file ?? 1, sync: false, maxLength: MAX_WAITING });
   const wantsText = ({ format }: LogSettings) => format === 'text' || (format === 'auto' && isTerminal);
   let asText = wantsText(settings);
   let isClosed = false;
-  let isSaying = false;
-  /** Of the last line. */
+  let isReportingDrops = false;
+  /** Whether the last line was written. */
   let isWritten = false;
   const write = (line: string) => {
     if (isClosed) return;
@@ -48,23 +48,23 @@ export function openLog(settings: LogSettings, isTerminal: boolean, colour: bool
   );
   const dropped = new DroppedLines(count => {
     isWritten = false;
-    isSaying = true;
+    isReportingDrops = true;
     logger.warn({ count }, 'dropped');
-    isSaying = false;
+    isReportingDrops = false;
     return isWritten;
   });
-  // Emitted before write() returns.
+  // pino emits this before write() returns.
   sink.on('drop', () => {
     isWritten = false;
-    if (!isSaying) dropped.add(1);
+    if (!isReportingDrops) dropped.add(1);
   });
-  // A reader that went away (EPIPE) is no reason to stop serving.
+  // A reader that closed its end (EPIPE) must not stop the gateway.
   sink.on('error', () => {});
   const finish = async (signal: AbortSignal) => {
-    // The count finds room once the reader has taken what waits.
-    if (!dropped.tell() && logger.isLevelEnabled('warn')) {
+    // The report fits once the reader has taken what is buffered.
+    if (!dropped.report() && logger.isLevelEnabled('warn')) {
       await once(sink, 'drain', { signal });
-      dropped.tell();
+      dropped.report();
     }
     isClosed = true;
     const closed = once(sink, 'close', { signal });
@@ -81,10 +81,10 @@ export function openLog(settings: LogSettings, isTerminal: boolean, colour: bool
     async close() {
       if (isClosed) return;
       dropped[Symbol.dispose]();
-      // Not AbortSignal.timeout(), which does not keep the process alive.
+      // AbortSignal.timeout() would not keep the process alive.
       const late = new AbortController();
       const timer = setTimeout(() => late.abort(), FLUSH_MS);
-      // Nobody takes it, or nobody is there any more.
+      // Fails when the reader is stuck or gone: nothing more to do.
       await finish(late.signal).catch(() => {});
       clearTimeout(timer);
       isClosed = true;

@@ -1,4 +1,4 @@
-// The machine that the process runs on, as the controller wants to know it.
+// What the controller needs to know about the machine and the process.
 
 import { availableParallelism } from 'node:os';
 import type { ControllerOptions } from '../controller/controller.ts';

@@ -1,8 +1,8 @@
-// How many descriptors the process may have. Node raises the soft limit to the hard one when it starts.
+// How many descriptors the process may open. Node raises the soft limit to the hard limit when it starts.
 
 import { readFileSync } from 'node:fs';
 
-/** Where the kernel does not tell: what macOS gives an ordinary process at least. */
+/** Without /proc: the minimum that macOS gives an ordinary process. */
 const UNKNOWN = 10_240;
 const UNLIMITED = 1 << 20;
 

@@ -1,5 +1,5 @@
-// `causeway run`: the gateway as a process. Flags, exit codes and the log; signals are lifetime.ts's, everything else is
-// the controller's.
+// `causeway run`: runs the gateway as a process. This file handles flags, exit codes and the log; lifetime.ts handles
+// signals, and the controller does everything else.
 
 import { type Config, engines } from '../config/config.ts';
 import { ConfigError } from '../controller/config-error.ts';
@@ -11,7 +11,7 @@ import { type Command, configFile, parse, UsageError } from './command.ts';
 import { Lifetime } from './lifetime.ts';
 import { type Log, openLog } from './log.ts';
 import { machine } from './machine.ts';
-import { coloured, tell } from './terminal.ts';
+import { coloured, printError } from './terminal.ts';
 import { version } from './version.ts';
 
 const BAD_CONFIG = 1;
@@ -21,25 +21,25 @@ const help = `causeway run [FILE]: Serve a config file
 
   FILE                 The same as -c FILE
   -c, --config FILE    The file to serve (default: causeway.yaml)
-  --engine ENGINE      auto, epoll or net; overrides engine of the file
-  --workers N          Worker threads, or auto for one per core; overrides workers of the file
+  --engine ENGINE      auto, epoll or net; overrides engine in the file
+  --workers N          Worker threads, or auto for one per core; overrides workers in the file
 
-The file is watched. A good edit is served within a second and does not disturb open
-connections, except those whose route is gone or whose client is no longer allowed. A bad
+The file is watched. A valid edit takes effect within a second and does not disturb open
+connections, except those whose route is gone or whose client is no longer allowed. An invalid
 edit is refused as a whole and logged with positions; the old table keeps serving.
 
 Signals
   SIGHUP               Reread the file
-  SIGTERM, SIGINT      Drain: readyz fails at once, after timeouts.drainDelay nothing more is
-                       accepted, open connections may finish within timeouts.drain
-  a second one         Exit now
+  SIGTERM, SIGINT      Drain: readyz fails at once, accepting stops after timeouts.drainDelay,
+                       and open connections may finish within timeouts.drain
+  second signal        Exit now
 
-The log goes to stdout: JSON lines, or text on a terminal. The line "ready" has the real
+The log goes to stdout: JSON lines, or text on a terminal. The line "ready" has the actual
 addresses. healthz, readyz, metrics, the API and the dashboard are on http://127.0.0.1:9440
 unless admin.on says otherwise.
 
-Exit codes: 0 after a drain; 1 bad config; 2 cannot listen or start, also when another process
-already listens there; 64 wrong usage; 70 a fault of causeway itself, to be started again.`;
+Exit codes: 0 after a drain; 1 bad config; 2 cannot listen (another process may be listening
+there) or start; 64 wrong usage; 70 internal fault: restart it.`;
 
 export const runCommand: Command = { name: 'run', summary: 'Serve a config file', help, run };
 
@@ -56,7 +56,7 @@ async function run(args: readonly string[]): Promise<number> {
   return lifetime.exit(await serve(lifetime, file, overrides));
 }
 
-/** Answers the exit code. */
+/** Returns the exit code. */
 async function serve(lifetime: Lifetime, file: string, overrides: Overrides): Promise<number> {
   try {
     const readAt = Date.now();
@@ -67,20 +67,20 @@ async function serve(lifetime: Lifetime, file: string, overrides: Overrides): Pr
     const options = { file, config, readAt, overrides, log: logger, useLog, countDropped };
     await lifetime.serve(
       () => Controller.start({ ...options, version: version(), host: machine() }),
-      controller => sayReady(controller, log),
+      controller => logReady(controller, log),
     );
     return 0;
   } catch (error) {
     if (!mistakes.some(kind => error instanceof kind)) throw error;
-    tell(...(error instanceof ConfigError ? error.lines : [(error as Error).message]));
+    printError(...(error instanceof ConfigError ? error.lines : [(error as Error).message]));
     return error instanceof ConfigError ? BAD_CONFIG : CANNOT_LISTEN;
   }
 }
 
-/** What a person must change. */
+/** Errors that the operator must fix; anything else is a fault of ours. */
 const mistakes = [ConfigError, ListenError, StartError] as const;
 
-function sayReady(controller: Controller, { logger }: Log): void {
+function logReady(controller: Controller, { logger }: Log): void {
   const { version: running, engine, workers, listeners, counts } = controller.status();
   const { clusters, routes, hosts } = counts;
   logger.info(

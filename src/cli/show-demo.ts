@@ -1,5 +1,5 @@
-// The demo at the terminal: starts it, prints, proves, ends it with a signal, and takes away what it wrote. Loaded by
-// demo.ts only when it is wanted, as the other commands should not wait for what it is made of.
+// The demo on a terminal: starts it, prints the instructions or runs the proofs, ends it on a signal, and removes its
+// files. demo.ts loads this file on demand, so that other commands do not load the demo's modules.
 
 import { appsProofs } from '../demo/apps-proofs.ts';
 import { Demo } from '../demo/demo.ts';
@@ -15,35 +15,35 @@ import { printable } from '../text/printable.ts';
 import { exitForSure } from './exit-for-sure.ts';
 import { type Log, openLog } from './log.ts';
 import { machine } from './machine.ts';
-import { painter, tell } from './terminal.ts';
+import { painter, printError } from './terminal.ts';
 import { version } from './version.ts';
 
 const FAILED = 1;
 const CANNOT_START = 2;
-/** They take some 4 s; this is for a machine that is busy with everything else. */
+/** The proofs take about 4 s; this allows for a busy machine. */
 const PROOFS_MS = 25_000;
-/** Ctrl-C comes from the terminal and again from npm, which hands it on: within this time it is one. */
+/** Ctrl-C arrives from the terminal and again from npm, which forwards it: within this time both count as one. */
 const ONE_SIGNAL_MS = 1000;
-/** Between two changes of a cluster's pods: for someone who looks on, and for a proof that waits for one. */
+/** Between two changes of a cluster's pods: for a person who watches, and (hurried) for a proof that waits for one. */
 const STEP_MS = 2500;
 const HURRIED_STEP_MS = 400;
 
-/** Port 0 is any. Answers the exit code. */
+/** Port 0 means any free port. Returns the exit code. */
 export async function showDemo(once: boolean, port: number): Promise<number> {
-  // Before anything is there to be taken away: a signal that comes early must not leave it.
+  // Before any file is written: an early signal must not leave files behind.
   const interrupt = onSignal();
   await exitForSure();
   const code = await show(once, port, interrupt);
-  // Behind the ^C that a terminal shows.
+  // A terminal shows ^C: start a new line after it.
   const lineEnd = process.stdout.isTTY === true ? '\n' : '';
-  if (interrupt.aborted) process.stdout.write(`${lineEnd}The demo has ended, and ./demo-out is removed\n`);
+  if (interrupt.aborted) process.stdout.write(`${lineEnd}The demo has ended and ./demo-out was removed\n`);
   return code;
 }
 
 async function show(once: boolean, port: number, interrupt: AbortSignal): Promise<number> {
   try {
     using folder = DemoFolder.claim(process.cwd(), { pid: process.pid, isRunning });
-    // Whatever way the process goes, other than by SIGKILL; before exit-for-sure.ts ends it.
+    // Runs however the process ends, except by SIGKILL, and before exit-for-sure.ts ends it.
     process.prependOnceListener('exit', () => folder[Symbol.dispose]());
     const logs: Log[] = [];
     try {
@@ -76,12 +76,12 @@ async function show(once: boolean, port: number, interrupt: AbortSignal): Promis
   } catch (error) {
     if (!(error instanceof FolderError || error instanceof ListenError)) throw error;
     const hint = error instanceof ListenError ? `: causeway demo --port ${anotherPort(port)}` : '';
-    tell(`${error.message}${hint}`);
+    printError(`${error.message}${hint}`);
     return CANNOT_START;
   }
 }
 
-/** Answers the exit code. */
+/** Returns the exit code. */
 async function prove(demo: Demo, interrupt: AbortSignal): Promise<number> {
   const paint = painter(process.stdout);
   const program = findKubectl(process.env.PATH ?? '');
@@ -101,14 +101,14 @@ async function prove(demo: Demo, interrupt: AbortSignal): Promise<number> {
     if (interrupt.aborted) return FAILED;
     if (!ok) failed++;
     const mark = ok ? paint('32', '✓') : paint('31', '✗');
-    const told = printable(text);
-    process.stdout.write(`${mark} ${title.padEnd(width)}  ${ok ? paint('2', told) : told}\n`);
+    const reported = printable(text);
+    process.stdout.write(`${mark} ${title.padEnd(width)}  ${ok ? paint('2', reported) : reported}\n`);
   }
   const seconds = ((performance.now() - start) / 1000).toFixed(1);
   const summary =
     failed === 0
-      ? paint('32', `all ${proofs.length} work, shown in ${seconds} s`)
-      : paint('31', `${failed} of ${proofs.length} do not work`);
+      ? paint('32', `all ${proofs.length} passed in ${seconds} s`)
+      : paint('31', `${failed} of ${proofs.length} failed`);
   process.stdout.write(`${summary}\n`);
   return failed === 0 ? 0 : FAILED;
 }
@@ -123,7 +123,7 @@ function surroundings(): Parameters<typeof instructions>[1] {
   };
 }
 
-/** The first signal ends the demo, a second one the process. */
+/** The first signal ends the demo, a second one exits at once. */
 function onSignal(): AbortSignal {
   const interrupt = new AbortController();
   let first: number | undefined;
@@ -141,7 +141,7 @@ function isRunning(pid: number): boolean {
     process.kill(pid, 0);
     return true;
   } catch (error) {
-    // It runs and belongs to someone else.
+    // EPERM: it runs as another user.
     return (error as NodeJS.ErrnoException).code === 'EPERM';
   }
 }

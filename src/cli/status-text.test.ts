@@ -43,11 +43,12 @@ const api: RouteAnswer = {
 };
 
 const clusters: ClusterAnswer[] = [
-  { name: 'blue', id: null, source: 'file', routes: [api], findings: [] },
+  { name: 'blue', id: null, source: 'file', object: null, routes: [api], findings: [] },
   {
     name: 'a-longer-name',
     id: 'x',
     source: 'file',
+    object: null,
     routes: [
       { ...api, backends: [], connections: 0, bytesIn: 0, bytesOut: 0, reasons: {} },
       { ...api, kind: 'konnectivity', backends: [], connections: 0, bytesIn: 0, bytesOut: 0, reasons: {} },
@@ -58,13 +59,13 @@ const clusters: ClusterAnswer[] = [
 
 const plain = (_: string, text: string) => text;
 
-test('statusText() tells first whether all is well, then one line a route', () => {
+test('statusText() shows the overall state, then one line per route', () => {
   assert.equal(
     statusText({ status, all: clusters }, plain),
     `causeway 0.1.0  epoll, 2 workers, up 1 d 2 h
 listen    :6443 ([::]:6443)
-file      ✓ served as it stands, generation 4
-serves    2 clusters, 2 routes, 3 hosts, 2 backends, 1 of them down
+file      ✓ valid and served, generation 4
+serves    2 clusters, 2 routes, 3 hosts, 2 backends, 1 down
 traffic   3 open, 120 ended, in 2.0 KiB, out 3.0 GiB
 refused   not-allowed 13, unknown-host 7
 
@@ -76,7 +77,7 @@ a-longer-name  api              0      0 B      0 B        0  none
   );
 });
 
-test('statusText() tells of a drain, a refused file, a restart that is needed, and findings', () => {
+test('statusText() shows a drain, a refused file, a needed restart, and findings', () => {
   const text = statusText(
     {
       status: {
@@ -95,6 +96,7 @@ test('statusText() tells of a drain, a refused file, a restart that is needed, a
           name: 'blue',
           id: null,
           source: 'file',
+          object: null,
           routes: [],
           findings: [{ severity: 'error', code: 'HostClaimed', text: "'a' is taken", fix: 'Take another' }],
         },
@@ -106,14 +108,14 @@ test('statusText() tells of a drain, a refused file, a restart that is needed, a
   assert.match(text, /up 400 ms$/m);
   assert.match(
     text,
-    /^file {6}✗ refused, what was before goes on: a\.yaml:1:2: no; a\.yaml:3:4: nor this, restart needed for engine, admin, generation 4$/m,
+    /^file {6}✗ refused, still serving the last good one: a\.yaml:1:2: no; a\.yaml:3:4: nor this, restart needed for engine, admin, generation 4$/m,
   );
   assert.match(text, /^refused {3}none$/m);
   assert.match(text, /^ready {5}✗ draining$/m);
   assert.match(text, /^error blue: 'a' is taken\. Take another$/m);
 });
 
-test('statusText() shows the backends that are down before others, and not too many', () => {
+test('statusText() shows backends that are down first, and only a few', () => {
   const backends = Array.from({ length: 9 }, (_, i) => ({
     address: `192.0.2.${i}:1`,
     up: i !== 8,
@@ -127,7 +129,7 @@ test('statusText() shows the backends that are down before others, and not too m
   );
 });
 
-test('statusText() tells why a backend is down, which route needs none, and that checks come late', () => {
+test('statusText() shows why a backend is down, redirects, and stretched check intervals', () => {
   const down = { ...api.backends[1], since: '2026-11-15T09:00:00.000Z', why: 'connection refused' };
   const redirect = { ...api, kind: 'apps-http', backends: [], redirect: true };
   const text = statusText(
@@ -137,12 +139,12 @@ test('statusText() tells why a backend is down, which route needs none, and that
     },
     plain,
   );
-  assert.match(text, /1 backend, 1 of them down, checked 2\.5 times less often than asked for$/m);
+  assert.match(text, /1 backend, 1 down, checked 2\.5 times less often than configured$/m);
   assert.match(text, /^blue .* ✗ 192\.0\.2\.2:6443 connection refused$/m);
   assert.match(text, /^ +apps-http .* redirect to https$/m);
 });
 
-test('statusText() shows backends of which nothing is known as ?', () => {
+test('statusText() shows unchecked backends as ?', () => {
   const backends = [
     { ...api.backends[0], address: '192.0.2.1:1' },
     { ...api.backends[0], address: '192.0.2.2:1', up: null, connections: 0 },
@@ -153,18 +155,18 @@ test('statusText() shows backends of which nothing is known as ?', () => {
   assert.match(text, /\? 192\.0\.2\.2:1 {2}\? 192\.0\.2\.3:1 {2}✓ 192\.0\.2\.1:1 \(3\)$/m);
 });
 
-test('statusText() shows all there is of one cluster, and says that there are no problems', () => {
+test('statusText() shows every host and backend of one cluster, and an empty list of problems', () => {
   const backends = Array.from({ length: 9 }, (_, i) => ({ ...api.backends[0], address: `192.0.2.${i}:1` }));
   const one = [{ ...clusters[0], routes: [{ ...api, backends }] }];
   const text = statusText({ status, all: clusters, shown: one, isWhole: true }, plain);
-  assert.match(text, /^serves .* 2 backends, 1 of them down$/m, 'of all');
+  assert.match(text, /^serves .* 2 backends, 1 down$/m, 'counts all clusters');
   assert.match(text, /192\.0\.2\.8:1 \(3\)$/m);
   assert.match(text, /\n\nroute {2}host\napi {4}api\.blue\.lab\n$/);
   const none = statusText({ status, all: clusters, shown: [], problems: true }, plain);
   assert.match(none, /\nproblems {2}none\n$/);
 });
 
-test('statusText() does not let the other side steer the terminal', () => {
+test('statusText() escapes control characters from the gateway', () => {
   const evil = 'evil\x1b]0;title\x07\x1b[2J\nnext';
   const text = statusText(
     {

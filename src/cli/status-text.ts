@@ -1,4 +1,4 @@
-// The status of a gateway as a person likes to read it: first whether all is well, then clusters, one line a route.
+// Formats the status of a gateway for people: the overall state first, then the clusters, one line per route.
 
 import type { BackendAnswer, ClusterAnswer, RouteAnswer } from '../admin/clusters.ts';
 import type { StatusAnswer } from '../admin/status.ts';
@@ -20,14 +20,14 @@ const MOST_BACKENDS = 4;
 
 export interface Answers {
   readonly status: StatusAnswer;
-  /** Every cluster, and those to be shown. */
   readonly all: readonly ClusterAnswer[];
+  /** The clusters to show; default all. */
   readonly shown?: readonly ClusterAnswer[];
   /** Why the gateway is not ready. */
   readonly notReady?: string | undefined;
-  /** Hosts and all backends are shown. */
+  /** Show hosts and all backends. */
   readonly isWhole?: boolean;
-  /** Only problems are shown. */
+  /** Show only problems. */
   readonly problems?: boolean;
 }
 
@@ -80,9 +80,9 @@ function fileText({ config }: StatusAnswer, paint: Paint): string {
     config.restartNeeded.length === 0
       ? ''
       : `, ${paint(YELLOW, `restart needed for ${config.restartNeeded.map(printable).join(', ')}`)}`;
-  if (config.ok) return `${paint(GREEN, '✓')} served as it stands${restart}`;
+  if (config.ok) return `${paint(GREEN, '✓')} valid and served${restart}`;
   const mistakes = (config.error ?? '').split('\n').map(printable);
-  return `${paint(RED, '✗ refused')}, what was before goes on: ${mistakes.join('; ')}${restart}`;
+  return `${paint(RED, '✗ refused')}, still serving the last good one: ${mistakes.join('; ')}${restart}`;
 }
 
 function servesText(
@@ -94,10 +94,10 @@ function servesText(
   const down = backends.filter(({ up }) => up === false).length;
   const unknown = backends.filter(({ up, health }) => up === null && health !== 'none').length;
   const health = [
-    ...(down === 0 ? [] : [`, ${paint(RED, `${down} of them down`)}`]),
+    ...(down === 0 ? [] : [`, ${paint(RED, `${down} down`)}`]),
     ...(unknown === 0 ? [] : [`, ${paint(YELLOW, `${unknown} not checked yet`)}`]),
   ].join('');
-  const slow = stretch > 1 ? `, ${paint(YELLOW, `checked ${stretch} times less often than asked for`)}` : '';
+  const slow = stretch > 1 ? `, ${paint(YELLOW, `checked ${stretch} times less often than configured`)}` : '';
   const { clusters: names, routes, hosts } = counts;
   return `${several(names, 'cluster')}, ${several(routes, 'route')}, ${several(hosts, 'host')}, ${several(backends.length, 'backend')}${health}${slow}`;
 }
@@ -123,7 +123,7 @@ function hosts(clusters: readonly ClusterAnswer[], paint: Paint): string[] {
 }
 
 const columns = ['cluster', 'route', 'open', 'in', 'out', 'refused', 'backends'] as const;
-/** Figures stand on the right of their column. */
+/** Columns of figures, aligned right. */
 const FIGURES = new Set([2, 3, 4, 5]);
 
 function table(clusters: readonly ClusterAnswer[], isWhole: boolean, paint: Paint): string[] {
@@ -153,7 +153,7 @@ function table(clusters: readonly ClusterAnswer[], isWhole: boolean, paint: Pain
 function backendsText({ backends, redirect }: RouteAnswer, most: number, paint: Paint): string {
   if (redirect) return 'redirect to https';
   if (backends.length === 0) return paint(YELLOW, 'none');
-  // Those that are down are what one looks for, then those of which nothing is known.
+  // Backends that are down first, then those with unknown health.
   const shown = backends.toSorted((a, b) => rank(a) - rank(b)).slice(0, most);
   const more = backends.length - shown.length;
   return `${shown.map(backend => backendText(backend, paint)).join('  ')}${more === 0 ? '' : `  and ${more} more`}`;

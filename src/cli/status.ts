@@ -1,4 +1,4 @@
-// `causeway status`: what a running gateway serves now, asked over its admin side.
+// `causeway status`: shows what a running gateway serves, from its admin API.
 
 import type { ClusterAnswer } from '../admin/clusters.ts';
 import type { StatusAnswer } from '../admin/status.ts';
@@ -8,32 +8,30 @@ import { adminClient, adminFlags, adminFlagsHelp, DEFAULT_ADMIN } from './admin-
 import { chooseClusters, type SortKey, sortKeys } from './choose-clusters.ts';
 import { type Command, parse, UsageError } from './command.ts';
 import { statusText } from './status-text.ts';
-import { painter, tell, writeJson } from './terminal.ts';
+import { painter, printError, writeJson } from './terminal.ts';
 
 const NOT_REACHABLE = 1;
 
-const help = `causeway status: Show what a running gateway serves now, and how it is
+const help = `causeway status: Show what a running gateway serves, and its health
 
-  --problems           Only what needs a look: backends that are down, routes without a backend,
-                       findings
-  --cluster NAME       Only that cluster, with all its hosts and backends
-  --sort KEY           The order of clusters: ${sortKeys.join(', ')}. Names begin
-                       with A, figures with the largest; down counts backends that are down
-                       (default: as the gateway has them)
-  --json               For other programs: the status as GET /api/v1/status has it; with one of
-                       the above, the clusters as GET /api/v1/clusters has them
+  --problems           Only problems: backends that are down, routes without a backend, findings
+  --cluster NAME       Only this cluster, with all its hosts and backends
+  --sort KEY           Sort clusters by ${sortKeys.join(', ')}: names ascending,
+                       figures descending; down is the number of backends that are down
+                       (default: the gateway's order)
+  --json               For other programs: the response of GET /api/v1/status; with one of the
+                       flags above, clusters as in GET /api/v1/clusters
 
-  --admin URL          Its admin side (default: ${DEFAULT_ADMIN})
+  --admin URL          The gateway's admin API (default: ${DEFAULT_ADMIN})
 ${adminFlagsHelp}
 
-Of a backend, ✓ is up, ✗ is down, ? is not checked (yet); the number behind it is how many
-connections it has now.
+A backend is ✓ up, ✗ down or ? not checked (yet); the number after it is its open connections.
 
 Exit codes: 0; 1 not reachable, login refused, or no such cluster; 64 wrong usage.`;
 
 export const statusCommand: Command = {
   name: 'status',
-  summary: 'Show what a running gateway serves now, and how it is',
+  summary: 'Show what a running gateway serves, and its health',
   help,
   run,
 };
@@ -63,7 +61,7 @@ async function run(args: readonly string[]): Promise<number> {
     return 0;
   } catch (error) {
     if (!(error instanceof AdminClientError)) throw error;
-    tell(`causeway: ${error.message}`);
+    printError(`causeway: ${error.message}`);
     return NOT_REACHABLE;
   }
 }
@@ -93,5 +91,5 @@ function noSuchCluster(name: string, clusters: readonly ClusterAnswer[]): AdminC
     clusters.map(cluster => cluster.name),
   );
   const hint = near === undefined ? '' : `. Did you mean '${near}'?`;
-  return new AdminClientError(`There is no cluster '${name}'${hint}`);
+  return new AdminClientError(`Unknown cluster '${name}'${hint}`);
 }

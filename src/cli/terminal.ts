@@ -1,25 +1,25 @@
-// What goes to a terminal: colours only where there is one and the user wants them, and no control characters from
-// elsewhere.
+// Terminal output: colours only on a terminal and only if the user wants them, and no control characters from
+// untrusted text.
 
 import type { WriteStream } from 'node:tty';
 import { printable, printableJson } from '../text/printable.ts';
 
-/** https://no-color.org: any value that is not empty. */
+/** https://no-color.org: any non-empty value turns colours off. */
 export function coloured(stream: Pick<WriteStream, 'isTTY'>): boolean {
   return stream.isTTY === true && (process.env.NO_COLOR ?? '') === '' && process.env.TERM !== 'dumb';
 }
 
-/** Wraps text in a colour, where the stream is to have colours. */
+/** Wraps text in a colour if the stream supports colours. */
 export function painter(stream: Pick<WriteStream, 'isTTY'>): (code: string, text: string) => string {
   return coloured(stream) ? (code, text) => `\x1b[${code}m${text}\x1b[0m` : (_, text) => text;
 }
 
-/** Words for people, on stderr: each argument is one line, whatever it contains. */
-export function tell(...lines: readonly string[]): void {
+/** Writes messages for people to stderr: each argument is one line, whatever it contains. */
+export function printError(...lines: readonly string[]): void {
   process.stderr.write(lines.map(line => `${printable(line)}\n`).join(''));
 }
 
-/** A value for other programs, on stdout. */
+/** Writes a value for other programs to stdout. */
 export function writeJson(value: unknown): void {
   process.stdout.write(`${printableJson(JSON.stringify(value, null, 2))}\n`);
 }

@@ -1,4 +1,4 @@
-// The version, as package.json has it, in a checkout and in an installed package alike.
+// The version in package.json, in a checkout as well as in an installed package.
 
 import { readFileSync } from 'node:fs';
 

@@ -1,19 +1,36 @@
-// The vocabulary that every other folder speaks: what a cluster is, and the ways in that it has.
-// Plain readonly data, no behaviour: sources make it, `plan` settles conflicts in it, outputs carry it out.
+// The data model that all other folders share: a cluster and its routes.
+// Plain readonly data: sources produce it, `plan` resolves conflicts in it, outputs apply it.
 
 /** One Kubernetes cluster behind the gateway. */
 export interface Cluster {
   readonly name: string;
-  /** Names the cluster where there is no usable SNI: in a PROXY header's TLV or a CONNECT. */
+  /** Identifies the cluster when there is no usable SNI: in a PROXY header's TLV or a CONNECT. */
   readonly id?: string;
-  /** Which source said so: `file`, `kamaji`, … */
-  readonly source: string;
-  /** CIDRs of true clients; absent means anyone, an empty list nobody. */
+  readonly origin: Origin;
+  /** CIDRs of allowed clients; absent means anyone, an empty list means nobody. */
   readonly allow?: readonly string[];
   readonly limits: ClusterLimits;
-  /** An id without a signature is refused. */
+  /** Refuse an id without a signature. */
   readonly identityRequired: boolean;
   readonly routes: readonly Route[];
+}
+
+/** Where a cluster comes from. */
+export interface Origin {
+  /** `file`, `directory`, `kamaji`, `kamaji-2`, … */
+  readonly source: string;
+  /** The Kubernetes object; absent for clusters of files. */
+  readonly object?: SourceObject;
+}
+
+export interface SourceObject {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly namespace: string;
+  readonly name: string;
+  readonly uid: string;
+  /** `metadata.creationTimestamp`: RFC 3339, UTC, so that text order is time order. */
+  readonly createdAt: string;
 }
 
 /** Absent means no limit. */
@@ -25,21 +42,21 @@ export interface ClusterLimits {
 
 /** One way in. A cluster has at most one route of each kind. */
 export interface Route {
-  /** `api`, `konnectivity`, `apps-https`, `apps-http`, or a name of the user's own. */
+  /** `api`, `konnectivity`, `apps-https`, `apps-http`, or a user-defined name. */
   readonly kind: string;
-  /** Exact names, `*.x.y` for exactly one label in front, or `*` for all that nobody else has. Lower case, no trailing dot. */
+  /** Exact names, `*.x.y` for one label in front, or `*` for all unclaimed hosts. Lower case, no trailing dot. */
   readonly hosts: readonly string[];
   /** Further names that select this route by CONNECT. Lower case, no trailing dot. */
   readonly connect: readonly string[];
-  /** Taken only when the client offers one of these; empty means always. */
+  /** Matches only if the client offers one of these protocols; empty means always. */
   readonly alpn: readonly string[];
-  /** Narrows the cluster's list; absent means the cluster's alone. */
+  /** Narrows the cluster's list; absent means that only the cluster's list applies. */
   readonly allow?: readonly string[];
-  /** The header sent to the backend in front of the client's bytes. */
+  /** The header sent to the backend before the client's bytes. */
   readonly proxyProtocol: ProxyProtocol;
   /** `apps-http` may redirect to https instead of having backends. */
   readonly redirect: boolean;
-  /** Of an agent's one route: how its connections are marked for the gateway, which is the backend. */
+  /** Only on the single route of an agent, whose backend is the gateway: how connections carry the cluster id. */
   readonly uplink?: Uplink;
   readonly pool: Pool;
 }
@@ -48,7 +65,7 @@ export interface Route {
 export interface Uplink {
   readonly kind: UplinkKind;
   readonly clusterId: string;
-  /** Signs the id: base64url. Absent means unsigned. */
+  /** The key that signs the id, in base64url. Absent means unsigned. */
   readonly key?: string;
 }
 
@@ -58,10 +75,10 @@ export interface Pool {
   readonly health: Health;
 }
 
-/** `host:port`; the text is hash key, log field and label. A name is one backend, its addresses alternatives. */
+/** `text` (`host:port`) is the hash key, log field and label. A DNS name is one backend with alternative addresses. */
 export interface Backend {
   readonly text: string;
-  /** IP literal without brackets, or a DNS name. */
+  /** An IP literal without brackets, or a DNS name. */
   readonly host: string;
   readonly port: number;
 }
@@ -82,7 +99,7 @@ export type Balance = (typeof balances)[number];
 export const uplinkKinds = ['proxy', 'connect', 'tunnel', 'terminate'] as const;
 export type UplinkKind = (typeof uplinkKinds)[number];
 
-/** Of those, the ones that open TLS of their own towards the gateway. */
+/** Whether the uplink opens its own TLS connection to the gateway. */
 export function needsTls(uplink: Pick<Uplink, 'kind'> | undefined): boolean {
   return uplink?.kind === 'tunnel' || uplink?.kind === 'terminate';
 }
@@ -93,5 +110,5 @@ export type HealthCheck = (typeof healthChecks)[number];
 export const proxyProtocols = ['none', 'v1', 'v2'] as const;
 export type ProxyProtocol = (typeof proxyProtocols)[number];
 
-/** The kinds that causeway.yaml has keys of its own for; any other kind stands under `routes`. */
+/** The kinds with their own key in causeway.yaml; all others are under `routes`. */
 export const knownKinds = ['api', 'konnectivity', 'apps-https', 'apps-http'] as const;

@@ -9,14 +9,14 @@ const name = fc
   .map(labels => labels.join('.'))
   .filter(text => !/^[\d.]+$/.test(text));
 
-test('normalizeHost() lowers case and drops one trailing dot', () => {
+test('normalizeHost() converts to lower case and drops one trailing dot', () => {
   assert.equal(normalizeHost('API.Example.COM.'), 'api.example.com');
   assert.equal(normalizeHost('*.Apps.x'), '*.apps.x');
   assert.equal(normalizeHost('a..'), 'a.');
   assert.equal(normalizeHost(''), '');
 });
 
-test('normalizeHost() gives the same for every spelling of a name', () => {
+test('normalizeHost() returns the same text for every spelling of a name', () => {
   fc.assert(
     fc.property(name, fc.boolean(), (host, dot) => {
       assert.equal(normalizeHost(host.toUpperCase() + (dot ? '.' : '')), host);
@@ -44,7 +44,7 @@ test('isHostname() accepts names of legal labels', () => {
   fc.assert(fc.property(name, host => isHostname(host)));
 });
 
-test('isHostname() refuses what is no name', () => {
+test('isHostname() refuses everything else', () => {
   const tooLong = `${`${'a'.repeat(63)}.`.repeat(3)}${'b'.repeat(62)}`;
   const bad = [
     '',
@@ -69,7 +69,7 @@ test('isHostname() refuses what is no name', () => {
   }
 });
 
-test('isHostname() never throws and never accepts what normalizing changes', () => {
+test('isHostname() never throws and accepts only normalized names', () => {
   fc.assert(
     fc.property(
       fc.string({ unit: 'binary-ascii' }),
@@ -78,14 +78,14 @@ test('isHostname() never throws and never accepts what normalizing changes', () 
   );
 });
 
-test('isWildcard() wants the wildcard as the whole first label, once', () => {
+test('isWildcard() requires the wildcard as the whole first label, once', () => {
   for (const good of ['*.a', '*.apps.example.com']) assert.equal(isWildcard(good), true, good);
   for (const bad of ['*', '*.', '**.a', '*a.b', 'a.*.b', '*.*.a', '*.1.2.3.4', 'a.b', '']) {
     assert.equal(isWildcard(bad), false, bad);
   }
 });
 
-test('wildcardOf() gives the wildcard that stands for exactly this name', () => {
+test('wildcardOf() returns the wildcard that matches the name', () => {
   assert.equal(wildcardOf('a.b.c'), '*.b.c');
   assert.equal(wildcardOf('a'), undefined);
   fc.assert(

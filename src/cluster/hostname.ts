@@ -1,31 +1,31 @@
-// Host names as routes match them: lower case, no trailing dot, exact, with one wildcard label in front, or `*` alone.
+// Host names as routes match them: lower case, no trailing dot; exact, with one leading wildcard label, or only `*`.
 
-/** In a route's hosts: whatever no other host or wildcard matches, TLS without a server name included. */
+/** Matches every host that no other host or wildcard matches, and TLS without a server name. */
 export const CATCH_ALL = '*';
 
-/** RFC 1035 2.3.4: a name has at most 253 characters in this notation, a label 63. */
+/** RFC 1035 2.3.4: at most 253 characters in this notation, and 63 per label. */
 const MAX_NAME = 253;
 const LABEL = /^(?!-)[a-z0-9_-]{1,63}(?<!-)$/;
 const IPV4 = /^\d{1,3}(\.\d{1,3}){3}$/;
 
-/** Lower case, without one trailing dot. Does not say whether the name is legal. */
+/** Converts to lower case and drops one trailing dot. Does not check whether the name is legal. */
 export function normalizeHost(text: string): string {
   const lower = text.toLowerCase();
   return lower.endsWith('.') ? lower.slice(0, -1) : lower;
 }
 
-/** A legal name that is not an IP literal. `_` is allowed, since people use it. Expects a normalized name. */
+/** A legal name that is not an IPv4 literal. Allows `_`, because people use it. Expects a normalized name. */
 export function isHostname(name: string): boolean {
   if (name.length === 0 || name.length > MAX_NAME || IPV4.test(name)) return false;
   return name.split('.').every(label => LABEL.test(label));
 }
 
-/** `*.x.y`: the wildcard stands alone as first label and something with a dot or not follows it. */
+/** `*.x.y`: the wildcard is the whole first label, and a legal name of one or more labels follows. */
 export function isWildcard(pattern: string): boolean {
   return pattern.startsWith('*.') && isHostname(pattern.slice(2));
 }
 
-/** Which of a route's hosts this name falls to: itself, its wildcard, or `*`. Expects a normalized name. */
+/** The most specific of a route's hosts that matches: the name, its wildcard, or `*`. Expects a normalized name. */
 export function patternFor(name: string, hosts: readonly string[]): string | undefined {
   return [name, wildcardOf(name), CATCH_ALL].find(
     pattern => pattern !== undefined && hosts.includes(pattern),

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import * as fc from 'fast-check';
 import { isLoopback, maskedCidr, overlap, readBackend, readListenAddress } from './address.ts';
 
-test('readListenAddress() reads the three forms, and localhost', () => {
+test('readListenAddress() reads all three formats, and localhost', () => {
   const forms = {
     ':6443': ['', 6443],
     ':0': ['', 0],
@@ -18,7 +18,7 @@ test('readListenAddress() reads the three forms, and localhost', () => {
   }
 });
 
-test('readBackend() gives one text to every spelling of an address', () => {
+test('readBackend() normalizes every spelling of an address to one text', () => {
   const texts = ['[fd00::1]:6443', '[FD00:0:0::1]:6443', '[fd00:0:0:0:0:0:0:1]:06443'];
   for (const text of texts) {
     assert.deepEqual(readBackend(text), { value: { text: '[fd00::1]:6443', host: 'fd00::1', port: 6443 } });
@@ -58,7 +58,7 @@ test('readBackend() reads its own text again, and never throws', () => {
   );
 });
 
-test('overlap() knows which listeners would compete', () => {
+test('overlap() is true for listeners that would compete for connections', () => {
   const pairs: readonly (readonly [string, string, boolean])[] = [
     [':6443', ':6443', true],
     [':6443', ':6444', false],
@@ -82,13 +82,13 @@ test('overlap() knows which listeners would compete', () => {
   }
 });
 
-test('isLoopback() is true for what only this machine reaches', () => {
+test('isLoopback() is true only for addresses of this machine alone', () => {
   for (const host of ['localhost', '127.0.0.1', '127.9.9.9', '::1'])
     assert.equal(isLoopback(host), true, host);
   for (const host of ['', '0.0.0.0', '::', '192.0.2.1', '::2']) assert.equal(isLoopback(host), false, host);
 });
 
-test('maskedCidr() says what a CIDR with bits beyond its prefix means', () => {
+test('maskedCidr() clears the bits beyond the prefix', () => {
   assert.equal(maskedCidr('10.1.2.3/8'), '10.0.0.0/8');
   assert.equal(maskedCidr('fd00::1/8'), 'fd00::/8');
   for (const exact of ['10.0.0.0/8', '0.0.0.0/0', '10.0.0.1', '10.0.0.1/32', '::/0']) {

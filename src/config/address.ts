@@ -1,4 +1,4 @@
-// Addresses as causeway.yaml gives them: where the gateway listens, what it dials, and CIDRs of peers.
+// Addresses in causeway.yaml: where the gateway listens, what it dials, and CIDRs of peers.
 
 import { domainToASCII } from 'node:url';
 import type { Backend } from '../cluster/cluster.ts';
@@ -9,7 +9,7 @@ import { bad, good, quote, type Reading } from './reading.ts';
 
 const LISTEN = '":6443" for every address, "192.0.2.1:6443" or "[2001:db8::1]:6443"';
 const BACKEND = '"host:port", such as "192.0.2.1:6443" or "[2001:db8::1]:6443"';
-const CIDR = 'a CIDR such as 10.0.0.0/8 or "fd00::/8", or one IP address';
+const CIDR = 'a CIDR such as 10.0.0.0/8 or "fd00::/8", or an IP address';
 const MAX_PORT = 65_535;
 
 /** `:port`, `address:port` or `[v6]:port`. */
@@ -17,7 +17,7 @@ export function readListenAddress(value: unknown): Reading<ListenAddress> {
   if (isPortNumber(value)) return bad(`":${value}", with a colon and in quotes`, value);
   if (typeof value !== 'string') return bad(LISTEN, value);
   if (/^\d+$/.test(value)) return bad(`":${value}", with a colon`, value);
-  if (value.startsWith('*:')) return bad(`":${value.slice(2)}", which is every address`, value);
+  if (value.startsWith('*:')) return bad(`":${value.slice(2)}", which means every address`, value);
   const parts = splitHostPort(value);
   if ('fault' in parts) return bad(parts.fault, value);
   const port = parsePort(parts.port);
@@ -29,7 +29,7 @@ export function readListenAddress(value: unknown): Reading<ListenAddress> {
   return good({ host: formatIp(ip, 0), port });
 }
 
-/** `host:port`; the text of the answer is the same for every spelling of the same address. */
+/** `host:port`; `text` is the same for every spelling of an address. */
 export function readBackend(value: unknown): Reading<Backend> {
   if (typeof value !== 'string') return bad(BACKEND, value);
   const parts = splitHostPort(value);
@@ -43,7 +43,7 @@ export function readBackend(value: unknown): Reading<Backend> {
   return good({ text: formatHostPort(host, port), host, port });
 }
 
-/** Kept as written: whoever matches it masks it. */
+/** Kept as written; it is masked where it is matched. */
 export function readCidr(value: unknown): Reading<string> {
   if (typeof value !== 'string') return bad(CIDR, value);
   if (parseCidr(value) !== undefined) return good(value);
@@ -55,7 +55,7 @@ export function readCidr(value: unknown): Reading<string> {
   return bad(CIDR, value);
 }
 
-/** The CIDR as it takes effect when bits beyond its prefix are set, as in 10.0.0.1/8; else undefined. */
+/** The effective CIDR if bits beyond its prefix are set, as in 10.0.0.1/8; otherwise undefined. */
 export function maskedCidr(text: string): string | undefined {
   const cidr = parseCidr(text);
   const [address, length] = text.split('/', 2);
@@ -89,7 +89,7 @@ function namedBackend(value: string, host: string, port: number): Reading<Backen
   return good({ text: formatHostPort(name.value, port), host: name.value, port });
 }
 
-/** The fault is what the text must be. */
+/** The fault completes `must be …`. */
 function splitHostPort(text: string): { host: string; port: string } | { fault: string } {
   if (text.includes('://')) return { fault: '"host:port", without scheme and path' };
   const bracketed = /^\[([^\]]*)\](?::(.*))?$/.exec(text);
@@ -120,7 +120,7 @@ function isAny(host: string): boolean {
   return host === '0.0.0.0' || host === '::';
 }
 
-/** The addresses that a listener on this host takes. */
+/** The addresses that a listener on this host binds. */
 function covered(host: string): readonly string[] {
   if (host === '') return ['0.0.0.0', '::'];
   return host === 'localhost' ? ['127.0.0.1', '::1'] : [host];

@@ -1,4 +1,4 @@
-// The conflicts themselves, in words and places, are in mistakes.test.ts; here is what a table cannot show.
+// mistakes.test.ts covers each conflict with its message and position; this file covers scale and properties.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -12,7 +12,7 @@ function conflicts(data: unknown): readonly string[] {
   return found;
 }
 
-// Comparing each with each would take minutes.
+// Comparing all pairs would take minutes.
 test('checkClaims() finds the one conflict among 100,000 hosts', { timeout: 30_000 }, () => {
   const clusters = Array.from({ length: 10_000 }, (_, i) => ({
     name: `c${i}`,
@@ -22,14 +22,14 @@ test('checkClaims() finds the one conflict among 100,000 hosts', { timeout: 30_0
   assert.deepEqual(conflicts({ clusters }), []);
   clusters[9999].api.hosts[9] = 'H0.c0.example.com.';
   assert.deepEqual(conflicts({ clusters }), [
-    'clusters[9999].api.hosts[9]: "H0.c0.example.com." is claimed already at clusters[0].api.hosts[0] by cluster "c0"',
+    'clusters[9999].api.hosts[9]: "H0.c0.example.com." is already claimed at clusters[0].api.hosts[0] by cluster "c0"',
   ]);
 });
 
-test('checkClaims() reports every claim but the first to each host, whichever kind of route makes it', () => {
+test('checkClaims() reports every claim to a host except the first, for every kind of route', () => {
   const kind = fc.constantFrom('api', 'konnectivity', 'apps', 'own');
   const claim = fc.tuple(kind, fc.constantFrom('a.example.com', 'b.example.com', '*.example.com', '*'));
-  // Where the schema refuses it, nobody has claimed anything.
+  // A "*" that the schema refuses claims nothing.
   const isClaim = ([kind, host]: [string, string]) => host !== '*' || kind === 'apps' || kind === 'own';
   fc.assert(
     fc.property(fc.array(claim.filter(isClaim), { maxLength: 8 }), claims => {
@@ -46,7 +46,7 @@ function clusterWith(name: string, kind: string, host: string): object {
   return kind === 'own' ? { name, routes: { own: route } } : { name, [kind]: route };
 }
 
-test('checkClaims() takes data of any shape', () => {
+test('checkClaims() accepts data of any shape', () => {
   const key = fc.constantFrom(
     'clusters',
     'name',

@@ -1,6 +1,6 @@
-// Who claims which name. Two things must not claim the same: a host selects one cluster (and within it one route,
-// but for ALPN), a CONNECT name one route. Works on the file's data as it stands, so that a mistake elsewhere in
-// a cluster does not hide its claims; what is not a name at all is the schema's business.
+// Finds names that are claimed twice: a host selects one cluster (and one of its routes, unless ALPN distinguishes
+// them), a CONNECT name one route. Works on the unvalidated data, so that a mistake elsewhere in a cluster does not
+// hide its claims; the schema reports values that are not names.
 
 import { CATCH_ALL, isHostname, isWildcard, normalizeHost } from '../cluster/hostname.ts';
 import { pathOfKind } from './cluster-schema.ts';
@@ -8,16 +8,16 @@ import { isRecord } from './fields.ts';
 import type { Path } from './mistake.ts';
 import { quote } from './reading.ts';
 
-/** Where a claim was made; its path is put together only when it is needed. */
+/** Where a claim was made; its path is built only when it is needed. */
 interface Claim {
   /** Index in the file, or TUNNEL. */
   readonly cluster: number;
   readonly kind: string;
   readonly key: 'name' | 'id' | 'hosts' | 'connect';
-  /** In the list under `key`; -1 when it is no list. */
+  /** Index in the list under `key`; -1 if `key` is not a list. */
   readonly index: number;
   readonly alpn: readonly unknown[];
-  /** An earlier claim of the same cluster to the same host. */
+  /** The previous claim of the same cluster to the same host. */
   readonly earlier: Claim | undefined;
 }
 
@@ -26,10 +26,10 @@ const NO_ALPN: readonly unknown[] = [];
 
 export type Report = (path: Path, text: string) => void;
 
-/** `placeOf` names a place of the file, as in causeway.yaml:7:15. */
+/** `placeOf` formats a position, such as causeway.yaml:7:15. */
 export function checkClaims(data: unknown, placeOf: (path: Path) => string, report: Report): void {
   const clusters = isRecord(data) && Array.isArray(data.clusters) ? data.clusters : [];
-  /** SNI; HTTP has its own, since cleartext and TLS never meet on a connection. */
+  /** HTTP hosts are separate: a connection is either TLS or cleartext. */
   const bySni = new Map<string, Claim>();
   const byHttpHost = new Map<string, Claim>();
   const byConnect = new Map<string, Claim>();
@@ -40,7 +40,7 @@ export function checkClaims(data: unknown, placeOf: (path: Path) => string, repo
   };
   const at = (claim: Claim) => placeOf(pathOf(claim));
 
-  /** True when the claim stands or is not worth a word. */
+  /** True if the claim is granted or is not worth reporting. */
   const claimHost = (claims: Map<string, Claim>, value: unknown, claim: Claim): boolean => {
     if (typeof value !== 'string') return true;
     const host = normalizeHost(value);
@@ -59,14 +59,14 @@ export function checkClaims(data: unknown, placeOf: (path: Path) => string, repo
 
   const claimConnect = (value: unknown, claim: Claim): void => {
     if (typeof value !== 'string' || value === '') return;
-    // An id may have capitals, but a CONNECT target is compared as a host: without case.
+    // An id may have capitals, but a CONNECT target is compared like a host: case-insensitively.
     const name = normalizeHost(value);
     const holder = byConnect.get(name);
     if (holder === undefined) byConnect.set(name, claim);
     else if (holder.cluster !== claim.cluster || holder.kind !== claim.kind) {
-      const whose = holder.cluster === claim.cluster ? 'this cluster' : labelOf(holder.cluster);
-      const text = `${quote(value)} is claimed already at ${at(holder)} ${WORD_OF_KEY[holder.key]} ${whose}`;
-      report(pathOf(claim), `${text}; ${reasonFor(holder, claim)}`);
+      const owner = holder.cluster === claim.cluster ? 'this cluster' : labelOf(holder.cluster);
+      const text = `${quote(value)} is already claimed at ${at(holder)} ${USE_OF_KEY[holder.key]} ${owner}`;
+      report(pathOf(claim), `${text}; ${adviceFor(holder, claim)}`);
     }
   };
 
@@ -82,8 +82,8 @@ export function checkClaims(data: unknown, placeOf: (path: Path) => string, repo
       const claims = kind === 'apps-http' ? byHttpHost : bySni;
       for (const [index, host] of hosts.entries()) {
         const claim = claimOf(cluster, kind, 'hosts', index, alpn);
-        const stands = claimHost(claims, host, claim);
-        if (stands && kind === 'api' && !String(host).startsWith('*')) claimConnect(host, claim);
+        const isGranted = claimHost(claims, host, claim);
+        if (isGranted && kind === 'api' && !String(host).startsWith('*')) claimConnect(host, claim);
       }
       for (const [index, name] of listOf(route, 'connect').entries()) {
         claimConnect(name, claimOf(cluster, kind, 'connect', index));
@@ -92,12 +92,12 @@ export function checkClaims(data: unknown, placeOf: (path: Path) => string, repo
   }
 }
 
-/** Where the schema lets `*` stand. */
+/** Where the schema allows `*`. */
 function mayCatchAll({ cluster, kind }: Claim): boolean {
   return cluster !== TUNNEL && kind !== 'api' && kind !== 'konnectivity';
 }
 
-/** Kind, what the file says of the route, and its hosts. */
+/** The kind, the unvalidated route, and its hosts. */
 function* routesOf(cluster: Record<string, unknown>): Generator<[string, unknown, readonly unknown[]]> {
   for (const kind of ['api', 'konnectivity']) yield [kind, cluster[kind], listOf(cluster[kind], 'hosts')];
   if (isRecord(cluster.apps)) {
@@ -110,7 +110,7 @@ function* routesOf(cluster: Record<string, unknown>): Generator<[string, unknown
   for (const [kind, route] of Object.entries(cluster.routes)) yield [kind, route, listOf(route, 'hosts')];
 }
 
-/** What is wrong when `claim` comes after `holder`, the latest that has the host; undefined when nothing is. */
+/** The conflict between `claim` and `holder`, the latest claim to the host; undefined if there is none. */
 function hostConflict(
   holder: Claim,
   claim: Claim,
@@ -118,35 +118,35 @@ function hostConflict(
   labelOf: (cluster: number) => string,
 ): string | undefined {
   if (holder.cluster === TUNNEL) {
-    return claim.cluster === TUNNEL ? undefined : `is claimed already at ${at(holder)} by the tunnel`;
+    return claim.cluster === TUNNEL ? undefined : `is already claimed at ${at(holder)} by the tunnel`;
   }
   if (holder.cluster !== claim.cluster)
-    return `is claimed already at ${at(holder)} by ${labelOf(holder.cluster)}`;
+    return `is already claimed at ${at(holder)} by ${labelOf(holder.cluster)}`;
   for (let other: Claim | undefined = holder; other !== undefined; other = other.earlier) {
-    // Twice in one list: the schema says so.
+    // Twice in one list: the schema reports it.
     if (other.kind === claim.kind) continue;
     if (other.alpn.length === 0 && claim.alpn.length === 0) {
-      return `is claimed already at ${at(other)} by route ${quote(other.kind)} of this cluster; alpn on one of the two could tell them apart`;
+      return `is already claimed at ${at(other)} by route ${quote(other.kind)} of this cluster; set alpn on one of them to tell them apart`;
     }
     const shared = claim.alpn.find(protocol => other.alpn.includes(protocol));
     if (typeof shared === 'string') {
-      return `is claimed already at ${at(other)} by route ${quote(other.kind)} of this cluster, for alpn ${quote(shared)} too`;
+      return `is already claimed at ${at(other)} by route ${quote(other.kind)} of this cluster, also for alpn ${quote(shared)}`;
     }
   }
   return undefined;
 }
 
-const WORD_OF_KEY = {
+const USE_OF_KEY = {
   name: 'as the name of',
   id: 'as the id of',
   hosts: 'as an API host of',
   connect: 'for CONNECT to',
 };
 
-function reasonFor(holder: Claim, claim: Claim): string {
-  if (holder.key === 'name' && claim.key === 'name') return 'give each cluster a name of its own';
-  if (holder.key === 'id' && claim.key === 'id') return 'give each cluster an id of its own';
-  return 'by CONNECT it can select one route only';
+function adviceFor(holder: Claim, claim: Claim): string {
+  if (holder.key === 'name' && claim.key === 'name') return 'give each cluster its own name';
+  if (holder.key === 'id' && claim.key === 'id') return 'give each cluster its own id';
+  return 'a CONNECT name can select only one route';
 }
 
 function pathOf(claim: Claim): Path {

@@ -1,4 +1,4 @@
-// The part of causeway.yaml under `clusters`: what a person may write about one cluster, and what it means.
+// The schema of `clusters` in causeway.yaml, and its conversion to Cluster.
 
 import type { z } from 'zod';
 import { type Cluster, type ClusterLimits, knownKinds, type Route } from '../cluster/cluster.ts';
@@ -18,7 +18,7 @@ import {
 const NAME = 'a DNS label of up to 63 lower-case letters, digits and inner hyphens';
 const DNS_LABEL = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
 
-/** Names of own routes that would be taken for something else. */
+/** Not allowed as names of user-defined routes: they would be ambiguous. */
 const RESERVED = new Set<string>([...knownKinds, 'apps']);
 
 const limits = map({
@@ -66,7 +66,7 @@ const cluster: z.ZodType<Cluster> = map({
   return {
     name,
     ...(id !== undefined && { id }),
-    source: 'file',
+    origin: { source: 'file' },
     ...(allow !== undefined && { allow }),
     limits: given.limits ?? {},
     identityRequired: given.identity === 'required',
@@ -76,20 +76,20 @@ const cluster: z.ZodType<Cluster> = map({
 
 export const clusters = list(cluster, '[{ name: …, api: … }], or []');
 
-/** Where the file has the route of this kind, below its cluster. */
+/** The path of a route of this kind, below its cluster. */
 export function pathOfKind(kind: string): readonly string[] {
   if (kind === 'apps-https') return ['apps', 'https'];
   if (kind === 'apps-http') return ['apps', 'http'];
   return kind === 'api' || kind === 'konnectivity' ? [kind] : ['routes', kind];
 }
 
-/** A route with hosts of its own. */
+/** A route with its own hosts. */
 function route(kind: KindWithDefaults): z.ZodType<Route> {
   const named = kind === 'own' ? hostsOrAll : hosts;
   return map({ hosts: named.optional(), ...poolShape(kind) }).transform(given => toRoute(kind, given));
 }
 
-/** A route that has its hosts from `apps`: a map, just the list of backends, or for http a redirect. */
+/** A route that takes its hosts from `apps`: a map, only a list of backends, or for http a redirect. */
 function appsPool(kind: 'apps-https' | 'apps-http'): z.ZodType<Route> {
   const { alpn, ...shape } = poolShape(kind);
   const long = map(kind === 'apps-https' ? { ...shape, alpn } : shape).transform(given =>
@@ -110,5 +110,8 @@ function appsPool(kind: 'apps-https' | 'apps-http'): z.ZodType<Route> {
 function readOwnKind(kind: string): Reading<string> {
   if (!RESERVED.has(kind)) return DNS_LABEL.test(kind) ? good(kind) : bad(NAME, kind);
   const key = kind === 'apps' ? kind : pathOfKind(kind).join('.');
-  return bad(`another name than ${either([...RESERVED])}; the cluster has ${key} as a key of its own`, kind);
+  return bad(
+    `a name other than ${either([...RESERVED])}; for that route, use the key ${key} of the cluster`,
+    kind,
+  );
 }

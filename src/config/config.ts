@@ -1,5 +1,5 @@
-// What a sound causeway.yaml says: every default filled in, every name normalized, every duration in
-// milliseconds. Plain data, so that it can be read on one thread and used on another.
+// A valid causeway.yaml: defaults filled in, names normalized, durations in milliseconds. Plain data, so that one
+// thread can read it and another use it.
 
 import type { Cluster } from '../cluster/cluster.ts';
 
@@ -26,7 +26,7 @@ export interface Config {
 export interface ListenAddress {
   /** IP literal without brackets, `localhost`, or `''` for every address of both families. */
   readonly host: string;
-  /** 0 means any free one. */
+  /** 0 means any free port. */
   readonly port: number;
 }
 
@@ -42,7 +42,7 @@ export interface Listener extends ListenAddress {
 
 export interface Admin {
   readonly on: ListenAddress | 'off';
-  /** Further Host values that are answered. */
+  /** Further accepted Host values. */
   readonly hosts: readonly string[];
   readonly auth: readonly AdminUser[];
   readonly tls?: KeyPairFiles;
@@ -72,13 +72,13 @@ export interface Timeouts {
 }
 
 export interface GatewayLimits {
-  /** Absent means: computed from the open-file limit when the gateway starts. */
+  /** Absent means computed from the open-file limit when the gateway starts. */
   readonly connections?: number;
   /** Absent means no limit. */
   readonly perSource?: number;
-  /** Connections that are not routed yet. */
+  /** Limit of connections that are not routed yet. */
   readonly pending: number;
-  /** Of these, from one source. Absent means no limit. */
+  /** The same limit per source. Absent means no limit. */
   readonly pendingPerSource?: number;
 }
 
@@ -94,13 +94,13 @@ export interface Identity {
 }
 
 export interface Tunnel {
-  /** Absent means: only by its hosts, on the listeners. */
+  /** Absent means that the tunnel is reached only by its hosts, on the listeners. */
   readonly on?: ListenAddress;
   readonly hosts: readonly string[];
   readonly certificates: readonly KeyPairFiles[];
 }
 
-/** A source or an output: which one, and what the file says about it. */
+/** A source or an output with its options. */
 export interface Plugged<Kind extends string> {
   readonly kind: Kind;
   readonly options: Readonly<Record<string, unknown>>;

@@ -1,5 +1,5 @@
-// What no key of the file can tell alone: addresses that compete, an admin side open to everyone, ids that could
-// never be proven. Like claims, on the file's data as it stands, leaving out what the schema refuses.
+// Checks that involve several keys: addresses that compete, an admin API open to everyone, ids that could never be
+// verified. Like claims.ts, works on the unvalidated data and skips what the schema refuses.
 
 import { formatHostPort, isLoopback, overlap, readListenAddress } from './address.ts';
 import { checkClaims, type Report } from './claims.ts';
@@ -37,7 +37,7 @@ function checkAddresses(
     const rival = taken.find(other => overlap(other.address, claim.address));
     if (rival === undefined) taken.push(claim);
     else if (rival.text === claim.text)
-      report(path, `${rival.text} is listened on already at ${placeOf(rival.path)}: keep one`);
+      report(path, `${rival.text} is already used at ${placeOf(rival.path)}: keep one`);
     else
       report(
         path,
@@ -48,10 +48,7 @@ function checkAddresses(
   const rival = byPort.get(DEFAULT_ADMIN.port)?.find(other => overlap(other.address, DEFAULT_ADMIN));
   if (rival === undefined) return;
   const usual = quote(formatHostPort(DEFAULT_ADMIN.host, DEFAULT_ADMIN.port));
-  report(
-    rival.path,
-    `${rival.text} overlaps the default of admin.on, ${usual}: set one of them to another port`,
-  );
+  report(rival.path, `${rival.text} overlaps the default of admin.on, ${usual}: change one of the ports`);
 }
 
 function* addressesOf(data: Record<string, unknown>): Generator<{ path: Path; on: unknown }> {
@@ -70,22 +67,22 @@ function checkAdmin(admin: unknown, report: Report): void {
   const reading = readListenAddress(on);
   const open = auth === undefined || (Array.isArray(auth) && auth.length === 0);
   if (open && 'value' in reading && !isLoopback(reading.value.host)) {
-    const advice = 'set admin.auth, or write "127.0.0.1:9440" to serve this machine alone';
-    report(['admin', 'on'], `would let everyone in: ${advice}: current value is ${quote(String(on))}`);
+    const advice = 'set admin.auth, or use "127.0.0.1:9440" to serve only this machine';
+    report(['admin', 'on'], `would let anyone in: ${advice}: current value is ${quote(String(on))}`);
   }
   const seen = new Set<unknown>();
   for (const [i, user] of (Array.isArray(auth) ? auth : []).entries()) {
     const username = isRecord(user) ? user.username : undefined;
     if (typeof username !== 'string') continue;
     if (seen.has(username))
-      report(['admin', 'auth', i, 'username'], `${quote(username)} stands in this list already: keep one`);
+      report(['admin', 'auth', i, 'username'], `${quote(username)} is already in this list: keep one`);
     seen.add(username);
   }
 }
 
 function checkIdentity(data: Record<string, unknown>, report: Report): void {
   if (data.identity !== undefined) return;
-  const without = 'signed ids need identity.secretFile at the top of the file: it is missing';
+  const without = 'signed ids need the top-level key identity.secretFile: it is missing';
   if (data.tunnel !== undefined) report(['tunnel'], without);
   for (const [i, cluster] of (Array.isArray(data.clusters) ? data.clusters : []).entries()) {
     if (isRecord(cluster) && cluster.identity === 'required') report(['clusters', i, 'identity'], without);

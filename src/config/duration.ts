@@ -1,11 +1,11 @@
-// Durations as people write them: 500ms, 5s, 10m, 1h, and `off` where a thing can be switched off.
+// Durations in causeway.yaml: 500ms, 5s, 10m, 1h, and `off` for settings that can be switched off.
 
 import { bad, good, mustBe, type Reading } from './reading.ts';
 
 const DURATION = /^(\d{1,15})(ms|s|m|h)$/;
 const MS_PER_UNIT = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 } as const;
 
-/** Timers count milliseconds in 31 bits; in whole hours that is the longest. */
+/** Timers count milliseconds in 31 bits; this is the largest number of whole hours. */
 const LONGEST = '596h';
 const LONGEST_MS = 596 * MS_PER_UNIT.h;
 
@@ -16,7 +16,7 @@ export function parseDuration(text: string): number | undefined {
   return Number(match[1]) * MS_PER_UNIT[match[2] as keyof typeof MS_PER_UNIT];
 }
 
-/** `also` names what else may stand here, for the messages. */
+/** `also` is added to the message, for further values that are allowed. */
 export function readDuration(value: unknown, leastMs: number, also = ''): Reading<number> {
   const what = `a duration such as 500ms, 5s, 10m, 1h${also}`;
   if (value === false)
@@ -24,7 +24,7 @@ export function readDuration(value: unknown, leastMs: number, also = ''): Readin
   if (typeof value === 'number') return { fault: `${mustBe(what, value)} (the unit is missing)` };
   if (typeof value !== 'string') return bad(what, value);
   const ms = parseDuration(value);
-  if (ms === undefined) return bad(`one whole number and one unit, as 500ms, 5s, 10m, 1h${also}`, value);
+  if (ms === undefined) return bad(`a whole number and a unit, such as 500ms, 5s, 10m, 1h${also}`, value);
   if (ms > LONGEST_MS) return bad(`at most ${LONGEST}${also}`, value);
   if (ms < leastMs)
     return bad(`${leastMs === 1 ? 'longer than 0s' : `at least ${leastMs / 1000}s`}${also}`, value);

@@ -1,4 +1,4 @@
-// The files that people copy from: each is sound, says nothing doubtful, and together they show every way in.
+// The example files that people copy: each is valid and gives no warning.
 
 import assert from 'node:assert/strict';
 import { readdir } from 'node:fs/promises';
@@ -16,17 +16,17 @@ test('examples/ has the files that the documents name', () => {
 });
 
 for (const name of files) {
-  test(`examples/${name} is read without mistake or warning`, async () => {
+  test(`examples/${name} has no mistakes and no warnings`, async () => {
     const result = await readConfigFile(directory + name);
-    const told = result.ok ? result.warnings : result.mistakes;
+    const reported = result.ok ? result.warnings : result.mistakes;
     assert.deepEqual(
-      told.map(mistake => formatMistake(name, mistake)),
+      reported.map(mistake => formatMistake(name, mistake)),
       [],
     );
   });
 }
 
-test("examples/linuxera-lab.yaml has the hub's host names as its DNS records have them", async () => {
+test("examples/linuxera-lab.yaml uses the host names of the hub's DNS records", async () => {
   const result = await readConfigFile(`${directory}linuxera-lab.yaml`);
   assert.ok(result.ok);
   const hub = result.config.clusters[0];

@@ -4,13 +4,13 @@ import { test } from 'node:test';
 import { tempDir } from '../../testbed/temp-dir.ts';
 import { exposedFile } from './exposed-file.ts';
 
-test('exposedFile() tells of files that are for more than their owner', async () => {
+test('exposedFile() reports files that more than their owner can access', async () => {
   await using dir = await tempDir();
   const file = dir.file('secret');
   await writeFile(file, 'x');
   await symlink(file, dir.file('link'));
   const stats = await stat(file);
-  for (const [mode, told] of [
+  for (const [mode, reported] of [
     [0o600, undefined],
     [0o400, undefined],
     [0o640, '0640'],
@@ -20,30 +20,31 @@ test('exposedFile() tells of files that are for more than their owner', async ()
   ] as const) {
     await chmod(file, mode);
     for (const path of [file, dir.file('link')]) {
-      for (const uid of [stats.uid, 0, undefined]) assert.equal((await exposedFile(path, uid))?.mode, told);
+      for (const uid of [stats.uid, 0, undefined])
+        assert.equal((await exposedFile(path, uid))?.mode, reported);
     }
   }
   assert.deepEqual(await exposedFile(file, stats.uid), { file, mode: '0602', fix: `chmod 600 ${file}` });
 });
 
-test('exposedFile() has nothing to say of what is no file', async () => {
+test('exposedFile() ignores paths that are not files', async () => {
   await using dir = await tempDir();
   for (const path of [dir.file('missing'), dir.path, '/dev/null'])
     assert.equal(await exposedFile(path, 0), undefined);
 });
 
-test('exposedFile() lets a group read what belongs to somebody else', async () => {
+test("exposedFile() allows group read on another user's file", async () => {
   await using dir = await tempDir();
   const file = dir.file('secret');
   await writeFile(file, 'x');
   const other = (await stat(file)).uid + 1;
-  for (const [mode, told] of [
+  for (const [mode, reported] of [
     [0o440, undefined],
     [0o640, undefined],
     [0o660, '0660'],
     [0o644, '0644'],
   ] as const) {
     await chmod(file, mode);
-    assert.equal((await exposedFile(file, other))?.mode, told);
+    assert.equal((await exposedFile(file, other))?.mode, reported);
   }
 });

@@ -1,22 +1,23 @@
-// Secrets, keys and passwords that others on the machine could read: a warning, with what to do.
+// Finds secrets, keys and passwords that other local users could read, for a warning that says what to do.
 
 import { stat } from 'node:fs/promises';
 
-/** Anything for the group or for others. */
+/** Any permission for the group or for others. */
 const FOR_OTHERS = 0o077;
 const GROUP_READS = 0o040;
 const ROOT = 0;
 
 export interface ExposedFile {
   readonly file: string;
-  /** As chmod takes it. */
+  /** Octal, as chmod takes it. */
   readonly mode: string;
   readonly fix: string;
 }
 
 /**
- * undefined where the file is not exposed, or is none: whoever reads it says so. `uid` is who we are. What belongs to
- * somebody else can be ours to read through its group alone, as a mounted Secret's (root's, with the Pod's fsGroup).
+ * Undefined if the file is not exposed, or is not a file (its reader reports that). `uid` is our own user. We may be
+ * able to read another user's file only through its group, as with a mounted Secret (owned by root, with the Pod's
+ * fsGroup), so group read is allowed there.
  */
 export async function exposedFile(file: string, uid: number | undefined): Promise<ExposedFile | undefined> {
   const stats = await stat(file).catch(() => undefined);

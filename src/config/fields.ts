@@ -1,11 +1,11 @@
-// The words that the schema of causeway.yaml is written in: zod, with our own sentences for every mistake.
+// The building blocks of the causeway.yaml schema: zod types with our own message for every mistake.
 
 import { z } from 'zod';
 import { nearest } from '../text/nearest.ts';
 import { readDuration } from './duration.ts';
 import { bad, either, good, mustBe, quote, type Reading, show } from './reading.ts';
 
-/** One value, read by one function. */
+/** A value that one function reads. */
 export function field<T>(read: (value: unknown) => Reading<T>): z.ZodType<T> {
   return z.unknown().transform((value, context) => {
     const reading = read(value);
@@ -20,7 +20,7 @@ export function map<Shape extends z.ZodRawShape>(shape: Shape) {
   const known = Object.keys(shape);
   const what = `a map with the keys ${either(known, 'and')}`;
   return z.strictObject(shape, {
-    // One issue stands for all unknown keys of a map: a line for each, in the order of `issue.keys`.
+    // zod raises one issue for all unknown keys of a map: one line per key, in the order of `issue.keys`.
     error: issue =>
       issue.code === 'unrecognized_keys'
         ? issue.keys.map(key => unknownKey(key, known)).join('\n')
@@ -37,7 +37,7 @@ export function list<Item extends z.ZodType>(item: Item, example: string) {
   });
 }
 
-/** For lists in which nothing may stand twice; `textOf` is what makes two items the same. */
+/** Refuses duplicates in a list; items with the same `textOf` are duplicates. */
 export function distinct<T>(textOf: (item: T) => string) {
   return (list: z.core.ParsePayload<T[]>): void => {
     if (list.value.length < 2) return;
@@ -47,7 +47,7 @@ export function distinct<T>(textOf: (item: T) => string) {
       if (seen.has(text)) {
         list.issues.push({
           code: 'custom',
-          message: `${quote(text)} stands in this list already: keep one`,
+          message: `${quote(text)} is already in this list: keep one`,
           path: [i],
           input: item,
         });
@@ -71,7 +71,7 @@ export function record<Value extends z.ZodType>(
   return z.record(key, value, { error: issue => mustBe(what, issue.input) });
 }
 
-/** The schema that fits the look of the value; its mistakes are told as if it stood here alone. */
+/** Picks a schema by the value; only that schema's mistakes are reported. */
 export function choose<T>(pick: (value: unknown) => z.ZodType<T>): z.ZodType<T> {
   return z.unknown().transform((value, context) => {
     const result = pick(value).safeParse(value);
@@ -98,7 +98,7 @@ export function durationOrOff(leastMs: number): z.ZodType<number | 'off'> {
   );
 }
 
-/** A duration that cannot be switched off; the message for `off` says what to write instead. */
+/** A duration that cannot be off; `insteadOfOff` is the message for `off`. */
 export function durationMs(leastMs: number, insteadOfOff: string): z.ZodType<number> {
   return field(value => (value === 'off' ? { fault: insteadOfOff } : readDuration(value, leastMs)));
 }
@@ -116,19 +116,19 @@ export const flag: z.ZodType<boolean> = field(value =>
   typeof value === 'boolean' ? good(value) : bad('true or false', value),
 );
 
-/** Text that only later stages can judge: file names, Kubernetes names, … */
+/** Text that only later stages can validate: file names, Kubernetes names, … */
 export function text(what: string): z.ZodType<string> {
   return field(value =>
     typeof value === 'string' && /^[^\0]+$/.test(value) ? good(value) : bad(what, value),
   );
 }
 
-/** Text in a given form. */
+/** Text that matches a pattern. */
 export function form(pattern: RegExp, what: string): z.ZodType<string> {
   return field(value => (typeof value === 'string' && pattern.test(value) ? good(value) : bad(what, value)));
 }
 
-/** A map that carries whatever a later stage hands on as it is. */
+/** A map with any content, passed through unchanged. */
 export const anyMap: z.ZodType<Record<string, unknown>> = field(value =>
   isRecord(value) ? good(value) : bad('a map', value),
 );

@@ -16,7 +16,7 @@ test('readKeyPair() reads a pair', { skip }, async () => {
   assert.match(key.toString(), /PRIVATE KEY/);
 });
 
-test('readKeyPair() says which file is to blame, and why', { skip }, async () => {
+test('readKeyPair() names the bad file and what is wrong with it', { skip }, async () => {
   await using dir = await tempDir();
   const { certFile, keyFile } = await certificateFor('gw.test');
   const other = await certificateFor('other.test');
@@ -26,27 +26,27 @@ test('readKeyPair() says which file is to blame, and why', { skip }, async () =>
   const args = ['pkcs8', '-topk8', '-in', keyFile, '-passout', 'pass:x', '-out', dir.file('locked')];
   assert.equal((await run('openssl', args)).code, 0);
   const missing = dir.file('missing');
-  for (const [files, told] of [
+  for (const [files, reported] of [
     [{ certFile: missing, keyFile }, /^certFile: cannot be read: .*missing: there is no such file$/],
     [{ certFile, keyFile: missing }, /^keyFile: cannot be read/],
     [{ certFile: dir.path, keyFile }, /^certFile: cannot be read: .*EISDIR$/],
-    [{ certFile: dir.file('text'), keyFile }, /^certFile: must hold a certificate in PEM form/],
-    [{ certFile: keyFile, keyFile: certFile }, /^certFile: must hold a certificate in PEM form/],
-    [{ certFile: dir.file('hollow'), keyFile }, /^certFile: must hold certificates in PEM form/],
-    [{ certFile, keyFile: dir.file('text') }, /^keyFile: must hold a private key in PEM form/],
+    [{ certFile: dir.file('text'), keyFile }, /^certFile: must contain a certificate in PEM format/],
+    [{ certFile: keyFile, keyFile: certFile }, /^certFile: must contain a certificate in PEM format/],
+    [{ certFile: dir.file('hollow'), keyFile }, /^certFile: must contain certificates in PEM format/],
+    [{ certFile, keyFile: dir.file('text') }, /^keyFile: must contain a private key in PEM format/],
     [{ certFile, keyFile: dir.file('torn') }, /^keyFile: must be the key of the certificate/],
     [{ certFile, keyFile: other.keyFile }, /^keyFile: must be the key of the certificate/],
-    [{ certFile, keyFile: dir.file('locked') }, /^keyFile: must be without a passphrase/],
+    [{ certFile, keyFile: dir.file('locked') }, /^keyFile: must not have a passphrase/],
   ] as const) {
     await assert.rejects(readKeyPair(files), error => {
       assert.ok(error instanceof KeyPairError);
-      assert.match(error.message, told);
+      assert.match(error.message, reported);
       return true;
     });
   }
 });
 
-test('KeyPairWatch tells of a new pair, and of a bad one only when it stays bad', { skip }, async () => {
+test('KeyPairWatch reports a new pair, and a bad one only when it stays bad', { skip }, async () => {
   await using dir = await tempDir();
   const files = { certFile: dir.file('tls.crt'), keyFile: dir.file('tls.key') };
   const put = async (name: string) => {
@@ -55,30 +55,30 @@ test('KeyPairWatch tells of a new pair, and of a bad one only when it stays bad'
     await copyFile(pair.keyFile, files.keyFile);
   };
   await put('one.test');
-  const told: string[] = [];
+  const reported: string[] = [];
   let wake = () => {};
-  const tell = (text: string) => {
-    told.push(text);
+  const report = (text: string) => {
+    reported.push(text);
     wake();
   };
   using _ = await KeyPairWatch.start(files, await readKeyPair(files), {
-    changed: ({ cert }) => tell(cert.toString()),
-    bad: ({ message }) => tell(message),
+    changed: ({ cert }) => report(cert.toString()),
+    bad: ({ message }) => report(message),
   });
   const next = () => new Promise<void>(resolve => (wake = resolve));
   const certOf = async (name: string) => (await readKeyPair(await certificateFor(name))).cert.toString();
-  let heard = next();
+  let event = next();
   await put('two.test');
-  await heard;
-  heard = next();
+  await event;
+  event = next();
   await writeFile(files.keyFile, 'broken');
-  await heard;
-  heard = next();
+  await event;
+  event = next();
   await put('three.test');
-  await heard;
-  const [two, broken, three] = told;
+  await event;
+  const [two, broken, three] = reported;
   assert.equal(two, await certOf('two.test'));
-  assert.match(broken, /^keyFile: must hold a private key/);
+  assert.match(broken, /^keyFile: must contain a private key/);
   assert.equal(three, await certOf('three.test'));
-  assert.equal(told.length, 3);
+  assert.equal(reported.length, 3);
 });

@@ -1,4 +1,4 @@
-// A certificate and its key from files, judged before they are used, and read again when they change.
+// Reads a certificate and its key from files, validates them before use, and rereads them when they change.
 
 import { X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
@@ -6,7 +6,7 @@ import { createSecureContext } from 'node:tls';
 import type { KeyPairFiles } from './config.ts';
 import { FileWatch } from './watch-file.ts';
 
-/** Two files are seldom written at once: a pair that does not fit is looked at again before it is called bad. */
+/** Two files are rarely written at the same moment: a pair that does not match is read again before it is reported. */
 const SECOND_LOOK_MS = 2000;
 
 export interface KeyPair {
@@ -14,13 +14,13 @@ export interface KeyPair {
   readonly key: Buffer;
 }
 
-/** The files do not hold a pair. The message begins with the key of the file that is to blame. */
+/** The files do not contain a usable pair. The message starts with the config key of the bad file. */
 export class KeyPairError extends Error {
   readonly code = 'ERR_KEY_PAIR';
   readonly key: keyof KeyPairFiles;
   /** The message without the key. */
   readonly text: string;
-  /** It could not be read, so that nothing is known of what it holds. */
+  /** The file could not be read, so its content is unknown. */
   readonly isUnread: boolean;
 
   constructor(key: keyof KeyPairFiles, text: string, options: ErrorOptions & { isUnread?: boolean } = {}) {
@@ -32,7 +32,7 @@ export class KeyPairError extends Error {
 }
 
 export async function readKeyPair({ certFile, keyFile }: KeyPairFiles): Promise<KeyPair> {
-  // One after the other: of two bad files it is always the certificate that is told first.
+  // One after the other, so that of two bad files the certificate is always reported first.
   const cert = await readCertificate(certFile);
   const key = await readKey(keyFile);
   attempt('keyFile', `must be the key of the certificate in ${certFile}: ${keyFile} is not`, () =>
@@ -41,7 +41,7 @@ export async function readKeyPair({ certFile, keyFile }: KeyPairFiles): Promise<
   return { cert, key };
 }
 
-/** All that readKeyPair() could say of them. */
+/** Every error of both files, where readKeyPair() throws only the first. */
 export async function judgeKeyPair(files: KeyPairFiles): Promise<readonly KeyPairError[]> {
   const alone = await Promise.all([readCertificate(files.certFile), readKey(files.keyFile)].map(faultsOf));
   return alone.every(faults => faults.length === 0) ? faultsOf(readKeyPair(files)) : alone.flat();
@@ -61,7 +61,7 @@ async function readCertificate(path: string): Promise<Buffer> {
   const cert = await readPem('certFile', path, 'a certificate', /-----BEGIN (TRUSTED )?CERTIFICATE-----/);
   attempt(
     'certFile',
-    `must hold certificates in PEM form: ${path} does not`,
+    `must contain certificates in PEM format: ${path} does not`,
     () => new X509Certificate(cert),
   );
   return cert;
@@ -70,7 +70,7 @@ async function readCertificate(path: string): Promise<Buffer> {
 async function readKey(path: string): Promise<Buffer> {
   const key = await readPem('keyFile', path, 'a private key', /-----BEGIN ([A-Z]+ )?PRIVATE KEY-----/);
   if (!/ENCRYPTED/.test(key.toString('latin1'))) return key;
-  throw new KeyPairError('keyFile', `must be without a passphrase: ${path} is encrypted`);
+  throw new KeyPairError('keyFile', `must not have a passphrase: ${path} is encrypted`);
 }
 
 async function readPem(key: keyof KeyPairFiles, path: string, what: string, form: RegExp): Promise<Buffer> {
@@ -79,11 +79,11 @@ async function readPem(key: keyof KeyPairFiles, path: string, what: string, form
     content = await readFile(path);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    const why = code === 'ENOENT' ? 'there is no such file' : code === 'EACCES' ? 'it may not be read' : code;
+    const why = code === 'ENOENT' ? 'there is no such file' : code === 'EACCES' ? 'permission denied' : code;
     throw new KeyPairError(key, `cannot be read: ${path}: ${why}`, { cause: error, isUnread: true });
   }
   if (form.test(content.toString('latin1'))) return content;
-  throw new KeyPairError(key, `must hold ${what} in PEM form: ${path} does not`);
+  throw new KeyPairError(key, `must contain ${what} in PEM format: ${path} does not`);
 }
 
 function attempt(key: keyof KeyPairFiles, text: string, work: () => object): void {
@@ -97,7 +97,7 @@ function attempt(key: keyof KeyPairFiles, text: string, work: () => object): voi
 
 export interface KeyPairEvents {
   changed(pair: KeyPair): void;
-  /** What is there now cannot be used. */
+  /** The files as they are now cannot be used. */
   bad(error: KeyPairError): void;
 }
 
@@ -115,15 +115,15 @@ export class KeyPairWatch implements Disposable {
     this.#events = events;
   }
 
-  /** `current` is what was read before. */
+  /** `current` is the pair in use. */
   static async start(files: KeyPairFiles, current: KeyPair, events: KeyPairEvents): Promise<KeyPairWatch> {
     const watch = new KeyPairWatch(files, current, events);
     const paths = [files.certFile, files.keyFile];
     watch.#watches = await Promise.all(
-      paths.map(path => FileWatch.start(path, () => void watch.#look(false))),
+      paths.map(path => FileWatch.start(path, () => void watch.#reread(false))),
     );
-    // A change between the first read and now would go unnoticed.
-    void watch.#look(false);
+    // Covers a change between the first read and now.
+    void watch.#reread(false);
     return watch;
   }
 
@@ -133,18 +133,18 @@ export class KeyPairWatch implements Disposable {
     for (const watch of this.#watches) watch[Symbol.dispose]();
   }
 
-  async #look(isSecond: boolean): Promise<void> {
+  async #reread(isSecond: boolean): Promise<void> {
     clearTimeout(this.#again);
     try {
       const pair = await readKeyPair(this.#files);
-      // Both files changed, and each tells so.
+      // Two changed files give two events for one new pair.
       if (this.#closed || isSame(pair, this.#current)) return;
       this.#current = pair;
       this.#events.changed(pair);
     } catch (error) {
       if (this.#closed) return;
       if (isSecond) this.#events.bad(error as KeyPairError);
-      else this.#again = setTimeout(() => void this.#look(true), SECOND_LOOK_MS).unref();
+      else this.#again = setTimeout(() => void this.#reread(true), SECOND_LOOK_MS).unref();
     }
   }
 }

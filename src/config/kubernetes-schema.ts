@@ -1,5 +1,5 @@
-// The parts of causeway.yaml that concern Kubernetes: sources, outputs, the lease. Their shape is checked here;
-// what they say is kept as data for the source or output concerned.
+// The schema of the Kubernetes keys in causeway.yaml: sources, outputs, the lease. Checks only their shape; each
+// source and output interprets its own options.
 
 import { z } from 'zod';
 import { parseIp } from '../wire/ip-address.ts';
@@ -64,7 +64,7 @@ export const outputs: z.ZodType<readonly Plugged<OutputKind>[]> = list(
       targets: choose<unknown>(value =>
         Array.isArray(value) ? ips : oneOf(['nodes', 'gateway']),
       ).optional(),
-      ttl: durationMs(1000, 'cannot be off: write a duration such as 60s').optional(),
+      ttl: durationMs(1000, 'cannot be off: use a duration such as 60s').optional(),
     }),
     dnsServer: map({ on: field(readListenAddress), addresses: ips }),
     tenantAgent: map({
@@ -92,12 +92,12 @@ export const outputs: z.ZodType<readonly Plugged<OutputKind>[]> = list(
 
 export const lease = map({ name, namespace: name });
 
-/** A map with exactly one of these keys: which source or output it is. */
+/** A map with exactly one of these keys, which names the source or output. */
 function plugged<Kind extends string>(kinds: Record<Kind, z.ZodType>): z.ZodType<Plugged<Kind>> {
   const shape: Record<string, z.ZodType> = {};
   for (const [kind, options] of Object.entries<z.ZodType>(kinds)) shape[kind] = options.optional();
   return map(shape).transform((given, context) => {
-    // An unknown key has been told already.
+    // An unknown key was already reported.
     if (context.issues.length > 0) return z.NEVER;
     const [kind, ...others] = Object.keys(given);
     if (kind === undefined || others.length > 0) {

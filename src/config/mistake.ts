@@ -1,12 +1,12 @@
-// A mistake in the file, as `run` and `check` print it: where, in which key, what is allowed, what was found.
+// A mistake in the file, as `run` and `check` print it: position, key, what is allowed, what was found.
 
 import { printable } from '../text/printable.ts';
 
-/** Keys and list indexes from the top of the file. */
+/** Keys and list indexes from the top level of the file. */
 export type Path = readonly (string | number)[];
 
 export interface Mistake {
-  /** Counted from 1, as editors do; 0 where it is about the file as a whole. */
+  /** Counted from 1, as in editors; 0 for the file as a whole. */
   readonly line: number;
   readonly column: number;
   /** `clusters[0].api.hosts[0]`; empty for the file as a whole. */
@@ -19,15 +19,15 @@ export interface Place {
   readonly column: number;
 }
 
-/** Where keys stand, by their path as messages have it. */
-export type Places = ReadonlyMap<string, Place>;
+/** Positions of keys, by their path as in messages. */
+export type Positions = ReadonlyMap<string, Place>;
 
-/** Of the file as a whole: there is no place to point at. */
+/** The file as a whole, without a position. */
 export const NOWHERE: Place = { line: 0, column: 0 };
 
-/** Of a mistake that shows only once the file is put to use. */
-export function mistakeAt(places: Places, path: string, text: string): Mistake {
-  return { ...(places.get(path) ?? NOWHERE), path, text };
+/** A mistake that shows only when the config is applied. */
+export function mistakeAt(positions: Positions, path: string, text: string): Mistake {
+  return { ...(positions.get(path) ?? NOWHERE), path, text };
 }
 
 /** `causeway.yaml:12:5: clusters[0].api.hosts[0]: must be …` */
@@ -36,7 +36,7 @@ export function formatMistake(file: string, mistake: Mistake): string {
   return printable(`${formatPlace(file, mistake)}: ${inside}${mistake.text}`);
 }
 
-/** In the order of the file. */
+/** Sorts in the order of the file. */
 export function byPlace(a: Place, b: Place): number {
   return a.line - b.line || a.column - b.column;
 }

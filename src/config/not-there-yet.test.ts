@@ -9,7 +9,7 @@ function used(text: string): NotThereYet {
   return notThereYet(result.config);
 }
 
-test('notThereYet() has nothing to say of a plain file, nor of defaults', () => {
+test('notThereYet() is empty for a plain file', () => {
   const plain = `
 identity: { secretFile: ./secret, required: true }
 tunnel: { hosts: [t.example.com], certificates: [{ certFile: ./a, keyFile: ./b }] }
@@ -22,7 +22,7 @@ clusters:
   assert.deepEqual(used(plain), { refused: [], ignored: [] });
 });
 
-test('notThereYet() refuses what would change who reaches what', () => {
+test('notThereYet() refuses missing features that would change who reaches what', () => {
   const { refused, ignored } = used(`
 sources: [{ directory: { path: ./clusters } }]
 outputs: [{ ingress: {} }]
@@ -37,7 +37,7 @@ engine: haproxy
   assert.deepEqual(used('engine: haproxy').refused, ['engine: haproxy']);
 });
 
-test('notThereYet() only mentions what is safe to serve without', () => {
+test('notThereYet() lists as ignored what is safe to serve without', () => {
   const { refused, ignored } = used(`
 stateDir: /var/lib/causeway
 lease: { name: a, namespace: b }
@@ -51,6 +51,6 @@ clusters:
   assert.deepEqual(ignored, [
     'the saved table (stateDir)',
     'the lease of the writing replica (lease)',
-    'states written back to Kubernetes (statusAnnotation)',
+    'status written back to Kubernetes (statusAnnotation)',
   ]);
 });

@@ -1,9 +1,9 @@
-// What a sound file may ask for that this version does not do, so that `check` and `run` can say so.
+// Valid settings that this version does not implement yet, so that `check` and `run` can report them.
 
 import type { Config } from './config.ts';
 
 export interface NotThereYet {
-  /** Serving without these would change who reaches what, so that `run` does not start. */
+  /** Serving without these would change who reaches what, so `run` refuses the file. */
   readonly refused: readonly string[];
   /** Serving without these is safe. */
   readonly ignored: readonly string[];
@@ -20,7 +20,7 @@ export function notThereYet(config: Config): NotThereYet {
     ignored: phrases([
       [config.stateDir !== undefined, 'the saved table (stateDir)'],
       [config.lease !== undefined, 'the lease of the writing replica (lease)'],
-      [config.statusAnnotation !== undefined, 'states written back to Kubernetes (statusAnnotation)'],
+      [config.statusAnnotation !== undefined, 'status written back to Kubernetes (statusAnnotation)'],
     ]),
   };
 }

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { readConfigFile } from './read-config-file.ts';
 
-/** Who owns nothing, on Debian and most others. */
+/** The user nobody, on Debian and most other systems. */
 const NOBODY = 65_534;
 
 const directory = await mkdtemp(join(tmpdir(), 'causeway-config-'));
@@ -18,7 +18,7 @@ async function made(name: string, content: string | Uint8Array): Promise<string>
   return path;
 }
 
-/** Code and sentence of a file that cannot be read at all. */
+/** Code and message for a file that cannot be read. */
 async function unreadable(path: string): Promise<readonly [string, string]> {
   const result = await readConfigFile(path);
   assert.ok(!result.ok && 'code' in result);
@@ -28,7 +28,7 @@ async function unreadable(path: string): Promise<readonly [string, string]> {
   return [result.code, text];
 }
 
-test('readConfigFile() reads a file, through a symlink too', async () => {
+test('readConfigFile() reads a file, also through a symlink', async () => {
   const path = await made('good.yaml', 'listen: [":6443"]\n');
   await symlink(path, join(directory, 'link.yaml'));
   for (const name of ['good.yaml', 'link.yaml']) {
@@ -38,25 +38,25 @@ test('readConfigFile() reads a file, through a symlink too', async () => {
   }
 });
 
-test('readConfigFile() takes UTF-8 with a byte order mark', async () => {
+test('readConfigFile() accepts UTF-8 with a byte order mark', async () => {
   const result = await readConfigFile(await made('bom.yaml', '\ufefflisten: [":6443"]\n'));
   assert.ok(result.ok);
 });
 
-test('readConfigFile() names the file as it was asked for', async () => {
+test('readConfigFile() names the file as it was given', async () => {
   const path = await made('twice.yaml', 'listen: [":6443", ":6443"]\n');
   const result = await readConfigFile(path);
   assert.ok(!result.ok);
-  assert.equal(result.mistakes[0].text, `":6443" is listened on already at ${path}:1:10: keep one`);
+  assert.equal(result.mistakes[0].text, `":6443" is already used at ${path}:1:10: keep one`);
 });
 
-test('readConfigFile() says that an empty file is empty', async () => {
+test('readConfigFile() reports an empty file', async () => {
   const result = await readConfigFile(await made('empty.yaml', ''));
   assert.ok(!result.ok && !('code' in result));
   assert.match(result.mistakes[0].text, /^the file is empty/);
 });
 
-test('readConfigFile() says that there is no such file', async () => {
+test('readConfigFile() reports a missing file', async () => {
   const inside = join(await made('file.yaml', ''), 'x.yaml');
   assert.deepEqual(await unreadable(join(directory, 'none.yaml')), ['missing', 'there is no such file']);
   assert.deepEqual(await unreadable(inside), [
@@ -83,7 +83,7 @@ test('readConfigFile() refuses a file of 100 MB without reading it', async () =>
   await file.truncate(100_000_000);
   await file.close();
   const before = process.memoryUsage().rss;
-  assert.deepEqual(await unreadable(path), ['too-large', 'must be at most 16 MiB: this file has 96 MiB']);
+  assert.deepEqual(await unreadable(path), ['too-large', 'must be at most 16 MiB: this file is 96 MiB']);
   assert.ok(process.memoryUsage().rss - before < 50_000_000);
 });
 
@@ -94,10 +94,10 @@ test('readConfigFile() refuses binary content and text that is not UTF-8', async
   assert.equal((await unreadable(await made('latin1.yaml', latin1)))[0], 'binary');
 });
 
-test('readConfigFile() says when it may not read the file', async () => {
+test('readConfigFile() reports missing permission', async () => {
   const path = await made('secret.yaml', 'listen: [":6443"]');
   await chmod(path, 0);
-  // root may read everything: for a moment this process is not root.
+  // root may read everything, so drop root for a moment.
   const isRoot = process.getuid?.() === 0;
   if (isRoot) process.seteuid?.(NOBODY);
   try {
@@ -107,6 +107,6 @@ test('readConfigFile() says when it may not read the file', async () => {
   }
 });
 
-test('readConfigFile() never rejects, whatever the name', async () => {
+test('readConfigFile() never rejects, for any file name', async () => {
   for (const name of ['', '\0', 'x'.repeat(5000)]) await unreadable(name);
 });

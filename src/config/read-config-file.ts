@@ -1,5 +1,5 @@
-// The file behind readConfig(): opened with care, since `-c` may name anything, and a running gateway reads it
-// again whenever it changes. What the file system refuses is told like a mistake in the file.
+// Opens the file for readConfig(), with care: `-c` may name anything, and a running gateway rereads it on every
+// change. Errors of the file system are reported like mistakes in the file.
 
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
@@ -7,12 +7,12 @@ import { NOWHERE } from './mistake.ts';
 import { type ReadConfig, readConfig } from './read-config.ts';
 
 /**
- * 10,000 clusters of ten hosts are 5 MiB. Parsing takes about a hundred times the text in memory, so that a larger
- * file could end the process rather than be refused.
+ * 10,000 clusters with ten hosts each take 5 MiB. Parsing needs about a hundred times the file size in memory, so a
+ * larger file could run the process out of memory.
  */
 const MAX_BYTES = 16 * 2 ** 20;
 
-/** Why the file could not be read at all; stable, for callers that tell them apart. */
+/** Why the file could not be read; stable, so that callers can rely on it. */
 export type UnreadableCode =
   | 'missing'
   | 'no-permission'
@@ -53,19 +53,19 @@ async function readBytes(handle: FileHandle): Promise<Uint8Array | Unreadable> {
     return unreadable('not-a-file', 'must be a regular file: this is a device, pipe or socket');
   if (stats.size > MAX_BYTES) {
     const size = `${Math.ceil(stats.size / 2 ** 20)} MiB`;
-    return unreadable('too-large', `must be at most ${MAX_BYTES / 2 ** 20} MiB: this file has ${size}`);
+    return unreadable('too-large', `must be at most ${MAX_BYTES / 2 ** 20} MiB: this file is ${size}`);
   }
   return handle.readFile();
 }
 
 function readConfigBytes(bytes: Uint8Array, path: string): ReadConfigFile {
   if (bytes.includes(0))
-    return unreadable('binary', 'must be a text file: this one has NUL bytes (UTF-16 perhaps?)');
+    return unreadable('binary', 'must be a text file: this file contains NUL bytes (is it UTF-16?)');
   let text: string;
   try {
     text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
   } catch {
-    return unreadable('binary', 'must be UTF-8 text: this file has bytes that are not');
+    return unreadable('binary', 'must be UTF-8 text: this file contains other bytes');
   }
   return readConfig(text, path);
 }
@@ -81,7 +81,7 @@ function unopened(error: unknown): Unreadable {
     case 'EPERM':
       return unreadable(
         'no-permission',
-        'the file may not be read: check its permissions and those of its directory',
+        'permission denied: check the permissions of the file and its directory',
       );
     case 'EISDIR':
       return unreadable('not-a-file', 'must be a file: this is a directory');

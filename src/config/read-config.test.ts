@@ -1,5 +1,5 @@
-// What a sound file means, and that no file whatsoever makes the reader throw or point outside of it. The words of
-// every mistake are in mistakes.test.ts.
+// What a valid file means, and that no input makes readConfig() throw or report a position outside the file.
+// mistakes.test.ts covers the message of every mistake.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -63,8 +63,8 @@ const plain = { connect: [], alpn: [], proxyProtocol: 'none', redirect: false };
 
 function sound(text: string): Config {
   const result = readConfig(text, 'causeway.yaml');
-  const told = result.ok ? [] : result.mistakes.map(mistake => formatMistake('causeway.yaml', mistake));
-  assert.deepEqual(told, []);
+  const reported = result.ok ? [] : result.mistakes.map(mistake => formatMistake('causeway.yaml', mistake));
+  assert.deepEqual(reported, []);
   assert.ok(result.ok);
   return result.config;
 }
@@ -93,7 +93,7 @@ test('readConfig() fills in every default', () => {
   });
 });
 
-test('readConfig() reads every key, normalizes names and addresses', () => {
+test('readConfig() reads every key and normalizes names and addresses', () => {
   assert.deepEqual(sound(everything), {
     listen: [
       { on: ':6443', host: '', port: 6443, balancers: [], agents: [], idTlv: [32] },
@@ -118,7 +118,7 @@ test('readConfig() reads every key, normalizes names and addresses', () => {
       {
         name: 'managed1',
         id: '0b9c7c0e-6d2c-4d7b-9d5c-2f3f0a2f8f11',
-        source: 'file',
+        origin: { source: 'file' },
         allow: ['0.0.0.0/0', '::/0'],
         limits: { connections: 5000, newPerSecond: 200 },
         identityRequired: true,
@@ -217,16 +217,16 @@ test('readConfig() reads every key, normalizes names and addresses', () => {
   });
 });
 
-test('readConfig() gives plain data that another thread can take', () => {
+test('readConfig() returns plain data that can be sent to another thread', () => {
   const config = sound(everything);
   assert.deepEqual(structuredClone(config), config);
 });
 
-test('readConfig() takes `on: "off"` and JSON', () => {
+test('readConfig() accepts `on: "off"` and JSON', () => {
   assert.equal(sound('{"listen":[":6443"],"admin":{"on":"off"}}').admin.on, 'off');
 });
 
-test('readConfig() takes aliases for whole values', () => {
+test('readConfig() accepts aliases for whole values', () => {
   const { listen } = sound(`
 listen:
   - { on: ":6443", balancers: &lb [10.0.0.0/8], agents: *lb }
@@ -241,7 +241,7 @@ listen:
   );
 });
 
-test('readConfig() tells a mistake behind an alias where the value stands', () => {
+test('readConfig() reports a mistake behind an alias at the position of the value', () => {
   const result = readConfig('listen:\n  - &a { on: 6443 }\n  - *a\n', 'causeway.yaml');
   assert.ok(!result.ok);
   assert.deepEqual(
@@ -253,24 +253,24 @@ test('readConfig() tells a mistake behind an alias where the value stands', () =
   );
 });
 
-test('readConfig() refuses aliases that unfold without bound', () => {
+test('readConfig() refuses aliases that expand without bound', () => {
   let text = 'a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n';
   for (let i = 1; i < 30; i++) text += `a${i}: &a${i} [${`*a${i - 1}, `.repeat(10)}]\n`;
   const result = readConfig(`${text}listen: *a29\n`, 'causeway.yaml');
   assert.ok(!result.ok);
   assert.ok(
-    result.mistakes.some(mistake => mistake.text.startsWith('aliases may stand for at most 1000000 values')),
+    result.mistakes.some(mistake => mistake.text.startsWith('aliases may expand to at most 1000000 values')),
   );
 });
 
-test('readConfig() takes an allow list of 100 behind an alias in 2,000 clusters', () => {
+test('readConfig() accepts an aliased allow list of 100 entries in 2,000 clusters', () => {
   const allow = Array.from({ length: 100 }, (_, i) => `10.0.${i}.0/24`).join(', ');
   const first = `listen: [":6443"]\nclusters:\n  - { name: first, allow: &office [${allow}] }\n`;
   const others = Array.from({ length: 2000 }, (_, i) => `  - { name: c${i}, allow: *office }\n`);
   assert.equal(sound(first + others.join('')).clusters.at(-1)?.allow?.length, 100);
 });
 
-test('readConfig() refuses what is nested too deeply, in one sentence', () => {
+test('readConfig() refuses deep nesting, with one message', () => {
   const texts = [
     '['.repeat(100_000),
     '['.repeat(200) + ']'.repeat(200),
@@ -289,7 +289,7 @@ function deepMap(levels: number): string {
   return Array.from({ length: levels }, (_, i) => `${' '.repeat(i)}a:\n`).join('');
 }
 
-test('readConfig() counts columns without the byte order mark, and lines with CRLF', () => {
+test('readConfig() counts columns without the byte order mark and handles CRLF', () => {
   const result = readConfig('\ufefflisten: [6443]\r\nretries: x\r\n', 'causeway.yaml');
   assert.ok(!result.ok);
   assert.deepEqual(
@@ -310,13 +310,13 @@ test('formatMistake() puts file, line, column, path and text in one line', () =>
   assert.equal(formatMistake('-', { ...mistake, path: '' }), '-:12:5: must be …');
 });
 
-/** Reads without throwing; whatever it says is one line of text at a place that the file has. */
+/** Asserts that reading does not throw, and that each mistake is one line with a position inside the file. */
 function holds(text: string): void {
   const result = readConfig(text, 'causeway.yaml');
   const lines = text.split('\n');
-  const told = result.ok ? result.warnings : result.mistakes;
-  if (!result.ok) assert.notEqual(told.length, 0);
-  for (const mistake of told) {
+  const reported = result.ok ? result.warnings : result.mistakes;
+  if (!result.ok) assert.notEqual(reported.length, 0);
+  for (const mistake of reported) {
     assert.ok(mistake.line >= 1 && mistake.line <= lines.length, formatMistake('', mistake));
     const width = lines[mistake.line - 1].length;
     assert.ok(mistake.column >= 1 && mistake.column <= width + 1, formatMistake('', mistake));
@@ -331,7 +331,7 @@ test('readConfig() never throws on any JSON document', () => {
   );
 });
 
-test('readConfig() never throws on documents with the right keys and any values', () => {
+test('readConfig() never throws on documents with known keys and any values', () => {
   const keys = [
     'listen',
     'admin',
@@ -431,7 +431,7 @@ test('readConfig() never throws on any text', () => {
   fc.assert(fc.property(fc.oneof(soup, fc.string({ unit: 'binary-ascii' })), holds), { numRuns: 1000 });
 });
 
-test('readConfig() never throws on a good file with something cut out, repeated or put in', () => {
+test('readConfig() never throws on a valid file with text removed, repeated or inserted', () => {
   const at = fc.nat(everything.length);
   const inserted = fc.constantFrom(
     '',

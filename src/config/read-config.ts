@@ -1,10 +1,10 @@
-// causeway.yaml → Config, or every mistake in it with its place: text → YAML → schema → cross-checks → warnings.
-// Pure and never throws; the file itself is opened in read-config-file.ts.
+// causeway.yaml → Config, or every mistake in it with its position: text → YAML → schema → cross-checks → warnings.
+// Pure, and never throws; read-config-file.ts opens the file.
 
 import type { z } from 'zod';
 import type { Config } from './config.ts';
 import { crossCheck } from './cross-check.ts';
-import { byPlace, formatPath, formatPlace, type Mistake, type Path, type Places } from './mistake.ts';
+import { byPlace, formatPath, formatPlace, type Mistake, type Path, type Positions } from './mistake.ts';
 import { schema, toConfig } from './schema.ts';
 import { warn } from './warnings.ts';
 import { readYaml, type YamlText } from './yaml-text.ts';
@@ -16,16 +16,16 @@ export type ReadConfig =
       readonly ok: true;
       readonly config: Config;
       readonly warnings: readonly Mistake[];
-      /** Of what only use can prove wrong: addresses to listen on, and files. */
-      readonly places: Places;
+      /** Positions of keys whose values can fail later: listen addresses, and files. */
+      readonly positions: Positions;
     }
   | { readonly ok: false; readonly mistakes: readonly Mistake[] };
 
 const EMPTY = 'the file is empty: it needs at least one address to listen on, such as  listen: [":6443"]';
 
-/** `file` is how messages name the file. Mistakes stand in the order of the file. */
+/** `file` is the file's name in messages. Mistakes are in the order of the file. */
 export function readConfig(text: string, file: string): ReadConfig {
-  // Windows editors put a byte order mark in front, which no column counts.
+  // Windows editors add a byte order mark, which does not count as a column.
   const yaml = readYaml(text.startsWith('\ufeff') ? text.slice(1) : text, file);
   if (yaml.data === null && yaml.mistakes.length === 0) {
     return { ok: false, mistakes: [{ line: 1, column: 1, path: '', text: EMPTY }] };
@@ -42,13 +42,13 @@ export function readConfig(text: string, file: string): ReadConfig {
   const config = toConfig(result.data);
   const warnings = collect(yaml, []);
   warn(config, warnings.report);
-  const places = new Map(
-    provenByUse(config).map(path => [formatPath(path), yaml.placeOf(path, 'value')] as const),
+  const positions = new Map(
+    canFailLater(config).map(path => [formatPath(path), yaml.placeOf(path, 'value')] as const),
   );
-  return { ok: true, config, warnings: warnings.found.toSorted(byPlace), places };
+  return { ok: true, config, warnings: warnings.found.toSorted(byPlace), positions };
 }
 
-function provenByUse({ admin, identity, limits, listen, tunnel }: Config): Path[] {
+function canFailLater({ admin, identity, limits, listen, tunnel }: Config): Path[] {
   const pair = (path: Path): Path[] => [
     [...path, 'certFile'],
     [...path, 'keyFile'],
@@ -65,21 +65,21 @@ function provenByUse({ admin, identity, limits, listen, tunnel }: Config): Path[
 
 type ReportAt = (path: Path, text: string, at?: 'key' | 'value', named?: Path) => void;
 
-/** Each mistake once; none about a value that YAML has found wrong already. */
+/** Reports each mistake once, and none for a value that is already a YAML mistake. */
 function collect(yaml: YamlText, known: readonly Mistake[]): { found: Mistake[]; report: ReportAt } {
   const found = [...known];
   const faulted = new Set(known.map(mistake => mistake.path));
-  const told = new Set<string>();
+  const reported = new Set<string>();
   const report: ReportAt = (path, text, at = 'value', named = path) => {
     const name = formatPath(named);
-    if (told.has(`${name}: ${text}`) || (at === 'value' && name !== '' && faulted.has(name))) return;
-    told.add(`${name}: ${text}`);
+    if (reported.has(`${name}: ${text}`) || (at === 'value' && name !== '' && faulted.has(name))) return;
+    reported.add(`${name}: ${text}`);
     found.push({ ...yaml.placeOf(path, at), path: name, text });
   };
   return { found, report };
 }
 
-/** The schema's sentences are ours (see fields.ts); what is left is where they belong. */
+/** The messages come from fields.ts; this adds their paths. */
 function reportIssue(issue: z.core.$ZodIssue, report: ReportAt): void {
   const path = issue.path as Path;
   if (issue.code === 'unrecognized_keys') {

@@ -1,18 +1,18 @@
-// How the parts of this folder answer about one value of the file: what it means, or what is wrong with it in
-// words for the person who wrote it. Messages state what is allowed, then what was found.
+// The result of reading one value of the file: its meaning, or a message for the person who wrote it. Messages state
+// what is allowed, then what was found.
 
 import { printableJson } from '../text/printable.ts';
 
 export type Reading<T> = { readonly value: T } | { readonly fault: string };
 
-/** Longer values are cut in messages. */
+/** Longer values are truncated in messages. */
 const SHOWN = 80;
 
 export function good<T>(value: T): Reading<T> {
   return { value };
 }
 
-/** `must be …: current value is …`, also where there is no value. */
+/** `must be …: current value is …`, or the equivalent for a missing value. */
 export function mustBe(what: string, value: unknown): string {
   if (value === undefined) return `is missing: must be ${what}`;
   if (value === null) return `has no value: must be ${what}`;
@@ -23,7 +23,7 @@ export function bad(what: string, value: unknown): { readonly fault: string } {
   return { fault: mustBe(what, value) };
 }
 
-/** A value as it may stand in a message: quoted, on one line, cut, without control characters. */
+/** Formats a value for a message: quoted, on one line, truncated, without control characters. */
 export function show(value: unknown): string {
   if (Array.isArray(value)) return 'a list';
   if (typeof value === 'object' && value !== null) return 'a map';

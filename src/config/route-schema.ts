@@ -1,4 +1,4 @@
-// What every route of causeway.yaml may have: hosts, backends, balance, health, and the defaults of each kind.
+// The keys that every route in causeway.yaml may have (hosts, backends, balance, health), and the defaults per kind.
 
 import {
   type Backend,
@@ -16,15 +16,15 @@ import { distinct, durationMs, field, form, list, map, oneOf, wholeNumber } from
 import { readHost, readHostPattern, readHostPatternOrAll } from './host.ts';
 import { bad, good } from './reading.ts';
 
-/** RFC 7301 3.1: a protocol name has one length byte and is never empty. */
+/** RFC 7301 3.1: a protocol name has a one-byte length and is never empty. */
 const MAX_ALPN_BYTES = 255;
 
-/** More than anyone waits for; a slip of the keyboard otherwise. */
+/** Nobody waits for more checks than this: a larger number is a typing mistake. */
 const MAX_IN_A_ROW = 1000;
 
-const NO_CHECKS = 'cannot be off: write check: none to switch the checks off';
+const NO_CHECKS = 'cannot be off: use check: none to disable health checks';
 
-/** Shared by all routes of a kind, so that 10,000 clusters have five of them. */
+/** Shared by all routes of a kind, so that 10,000 clusters share five objects. */
 const defaultsOf = {
   api: defaults('source', 'tls'),
   konnectivity: defaults('round-robin', 'tcp'),
@@ -62,7 +62,7 @@ const alpn = field(value => {
   return fits ? good(value) : bad(`an ALPN protocol such as h2, of 1 to ${MAX_ALPN_BYTES} bytes`, value);
 });
 
-/** The keys of a route but for its hosts. */
+/** The keys of a route except its hosts. */
 export function poolShape(kind: KindWithDefaults) {
   return {
     backends: poolBackends,

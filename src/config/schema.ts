@@ -1,4 +1,4 @@
-// The top of causeway.yaml as a schema: every key that may stand there, and the defaults of those that do not.
+// The top-level schema of causeway.yaml: every key, and the defaults.
 
 import { z } from 'zod';
 import { readListenAddress } from './address.ts';
@@ -35,27 +35,27 @@ import { lease, outputs, sources } from './kubernetes-schema.ts';
 import { bad, good } from './reading.ts';
 import { cidrs, exactHosts, hosts } from './route-schema.ts';
 
-/** Where HyperShift's nodes put the cluster id, although the PROXY protocol has the SSL structure there. */
+/** HyperShift's nodes put the cluster id here, although the PROXY protocol assigns this type to the SSL structure. */
 const DEFAULT_ID_TLV = 0x20;
 
-/** TLV types that have a meaning of their own to the gateway, so that an id cannot stand there. */
+/** TLV types that already have a meaning for the gateway and cannot carry an id. */
 const TAKEN_TLVS = new Map([
   [0x03, 'the CRC32C checksum'],
   [0x04, 'padding'],
   [0xe1, 'the signature of an id'],
 ]);
 
-/** By default no fewer sources than this can take all places of connections that are not routed yet. */
+/** By default it takes at least this many sources to fill the limit of pending connections. */
 const SOURCES_AT_LEAST = 10;
 const MAX_WORKERS = 1024;
 const MAX_RETRIES = 100;
 const file = text('a file name');
 const keyPair = map({ certFile: file, keyFile: file });
-const kind = text('a route kind: api, konnectivity, apps-https, apps-http or a name of your own');
+const kind = text('a route kind: api, konnectivity, apps-https, apps-http or the name of your own route');
 
 const idTlv = field(value => {
   const taken = TAKEN_TLVS.get(value as number);
-  if (taken !== undefined) return { fault: `must be another TLV type: ${value} carries ${taken}` };
+  if (taken !== undefined) return { fault: `must be a different TLV type: ${value} carries ${taken}` };
   return readWholeNumber(value, 0, 255);
 });
 
@@ -103,7 +103,7 @@ const admin = map({
   tls: keyPair.exactOptional(),
 });
 
-const WAIT = 'cannot be off: write a duration such as 5s';
+const WAIT = 'cannot be off: use a duration such as 5s';
 
 const timeouts = map({
   hello: durationMs(1, WAIT).default(5000),
@@ -111,9 +111,9 @@ const timeouts = map({
   idle: durationOrOff(1).default('off'),
   stalled: durationOrOff(1).default(300_000),
   halfClosed: durationOrOff(1).default(60_000),
-  drainDelay: durationMs(0, 'cannot be off: write 0s for no delay').default(0),
-  drain: durationMs(0, 'cannot be off: write 0s to cut at once, or a long time such as 24h').default(600_000),
-  // The kernel counts it in seconds.
+  drainDelay: durationMs(0, 'cannot be off: use 0s for no delay').default(0),
+  drain: durationMs(0, 'cannot be off: use 0s to cut at once, or a long time such as 24h').default(600_000),
+  // The kernel counts in seconds.
   keepalive: durationOrOff(1000).default(30_000),
 }).transform((given): Timeouts => {
   const { hello, connect, idle, stalled, halfClosed, drainDelay, drain, keepalive } = given;
@@ -130,9 +130,9 @@ const timeouts = map({
 });
 
 const limits = map({
-  connections: aLimit('leave it out for the default, (open-file limit - 512) / 2').optional(),
+  connections: requiredLimit('omit it for the default, (open-file limit - 512) / 2').optional(),
   perSource: limit.default('off'),
-  pending: aLimit('leave it out for the default, 10000').default(10_000),
+  pending: requiredLimit('omit it for the default, 10000').default(10_000),
   pendingPerSource: limit.optional(),
 }).transform((given): GatewayLimits => {
   const { connections, perSource, pending, pendingPerSource = Math.ceil(pending / SOURCES_AT_LEAST) } = given;
@@ -187,8 +187,8 @@ export function toConfig(given: z.infer<typeof schema>): Config {
   };
 }
 
-/** A limit that the gateway cannot do without. */
-function aLimit(insteadOfOff: string): z.ZodType<number> {
+/** A limit that cannot be off. */
+function requiredLimit(insteadOfOff: string): z.ZodType<number> {
   return field(value =>
     value === 'off'
       ? { fault: `cannot be off: ${insteadOfOff}` }

@@ -1,4 +1,4 @@
-// What is allowed and yet hardly meant. A file with warnings is served.
+// Valid but probably unintended settings are served, with a warning.
 
 import type { Cluster, Route } from '../cluster/cluster.ts';
 import { knownKinds } from '../cluster/cluster.ts';
@@ -10,7 +10,7 @@ import type { Config, Listener } from './config.ts';
 import type { Path } from './mistake.ts';
 import { quote } from './reading.ts';
 
-/** On a sound file, whose lists therefore stand in Config as they stand in the file. */
+/** Expects a valid file, so that list indexes in Config equal those in the file. */
 export function warn(config: Config, report: Report): void {
   const { clusters, listen, sources } = config;
   const kinds = new Set(clusters.flatMap(cluster => cluster.routes.map(route => route.kind)));
@@ -24,7 +24,7 @@ export function warn(config: Config, report: Report): void {
     if (cluster.identityRequired && cluster.id === undefined && config.identity?.required !== true) {
       report(
         ['clusters', i, 'identity'],
-        'has no id that could be signed: every CONNECT to it will be refused',
+        'the cluster has no id to sign: every CONNECT to it will be refused',
       );
     }
   }
@@ -34,12 +34,13 @@ function warnOfListener(
   listener: Listener,
   path: Path,
   kinds: ReadonlySet<string>,
-  moreToCome: boolean,
+  hasSources: boolean,
   report: Report,
 ): void {
   warnOfCidrs(listener.balancers, [...path, 'balancers'], report);
   warnOfCidrs(listener.agents, [...path, 'agents'], report);
-  if (moreToCome) return;
+  // Sources may add routes of other kinds.
+  if (hasSources) return;
   for (const [i, kind] of (listener.only ?? []).entries()) {
     if (kinds.has(kind)) continue;
     const meant = nearest(
@@ -70,7 +71,7 @@ function warnOfRoute(cluster: Cluster, route: Route, clusterPath: Path, report: 
   else if (cluster.id === undefined) {
     report(
       path,
-      `has no hosts, and its cluster no id: only a CONNECT to ${quote(cluster.name)} can reach it`,
+      `has no hosts, and its cluster has no id: only a CONNECT to ${quote(cluster.name)} can reach it`,
     );
   }
 }
@@ -79,6 +80,6 @@ function warnOfCidrs(cidrs: readonly string[], path: Path, report: Report): void
   for (const [i, cidr] of cidrs.entries()) {
     const masked = maskedCidr(cidr);
     if (masked !== undefined)
-      report([...path, i], `${quote(cidr)} means ${masked}: bits beyond the prefix do not count`);
+      report([...path, i], `${quote(cidr)} means ${masked}: bits beyond the prefix are ignored`);
   }
 }

@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { FileWatch } from './watch-file.ts';
 
-/** Runs `change` on a watched file and answers once the watch has told of it. */
-async function toldOf(file: string, change: () => Promise<unknown>): Promise<void> {
+/** Runs `change` on a watched file and resolves once the watch has reported it. */
+async function reportedBy(file: string, change: () => Promise<unknown>): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   using _watch = await FileWatch.start(file, resolve);
   await change();
@@ -23,22 +23,22 @@ async function inFolder(work: (folder: string) => Promise<void>): Promise<void> 
   }
 }
 
-test('FileWatch tells of a file written in place', () =>
+test('FileWatch reports a file written in place', () =>
   inFolder(async folder => {
     const file = join(folder, 'causeway.yaml');
     await writeFile(file, 'one');
-    await toldOf(file, () => writeFile(file, 'two'));
+    await reportedBy(file, () => writeFile(file, 'two'));
   }));
 
-test('FileWatch tells of a file replaced by rename', () =>
+test('FileWatch reports a file replaced by rename', () =>
   inFolder(async folder => {
     const file = join(folder, 'causeway.yaml');
     await writeFile(file, 'one');
     await writeFile(`${file}.new`, 'two');
-    await toldOf(file, () => rename(`${file}.new`, file));
+    await reportedBy(file, () => rename(`${file}.new`, file));
   }));
 
-test('FileWatch tells of a ConfigMap whose ..data link is swapped, time after time', () =>
+test('FileWatch reports every swap of the ..data link of a ConfigMap', () =>
   inFolder(async folder => {
     const file = join(folder, 'causeway.yaml');
     const version = async (number: number) => {
@@ -49,34 +49,34 @@ test('FileWatch tells of a ConfigMap whose ..data link is swapped, time after ti
     };
     await version(1);
     await symlink(join('..data', 'causeway.yaml'), file);
-    let told = Promise.withResolvers<void>();
-    using _watch = await FileWatch.start(file, () => told.resolve());
+    let reported = Promise.withResolvers<void>();
+    using _watch = await FileWatch.start(file, () => reported.resolve());
     for (const number of [2, 3, 4]) {
       await version(number);
-      await told.promise;
-      told = Promise.withResolvers();
+      await reported.promise;
+      reported = Promise.withResolvers();
     }
   }));
 
-test('FileWatch tells of a change behind a link to another folder', () =>
+test('FileWatch reports a change behind a symlink to another folder', () =>
   inFolder(async folder => {
     await mkdir(join(folder, 'elsewhere'));
     const target = join(folder, 'elsewhere', 'real.yaml');
     const file = join(folder, 'causeway.yaml');
     await writeFile(target, 'one');
     await symlink(target, file);
-    await toldOf(file, () => writeFile(target, 'two, in place'));
+    await reportedBy(file, () => writeFile(target, 'two, in place'));
   }));
 
-test('FileWatch tells when the file goes and when it comes back', () =>
+test('FileWatch reports when the file is removed and when it comes back', () =>
   inFolder(async folder => {
     const file = join(folder, 'causeway.yaml');
     await writeFile(file, 'one');
-    await toldOf(file, () => rm(file));
-    await toldOf(file, () => writeFile(file, 'again'));
+    await reportedBy(file, () => rm(file));
+    await reportedBy(file, () => writeFile(file, 'again'));
   }));
 
-test('FileWatch says nothing of other files in the folder', () =>
+test('FileWatch ignores other files in the folder', () =>
   inFolder(async folder => {
     const file = join(folder, 'causeway.yaml');
     await writeFile(file, 'one');
@@ -94,7 +94,7 @@ test('FileWatch says nothing of other files in the folder', () =>
   }));
 
 test(
-  'FileWatch tells of a change while another file in the folder is written all the time',
+  'FileWatch reports a change while another file in the folder is written all the time',
   { timeout: 20_000 },
   () =>
     inFolder(async folder => {

@@ -1,16 +1,15 @@
-// Tells when the file may have changed: written in place, replaced by rename, or swapped by a symlink somewhere on
-// its path, as a mounted ConfigMap is. The folders are watched rather than the file, since a rename replaces what
-// a watch on the file would look at.
+// Reports when a file changes: written in place, replaced by rename, or swapped by a symlink somewhere on its path, as
+// with a mounted ConfigMap. It watches the folders, because a rename replaces the inode that a watch on the file holds.
 
 import { type FSWatcher, watch } from 'node:fs';
 import { realpath, stat } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 
-/** Editors truncate first and write then: a change counts once nothing has happened for this long. */
+/** Editors truncate before they write: a change is reported after this long without events. */
 const QUIET_MS = 100;
-/** And at the latest now: a file beside it that is written all the time, such as a log, is never quiet. */
+/** The longest delay: another file in the folder that is written all the time, such as a log, never goes quiet. */
 const MAX_QUIET_MS = 500;
-/** Where the kernel cannot watch (no inotify instances left, some network file systems). */
+/** Used where the kernel cannot watch (no inotify instances left, some network file systems). */
 const POLL_MS = 1000;
 
 export class FileWatch implements Disposable {
@@ -18,7 +17,7 @@ export class FileWatch implements Disposable {
   readonly #onChange: () => void;
   readonly #watchers: FSWatcher[] = [];
   #quiet: NodeJS.Timeout | undefined;
-  #stirredAt: number | undefined;
+  #firstEventAt: number | undefined;
   #poll: NodeJS.Timeout | undefined;
   #seen: string;
   #closed = false;
@@ -42,14 +41,14 @@ export class FileWatch implements Disposable {
     this.#disarm();
   }
 
-  /** Anew after each change: the path may lead elsewhere by now. */
+  /** Again after each change: the path may resolve to another folder now. */
   async #arm(): Promise<void> {
     const target = await realpath(this.#path).catch(() => this.#path);
     if (this.#closed) return;
     this.#disarm();
     try {
       for (const folder of new Set([dirname(this.#path), dirname(target)])) {
-        const watcher = watch(folder, () => this.#stir());
+        const watcher = watch(folder, () => this.#onEvent());
         watcher.on('error', () => this.#pollInstead());
         this.#watchers.push(watcher);
       }
@@ -63,19 +62,19 @@ export class FileWatch implements Disposable {
   }
 
   #pollInstead(): void {
-    this.#poll ??= setInterval(() => void this.#look(), POLL_MS);
+    this.#poll ??= setInterval(() => void this.#check(), POLL_MS);
   }
 
-  #stir(): void {
+  #onEvent(): void {
     const now = performance.now();
-    this.#stirredAt ??= now;
+    this.#firstEventAt ??= now;
     clearTimeout(this.#quiet);
-    const wait = Math.max(0, Math.min(QUIET_MS, this.#stirredAt + MAX_QUIET_MS - now));
-    this.#quiet = setTimeout(() => void this.#look(), wait);
+    const wait = Math.max(0, Math.min(QUIET_MS, this.#firstEventAt + MAX_QUIET_MS - now));
+    this.#quiet = setTimeout(() => void this.#check(), wait);
   }
 
-  async #look(): Promise<void> {
-    this.#stirredAt = undefined;
+  async #check(): Promise<void> {
+    this.#firstEventAt = undefined;
     const identity = await identityOf(this.#path);
     if (this.#closed || identity === this.#seen) return;
     this.#seen = identity;
@@ -93,7 +92,7 @@ export async function changedSince(path: string, time: number): Promise<boolean>
   }
 }
 
-/** Changes whenever the content may have. */
+/** Changes whenever the content may have changed. */
 async function identityOf(path: string): Promise<string> {
   try {
     const { ino, size, mtimeNs, ctimeNs } = await stat(path, { bigint: true });

@@ -1,5 +1,5 @@
-// YAML text → plain data, with the place of every value at hand. The library's nodes are walked once; places are
-// looked up only for mistakes, since a file of 10,000 clusters has half a million values and rarely a mistake.
+// YAML text → plain data, with positions on demand. Walks the library's nodes once and computes positions only for
+// mistakes, because a file with 10,000 clusters has half a million values and rarely a mistake.
 
 import {
   type Alias,
@@ -14,14 +14,14 @@ import {
 } from 'yaml';
 import { formatPath, formatPlace, type Mistake, type Path, type Place } from './mistake.ts';
 import { quote } from './reading.ts';
-import { wordYamlError } from './yaml-fault.ts';
+import { describeYamlError } from './yaml-fault.ts';
 
-/** Far more than the schema has levels; what is deeper is a mistake, and must not exhaust the stack. */
+/** Far more levels than the schema has; deeper nesting is a mistake, and must not exhaust the stack. */
 const MAX_DEPTH = 64;
 
 /**
- * How many values aliases may stand for in total: an allow list of 100 for each of 10,000 clusters is fine, nested
- * aliases that unfold to billions are not.
+ * How many values aliases may expand to in total: an allow list of 100 for each of 10,000 clusters is fine, nested
+ * aliases that expand to billions are not.
  */
 const MAX_ALIASED_VALUES = 1_000_000;
 
@@ -29,11 +29,11 @@ export interface YamlText {
   /** Undefined when the text is not YAML. */
   readonly data: unknown;
   readonly mistakes: readonly Mistake[];
-  /** The place of a value, or of its key; of the nearest value around it where it does not exist. */
+  /** The position of a value or of its key; if it does not exist, that of the nearest enclosing value. */
   placeOf(path: Path, at: 'key' | 'value'): Place;
 }
 
-/** Never throws. `file` is how messages name the file. */
+/** Never throws. `file` is the file's name in messages. */
 export function readYaml(text: string, file: string): YamlText {
   const toPlace = lineIndex(text);
   const document = parseDocument(text, {
@@ -42,7 +42,7 @@ export function readYaml(text: string, file: string): YamlText {
     merge: false,
     prettyErrors: false,
     logLevel: 'error',
-    // Ours finds them without comparing each key with each other, and says where the first is.
+    // Our own check runs in linear time and reports where the first key is.
     uniqueKeys: false,
   });
   const { errors, warnings } = document;
@@ -50,14 +50,14 @@ export function readYaml(text: string, file: string): YamlText {
     const mistakes = errors.map(error => ({
       ...toPlace(error.pos[0]),
       path: '',
-      text: wordYamlError(error),
+      text: describeYamlError(error),
     }));
     return { data: undefined, mistakes: firstPerLine(mistakes), placeOf: () => toPlace(0) };
   }
   const tree = walk(document.contents, offset => formatPlace(file, toPlace(offset)));
   const mistakes = tree.faults.map(({ offset, path, text }) => ({ ...toPlace(offset), path, text }));
   for (const warning of warnings) {
-    mistakes.push({ ...toPlace(warning.pos[0]), path: '', text: wordYamlError(warning) });
+    mistakes.push({ ...toPlace(warning.pos[0]), path: '', text: describeYamlError(warning) });
   }
   return {
     data: tree.data,
@@ -103,7 +103,7 @@ function walk(root: Node | null, nameOffset: (offset: number) => string): Tree {
     if (isAlias(node)) return dataOfAlias(node);
     const before = values;
     const data = dataOfContent(node);
-    // Only now, so that an alias inside the value that it names finds nothing.
+    // Set only now, so that an alias inside its own target finds nothing.
     if (node.anchor !== undefined) anchors.set(node.anchor, { node, data, values: values - before + 1 });
     return data;
   };
@@ -131,22 +131,19 @@ function walk(root: Node | null, nameOffset: (offset: number) => string): Tree {
         anchors.set(pair.key.anchor, { node: pair.key, data: key, values: 1 });
       const first = seen.get(key);
       if (first !== undefined) {
-        fault(
-          pair.key,
-          `key ${quote(key)} stands here already, at ${nameOffset(offsetOfNode(first))}: keep one`,
-        );
+        fault(pair.key, `key ${quote(key)} is already set at ${nameOffset(offsetOfNode(first))}: keep one`);
         continue;
       }
       seen.set(key, pair.key);
       if (key === '<<') {
         fault(
           pair.key,
-          'merge keys are not part of YAML 1.2: write the keys out, or use an alias for a whole value',
+          'merge keys are not part of YAML 1.2: spell the keys out, or use an alias for a whole value',
         );
         continue;
       }
       const value = inside(key, pair.value);
-      // Plain assignment to that name would set the prototype.
+      // A plain assignment would set the prototype.
       if (key === '__proto__') Object.defineProperty(data, key, { value, enumerable: true });
       else data[key] = value;
     }
@@ -162,7 +159,7 @@ function walk(root: Node | null, nameOffset: (offset: number) => string): Tree {
         alias,
         wildcard
           ? `a wildcard needs quotes: write ${name}`
-          : `${name} names no anchor above it: put it in quotes if it is text`,
+          : `${name} refers to no anchor above it: put it in quotes if it is text`,
       );
       return undefined;
     }
@@ -172,7 +169,7 @@ function walk(root: Node | null, nameOffset: (offset: number) => string): Tree {
       if (aliased - target.values <= MAX_ALIASED_VALUES) {
         fault(
           alias,
-          `aliases may stand for at most ${MAX_ALIASED_VALUES} values: write fewer, or shorter ones`,
+          `aliases may expand to at most ${MAX_ALIASED_VALUES} values: use fewer, or smaller ones`,
         );
       }
       return undefined;
@@ -191,7 +188,7 @@ function walk(root: Node | null, nameOffset: (offset: number) => string): Tree {
   return { data: dataOf(root), faults, targets };
 }
 
-/** A number or `true` as key is taken as it is written; a list or a map is none. */
+/** A number or `true` as a key is taken as written; a list or a map is not a key. */
 function keyOf(pair: Pair<Node, Node | null>): string | undefined {
   if (!isScalar(pair.key)) return undefined;
   return typeof pair.key.value === 'string' ? pair.key.value : (pair.key.source ?? String(pair.key.value));
@@ -222,17 +219,17 @@ function offsetOfNode(node: Node): number {
   return node.range?.[0] ?? 0;
 }
 
-/** The library often trips over the consequences of one slip several times. */
+/** The library often reports the consequences of one mistake several times. */
 function firstPerLine(mistakes: readonly Mistake[]): readonly Mistake[] {
   const lines = new Set<number>();
   const sorted = mistakes.toSorted((a, b) => a.line - b.line || a.column - b.column);
   return sorted.filter(({ line }) => !lines.has(line) && lines.add(line));
 }
 
-/** Offsets to lines and columns; the lines are counted when first asked. */
+/** Converts offsets to lines and columns; indexes the lines on first use. */
 function lineIndex(text: string): (offset: number) => Place {
   let starts: number[] | undefined;
-  // What is found missing at the very end is shown behind the last character, not on the empty line after it.
+  // A mistake at the very end is shown after the last character, not on the empty line that follows.
   let end = 0;
   return offset => {
     if (starts === undefined) {

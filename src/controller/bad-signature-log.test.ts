@@ -42,7 +42,7 @@ function given(t: TestContext): { lines: Line[]; log: BadSignatureLog; pass: (ms
   return { lines, log, pass: ms => t.mock.timers.tick(ms) };
 }
 
-test('BadSignatureLog says who, which id, why and what to do', t => {
+test('BadSignatureLog logs the client, the id, the cause and a fix', t => {
   const { lines, log } = given(t);
   log.take(record('wrong'));
   const [{ fix, ...line }] = lines;
@@ -53,10 +53,10 @@ test('BadSignatureLog says who, which id, why and what to do', t => {
     why: 'wrong',
     count: 1,
   });
-  assert.match(String(fix), /key made for this cluster id.*secretFile/);
+  assert.match(String(fix), /key was made for this cluster id.*secretFile/);
 });
 
-test('BadSignatureLog words every fault, and the seconds of those that are about time', t => {
+test('BadSignatureLog describes every fault, with seconds for clock faults', t => {
   const { lines, log } = given(t);
   for (const fault of signatureFaults.slice(1)) log.take(record(fault as SignatureFault, 3600));
   assert.deepEqual(
@@ -68,15 +68,15 @@ test('BadSignatureLog words every fault, and the seconds of those that are about
       'too old by 3540 s',
       'from the future by 3540 s',
       'replayed',
-      'too many to remember',
-      'too many of this cluster to remember',
+      'nonce table full',
+      "cluster's share of the nonce table used up",
     ],
   );
   assert.match(String(lines[3].fix), /check the clocks: the agent's is 3600 s behind this gateway's, 60 s/);
   assert.match(String(lines[4].fix), /3600 s ahead of/);
 });
 
-test('BadSignatureLog tells each cause at once, then once a second with how many there were', t => {
+test('BadSignatureLog logs each cause at once, then at most once a second with a count', t => {
   const { lines, log, pass } = given(t);
   const counts = () => lines.splice(0).map(({ clusterId, count }) => `${clusterId} ${count}`);
   log.take(record('wrong'));
@@ -96,7 +96,7 @@ test('BadSignatureLog tells each cause at once, then once a second with how many
   assert.deepEqual(counts(), ['id-a 1']);
 });
 
-test('BadSignatureLog tells each cluster whose share is used up by itself', t => {
+test('BadSignatureLog logs a used-up share separately for each cluster', t => {
   const { lines, log, pass } = given(t);
   for (const id of ['id-a', 'id-b', 'id-a', 'id-a']) log.take(record('share-used-up', 0, id));
   pass(1000);
@@ -106,7 +106,7 @@ test('BadSignatureLog tells each cluster whose share is used up by itself', t =>
   );
 });
 
-test('BadSignatureLog says at its end what it still has to say, and nothing of other reasons', t => {
+test('BadSignatureLog logs pending counts when disposed, and ignores other close reasons', t => {
   const { lines, log } = given(t);
   log.take({ ...record('wrong'), reason: closeReasons.indexOf('done') });
   log.take(record(''));

@@ -1,6 +1,6 @@
-// Says why cluster ids were not proven, and what to do about it: a warning beside the connection's own line. An agent
-// whose clock is wrong tries again and again, so each cause is told at once and then at most once a second; a share that
-// is used up for each cluster by itself, so that none hides another.
+// Logs why cluster ids failed verification and what to do about it: a warning besides the connection's own line. An
+// agent with a wrong clock retries forever, so each cause is logged at once and then at most once a second; a used-up
+// share is logged per cluster, so that no cluster hides another.
 
 import type { Logger } from 'pino';
 import { closeReasons } from '../gateway/close-reason.ts';
@@ -11,7 +11,7 @@ import { formatIpPort } from '../wire/ip-address.ts';
 
 const EVERY_MS = 1000;
 
-/** Told, or counted until it may be told again. */
+/** A cause that was logged; `count` is what has come since. */
 interface Cause {
   readonly fault: SignatureFault;
   count: number;
@@ -27,14 +27,14 @@ export class BadSignatureLog implements Disposable {
     this.#log = log;
   }
 
-  /** Any connection's record; those of other reasons are not looked at. */
+  /** Takes the record of any connection; ignores other close reasons. */
   take(record: ConnectionRecord): void {
     const fault = signatureFaults[record.detail];
     if (closeReasons[record.reason] !== 'bad-signature' || !fault) return;
     const key = fault === 'share-used-up' ? `${fault} ${record.clusterId}` : fault;
     const cause = this.#causes.get(key);
     if (cause === undefined) {
-      this.#say(fault, record, 1);
+      this.#report(fault, record, 1);
       const timer = setInterval(() => this.#tick(key), EVERY_MS).unref();
       this.#causes.set(key, { fault, count: 0, last: record, timer });
     } else {
@@ -43,11 +43,11 @@ export class BadSignatureLog implements Disposable {
     }
   }
 
-  /** Says what is left to be said. */
+  /** Logs pending counts. */
   [Symbol.dispose](): void {
     for (const { fault, timer, last, count } of this.#causes.values()) {
       clearInterval(timer);
-      if (count > 0) this.#say(fault, last, count);
+      if (count > 0) this.#report(fault, last, count);
     }
     this.#causes.clear();
   }
@@ -56,7 +56,7 @@ export class BadSignatureLog implements Disposable {
     const cause = this.#causes.get(key);
     if (cause === undefined) return;
     if (cause.count > 0) {
-      this.#say(cause.fault, cause.last, cause.count);
+      this.#report(cause.fault, cause.last, cause.count);
       cause.count = 0;
     } else {
       clearInterval(cause.timer);
@@ -64,15 +64,18 @@ export class BadSignatureLog implements Disposable {
     }
   }
 
-  #say(fault: SignatureFault, record: ConnectionRecord, count: number): void {
-    const { why, fix } = words(fault, record.detailSeconds);
+  #report(fault: SignatureFault, record: ConnectionRecord, count: number): void {
+    const { why, fix } = describeFault(fault, record.detailSeconds);
     const clusterId = record.clusterId || null;
     const client = formatIpPort(record.client.address, 0, record.client.port);
     this.#log.warn({ clusterId, client, why, count, fix }, 'bad signature');
   }
 }
 
-function words(fault: SignatureFault, seconds: number): { readonly why: string; readonly fix: string } {
+function describeFault(
+  fault: SignatureFault,
+  seconds: number,
+): { readonly why: string; readonly fix: string } {
   const beyond = seconds - SIGNATURE_WINDOW_SECONDS;
   const clocks = (where: string) =>
     `check the clocks: the agent's is ${seconds} s ${where} this gateway's, ${SIGNATURE_WINDOW_SECONDS} s are allowed`;
@@ -80,17 +83,17 @@ function words(fault: SignatureFault, seconds: number): { readonly why: string; 
     case 'missing':
       return {
         why: 'missing',
-        fix: "give the agent its key (causeway identity key), or take 'required' off for clusters whose agents cannot sign",
+        fix: "give the agent its key (causeway identity key), or remove 'required' for clusters whose agents cannot sign",
       };
     case 'malformed':
       return {
         why: 'malformed',
-        fix: 'look at what the agent sends: 53 bytes of version 1, over CONNECT in base64url without padding',
+        fix: 'check what the agent sends: it must be 53 bytes of version 1, over CONNECT in base64url without padding',
       };
     case 'wrong':
       return {
         why: 'wrong',
-        fix: "is the agent's key made for this cluster id, and from a secret that identity.secretFile still has? Does something between rewrite its PROXY header?",
+        fix: "check that the agent's key was made for this cluster id, from a secret that is still in identity.secretFile, and that nothing in between rewrites its PROXY header",
       };
     case 'too-old':
       return { why: `too old by ${beyond} s`, fix: clocks('behind') };
@@ -99,17 +102,17 @@ function words(fault: SignatureFault, seconds: number): { readonly why: string; 
     case 'replayed':
       return {
         why: 'replayed',
-        fix: 'somebody who can read the traffic may have sent it again; or an agent uses a nonce twice',
+        fix: 'someone who can read the traffic may have replayed it, or an agent used a nonce twice',
       };
     case 'no-room':
       return {
-        why: 'too many to remember',
-        fix: 'more signed connections came within two minutes than nonces can be remembered: see who connects so often, or add replicas',
+        why: 'nonce table full',
+        fix: 'more signed connections arrived within two minutes than the gateway can remember nonces: find out who connects so often, or add replicas',
       };
     case 'share-used-up':
       return {
-        why: 'too many of this cluster to remember',
-        fix: "this cluster's agents made more signed connections within two minutes than its share of the nonces that can be remembered; other clusters are served. See who connects so often, or set the cluster's limits.newPerSecond",
+        why: "cluster's share of the nonce table used up",
+        fix: "this cluster's agents made more signed connections within two minutes than its share of the nonce table; other clusters are not affected. Find out who connects so often, or set the cluster's limits.newPerSecond",
       };
     default:
       return fault satisfies never;

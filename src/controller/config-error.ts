@@ -1,8 +1,8 @@
-// The file cannot be served as it stands. The message has one line per mistake, with positions.
+// Thrown when the file cannot be served. The message has one line per mistake, with positions.
 
 export class ConfigError extends Error {
   readonly code = 'ERR_CONFIG';
-  /** Each mistake by itself. */
+  /** One line per mistake. */
   readonly lines: readonly string[];
 
   constructor(lines: readonly string[]) {

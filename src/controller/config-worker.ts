@@ -1,4 +1,4 @@
-// Reads and checks the file named in workerData, and posts the result. Entry point of a thread.
+// Entry point of a thread: reads and checks the file named in workerData, and posts the result.
 
 import { parentPort, workerData } from 'node:worker_threads';
 import { readConfigFile } from '../config/read-config-file.ts';

@@ -1,4 +1,4 @@
-// One log line for each connection that ended, for each HTTP request, and for each fault of our own.
+// Writes one log line per connection that ended, per HTTP request, and per internal fault.
 
 import type { Logger } from 'pino';
 import { closeReasons } from '../gateway/close-reason.ts';
@@ -7,7 +7,7 @@ import type { NamedRecord, NamedRequest } from '../gateway/control/gateway.ts';
 import { errorOf, type FaultReport } from '../gateway/fault-log.ts';
 import { isDialReason } from '../gateway/stages/dial-failure.ts';
 
-/** A backend that could not be reached is something to look at; whoever else was refused may have meant no good. */
+/** An unreachable backend needs attention, so it is a warning; other refusals may be hostile clients. */
 export function logConnection(log: Logger, record: NamedRecord): void {
   const level = isDialReason(closeReasons[record.reason]) ? 'warn' : 'info';
   log[level](connectionFields(record), 'connection');

@@ -1,4 +1,4 @@
-// The log lines about a thread that has died: one for the death, and one more when threads of its kind keep dying.
+// Logs the death of a thread, and a second line when threads of its kind keep dying.
 
 import type { Logger } from 'pino';
 import type { Death } from '../gateway/control/death-log.ts';

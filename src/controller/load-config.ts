@@ -1,29 +1,26 @@
-// The file as `run` reads it: mistakes and what this version cannot serve yet become one ConfigError.
+// Reads the file for `run`: mistakes and features that this version lacks become one ConfigError.
 
 import { Worker } from 'node:worker_threads';
 import type { Config } from '../config/config.ts';
-import { formatMistake, type Mistake, type Places } from '../config/mistake.ts';
+import { formatMistake, type Mistake, type Positions } from '../config/mistake.ts';
 import { notThereYet } from '../config/not-there-yet.ts';
 import { type ReadConfigFile, readConfigFile } from '../config/read-config-file.ts';
 import { ConfigError } from './config-error.ts';
 import { judgeFiles } from './named-files.ts';
 
-/** Flags of the command line that stand above the file. */
+/** Command line flags that override the file. */
 export type Overrides = Partial<Pick<Config, 'engine' | 'workers'>>;
 
 export interface LoadedConfig {
   readonly config: Config;
-  readonly places: Places;
+  readonly positions: Positions;
 }
 
 export async function loadConfig(file: string, overrides: Overrides): Promise<LoadedConfig> {
   return judge(file, overrides, await readConfigFile(file));
 }
 
-/**
- * The successor of what is served, read in a thread of its own: a large file takes seconds to parse, and the control
- * thread has other things to do.
- */
+/** Reads the successor of `served` in its own thread: parsing a large file takes seconds and would block this one. */
 export async function loadConfigAside(
   file: string,
   overrides: Overrides,
@@ -38,7 +35,7 @@ export async function loadConfigAside(
     const read = await new Promise<ReadConfigFile>((resolve, reject) => {
       worker.once('message', resolve);
       worker.once('error', reject);
-      worker.once('exit', () => reject(new Error('The thread that reads the file ended without an answer')));
+      worker.once('exit', () => reject(new Error('The thread that reads the file ended without a result')));
     });
     return await judge(file, overrides, read, served);
   } finally {
@@ -56,10 +53,10 @@ async function judge(
   const config = { ...read.config, ...overrides };
   const missing = notThereYet(config).refused;
   if (missing.length > 0)
-    throw new ConfigError([`${file}: this version does not have ${missing.join(', ')} yet`]);
-  const mistakes = await judgeFiles(file, config, read.places, served);
+    throw new ConfigError([`${file}: this version does not support ${missing.join(', ')} yet`]);
+  const mistakes = await judgeFiles(file, config, read.positions, served);
   if (mistakes.length > 0) throw refused(file, mistakes);
-  return { config, places: read.places };
+  return { config, positions: read.positions };
 }
 
 function refused(file: string, mistakes: readonly Mistake[]): ConfigError {

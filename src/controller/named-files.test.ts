@@ -23,10 +23,10 @@ function read(text: string): Extract<ReturnType<typeof readConfig>, { ok: true }
   return result;
 }
 
-async function told(text: string, before?: string): Promise<string[]> {
-  const { config, places } = read(text);
+async function reported(text: string, before?: string): Promise<string[]> {
+  const { config, positions } = read(text);
   const served = before === undefined ? undefined : read(before).config;
-  const mistakes = await judgeFiles(join(folder, 'causeway.yaml'), config, places, served);
+  const mistakes = await judgeFiles(join(folder, 'causeway.yaml'), config, positions, served);
   return mistakes.map(mistake => {
     const line = formatMistake('causeway.yaml', mistake).replaceAll(`${folder}/`, '');
     return mistake.isUnread ? `unread ${line}` : line;
@@ -44,25 +44,25 @@ identity:
   secretFile: ${secret}
 `;
 
-test('judgeFiles() tells of every file, where it is named, in the order of causeway.yaml', async () => {
-  assert.deepEqual(await told(everything('short', 'nothing')), [
+test('judgeFiles() reports every bad file at its position, in the order of causeway.yaml', async () => {
+  assert.deepEqual(await reported(everything('short', 'nothing')), [
     'unread causeway.yaml:5:19: tunnel.certificates[0].certFile: cannot be read: none: there is no such file',
     'unread causeway.yaml:5:34: tunnel.certificates[0].keyFile: cannot be read: none: there is no such file',
-    'causeway.yaml:6:19: tunnel.certificates[1].certFile: must hold a certificate in PEM form: nothing does not',
-    'causeway.yaml:6:37: tunnel.certificates[1].keyFile: must hold a private key in PEM form: short does not',
-    'causeway.yaml:7:27: admin.tls.certFile: must hold a certificate in PEM form: nothing does not',
+    'causeway.yaml:6:19: tunnel.certificates[1].certFile: must contain a certificate in PEM format: nothing does not',
+    'causeway.yaml:6:37: tunnel.certificates[1].keyFile: must contain a private key in PEM format: short does not',
+    'causeway.yaml:7:27: admin.tls.certFile: must contain a certificate in PEM format: nothing does not',
     'unread causeway.yaml:7:45: admin.tls.keyFile: cannot be read: none: there is no such file',
     'causeway.yaml:9:15: identity.secretFile: short: line 1: a secret must have at least 32 bytes: this line has 5. Make one with: openssl rand -base64 32',
   ]);
-  assert.deepEqual(await told('listen: [":0"]'), []);
+  assert.deepEqual(await reported('listen: [":0"]'), []);
 });
 
-test('judgeFiles() leaves to their watches what was named before', async () => {
+test('judgeFiles() skips files that the served configuration already names', async () => {
   const before = everything('short', 'nothing');
-  assert.deepEqual(await told(before, before), []);
-  assert.deepEqual(await told(everything('missing', 'short'), before), [
-    'causeway.yaml:6:19: tunnel.certificates[1].certFile: must hold a certificate in PEM form: short does not',
-    'causeway.yaml:6:35: tunnel.certificates[1].keyFile: must hold a private key in PEM form: short does not',
+  assert.deepEqual(await reported(before, before), []);
+  assert.deepEqual(await reported(everything('missing', 'short'), before), [
+    'causeway.yaml:6:19: tunnel.certificates[1].certFile: must contain a certificate in PEM format: short does not',
+    'causeway.yaml:6:35: tunnel.certificates[1].keyFile: must contain a private key in PEM format: short does not',
     'unread causeway.yaml:9:15: identity.secretFile: missing: there is no such file',
   ]);
 });

@@ -1,26 +1,26 @@
-// The files that causeway.yaml names, judged with it, so that `check` and `run` tell of all of them at once and where
-// they are named. Whoever serves them reads them again, and watches them from then on.
+// Checks the files that causeway.yaml names together with it, so that `check` and `run` report all of them at once,
+// with positions. The modules that use these files read them again and watch them from then on.
 
 import { dirname, resolve } from 'node:path';
 import type { Config, KeyPairFiles } from '../config/config.ts';
 import { type ExposedFile, exposedFile } from '../config/exposed-file.ts';
 import { judgeKeyPair } from '../config/key-pair.ts';
-import { byPlace, type Mistake, mistakeAt, type Places } from '../config/mistake.ts';
+import { byPlace, type Mistake, mistakeAt, type Positions } from '../config/mistake.ts';
 import { readSecretFile } from '../identity/secret-file.ts';
 
 export interface FileMistake extends Mistake {
-  /** It is not here, or not for us to read: elsewhere it may be. */
+  /** The file is missing or not readable here; on another machine it may be fine. */
   readonly isUnread: boolean;
 }
 
 /**
- * What is wrong with the files that `config` names, in its order. Not with those that `served` named already: of these, what was read
- * stays in use, and whoever watches them tells.
+ * The mistakes in the files that `config` names, in its order. Skips files that `served` already names: their last
+ * good content stays in use, and their watches report problems.
  */
 export async function judgeFiles(
   file: string,
   config: Config,
-  places: Places,
+  positions: Positions,
   served?: Config,
 ): Promise<readonly FileMistake[]> {
   const known = new Set(served === undefined ? [] : namedFiles(served).map(nameOf));
@@ -31,11 +31,11 @@ export async function judgeFiles(
   );
   return judged
     .flat()
-    .map(({ path, text, isUnread }) => ({ ...mistakeAt(places, path, text), isUnread }))
+    .map(({ path, text, isUnread }) => ({ ...mistakeAt(positions, path, text), isUnread }))
     .toSorted(byPlace);
 }
 
-/** Secrets, keys and passwords that others on the machine could read, with the keys of causeway.yaml that name them. */
+/** Secrets, keys and passwords that other local users could read, with the keys of causeway.yaml that name them. */
 export async function exposedFiles(
   file: string,
   config: Config,
@@ -60,7 +60,7 @@ function secretFiles({ admin, identity, tunnel }: Config): (readonly [key: strin
   ];
 }
 
-/** Each with the path of its key, or of the map around its keys. */
+/** A file with the path of its key, or of the map around its keys. */
 type NamedFile = { readonly path: string } & ({ readonly secretFile: string } | KeyPairFiles);
 
 interface Fault {
@@ -78,7 +78,7 @@ function namedFiles({ admin, identity, tunnel }: Config): NamedFile[] {
   ];
 }
 
-/** Wherever it stands in its list. */
+/** Independent of its index in a list. */
 function nameOf({ path, ...files }: NamedFile): string {
   return `${path.replace(/\[\d+\]$/, '')} ${JSON.stringify(files)}`;
 }

@@ -10,37 +10,37 @@ import { SecretWatch } from './secret-watch.ts';
 const ONE = 'the first secret, of at least 32 bytes';
 const TWO = 'the second secret, of at least 32 bytes';
 
-/** With `secret` beside the file; `used` resolves with what the gateway is told next. */
+/** With `secret` beside the file; `used` resolves with the secrets that the gateway gets next. */
 async function given(
   work: (it: {
     readonly watch: SecretWatch;
     readonly config: Config;
     readonly secret: string;
     readonly lines: string[];
-    readonly told: string[][];
+    readonly reported: string[][];
     used(): Promise<string[]>;
   }) => Promise<void>,
 ): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), 'causeway-secrets-'));
   const lines: string[] = [];
-  const told: string[][] = [];
+  const reported: string[][] = [];
   let next = Promise.withResolvers<string[]>();
-  const say = (fields: { error?: string }, msg: string) => lines.push(`${msg}: ${fields.error ?? ''}`);
-  const logger = { info: say, error: say } as unknown as Logger;
+  const log = (fields: { error?: string }, msg: string) => lines.push(`${msg}: ${fields.error ?? ''}`);
+  const logger = { info: log, error: log } as unknown as Logger;
   using watch = new SecretWatch(join(folder, 'causeway.yaml'), logger, async secrets => {
-    told.push(secrets.map(secret => Buffer.from(secret).toString()));
-    next.resolve(told.at(-1) as string[]);
+    reported.push(secrets.map(secret => Buffer.from(secret).toString()));
+    next.resolve(reported.at(-1) as string[]);
     next = Promise.withResolvers();
   });
   const config = { identity: { secretFile: './secret', required: false } } as Config;
   try {
-    await work({ watch, config, secret: join(folder, 'secret'), lines, told, used: () => next.promise });
+    await work({ watch, config, secret: join(folder, 'secret'), lines, reported, used: () => next.promise });
   } finally {
     await rm(folder, { recursive: true });
   }
 }
 
-test('SecretWatch.load() reads beside causeway.yaml, and throws what is wrong with the file', () =>
+test('SecretWatch.load() resolves paths beside causeway.yaml, and throws for a bad file', () =>
   given(async ({ watch, config, secret }) => {
     await assert.rejects(watch.load(config), {
       code: 'ERR_CONFIG',
@@ -52,20 +52,20 @@ test('SecretWatch.load() reads beside causeway.yaml, and throws what is wrong wi
     assert.equal(await watch.load({} as Config), undefined);
   }));
 
-test('SecretWatch.follow() tells of a change, and of one between reading and watching', () =>
-  given(async ({ watch, config, secret, told, used }) => {
+test('SecretWatch.follow() reports a change, also one between reading and watching', () =>
+  given(async ({ watch, config, secret, reported, used }) => {
     await writeFile(secret, ONE);
     const loaded = await watch.load(config);
     await writeFile(secret, TWO);
     await watch.follow(loaded);
-    assert.deepEqual(told, [[TWO]]);
+    assert.deepEqual(reported, [[TWO]]);
     const change = used();
     await writeFile(secret, `${ONE}\n${TWO}\n`);
     assert.deepEqual(await change, [ONE, TWO]);
   }));
 
-test('SecretWatch tells nothing when the file is written anew with the same secrets', () =>
-  given(async ({ watch, config, secret, told, used }) => {
+test('SecretWatch reports nothing when the file is rewritten with the same secrets', () =>
+  given(async ({ watch, config, secret, reported, used }) => {
     await writeFile(secret, ONE);
     await watch.follow(await watch.load(config));
     await writeFile(secret, `\n${ONE}\n`);
@@ -73,10 +73,10 @@ test('SecretWatch tells nothing when the file is written anew with the same secr
     const change = used();
     await writeFile(secret, TWO);
     assert.deepEqual(await change, [TWO]);
-    assert.deepEqual(told, [[TWO]]);
+    assert.deepEqual(reported, [[TWO]]);
   }));
 
-test('SecretWatch keeps what it has when the file it follows goes bad, and takes the next good one', () =>
+test('SecretWatch keeps its secrets when the file goes bad, and takes the next good ones', () =>
   given(async ({ watch, config, secret, lines, used }) => {
     await writeFile(secret, ONE);
     const loaded = await watch.load(config);
@@ -85,20 +85,20 @@ test('SecretWatch keeps what it has when the file it follows goes bad, and takes
     const again = await watch.load(config);
     assert.deepEqual(again?.secrets, loaded?.secrets);
     await watch.follow(again);
-    assert.match(lines[0], /^secret file refused; the secrets before stay: line 1: /);
+    assert.match(lines[0], /^secret file refused; keeping the previous secrets: line 1: /);
     const change = used();
     await writeFile(secret, TWO);
     assert.deepEqual(await change, [TWO]);
   }));
 
-test('SecretWatch follows no file any more when the configuration names none', () =>
-  given(async ({ watch, config, secret, told }) => {
+test('SecretWatch stops watching when the configuration names no file', () =>
+  given(async ({ watch, config, secret, reported }) => {
     await writeFile(secret, ONE);
     await watch.follow(await watch.load(config));
     await watch.follow(undefined);
     await writeFile(secret, TWO);
     const loaded = await watch.load(config);
     await watch.follow(loaded);
-    assert.deepEqual(told, []);
+    assert.deepEqual(reported, []);
     assert.equal(Buffer.from(loaded?.secrets[0] ?? []).toString(), TWO);
   }));

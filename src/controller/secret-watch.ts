@@ -1,5 +1,5 @@
-// The secrets of `identity.secretFile`: read with the file that names it, and again whenever they change. A bad one
-// refuses the start, or the edit that names it; later the secrets before stay, and the log says what is wrong.
+// The secrets of `identity.secretFile`: read together with causeway.yaml, and again when they change. A bad file
+// refuses the start, or the edit that names it; later the previous secrets stay in use and the log reports the error.
 
 import { dirname, resolve } from 'node:path';
 import type { Logger } from 'pino';
@@ -8,7 +8,7 @@ import { changedSince, FileWatch } from '../config/watch-file.ts';
 import { readSecretFile } from '../identity/secret-file.ts';
 import { ConfigError } from './config-error.ts';
 
-/** A file's times are those of the kernel's last tick, which may lie this long before the change. */
+/** The kernel stamps files with the time of its last tick, which may be this long before the change. */
 const TICK_MS = 20;
 
 export interface LoadedSecrets {
@@ -26,14 +26,14 @@ export class SecretWatch implements Disposable {
   #rereading: Promise<void> = Promise.resolve();
   #closed = false;
 
-  /** `use` is told of secrets that changed. */
+  /** `use` is called with changed secrets. */
   constructor(configFile: string, log: Logger, use: (secrets: readonly Uint8Array[]) => Promise<void>) {
     this.#configFile = configFile;
     this.#log = log;
     this.#use = use;
   }
 
-  /** Of a new configuration, which need not be served yet. Throws a ConfigError where there is nothing to go on with. */
+  /** For a new configuration that is not served yet. Throws a ConfigError if there are no secrets to fall back to. */
   async load({ identity }: Config): Promise<LoadedSecrets | undefined> {
     if (identity === undefined) return undefined;
     const path = resolve(dirname(this.#configFile), identity.secretFile);
@@ -44,7 +44,7 @@ export class SecretWatch implements Disposable {
     throw new ConfigError([`${this.#configFile}: identity.secretFile: ${path}: ${read.fault}`]);
   }
 
-  /** That configuration is served now: its file is watched instead of the one before. */
+  /** Call this when the configuration is served: watches its file instead of the previous one. */
   async follow(loaded: LoadedSecrets | undefined): Promise<void> {
     const before = this.#loaded;
     this.#loaded = loaded;
@@ -63,7 +63,7 @@ export class SecretWatch implements Disposable {
     this.#watch?.[Symbol.dispose]();
   }
 
-  /** One time after the other, so that the last one has the last word. */
+  /** Serialised, so that the last read wins. */
   #again(): Promise<void> {
     this.#rereading = this.#rereading.then(() => this.#reread());
     return this.#rereading;
@@ -77,7 +77,7 @@ export class SecretWatch implements Disposable {
     const before = this.#loaded;
     if (before?.path !== path || this.#closed) return;
     if (!read.ok) {
-      this.#log.error({ file: path, error: read.fault }, 'secret file refused; the secrets before stay');
+      this.#log.error({ file: path, error: read.fault }, 'secret file refused; keeping the previous secrets');
       return;
     }
     this.#loaded = { path, secrets: read.secrets, readAt };

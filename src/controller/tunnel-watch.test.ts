@@ -24,24 +24,24 @@ const config = {
 interface Given {
   readonly watch: TunnelWatch;
   file(name: string): string;
-  /** Puts a pair for that name in place. */
+  /** Writes a pair for that name. */
   put(base: 'one' | 'two', name: string): Promise<void>;
-  /** What comes next: names of the certificates in use, or a line of the log. */
+  /** The next event: the names of the certificates in use, or a log line. */
   next(): Promise<string>;
 }
 
 async function given(work: (it: Given) => Promise<void>): Promise<void> {
   await using dir = await tempDir();
   let next = Promise.withResolvers<string>();
-  const tell = (what: string) => {
-    next.resolve(what);
+  const report = (event: string) => {
+    next.resolve(event);
     next = Promise.withResolvers();
   };
   const logger = {
     info: () => {},
-    error: ({ error }: { error: string }, msg: string) => tell(`${msg}: ${error}`),
+    error: ({ error }: { error: string }, msg: string) => report(`${msg}: ${error}`),
   } as unknown as Logger;
-  using watch = new TunnelWatch(dir.file('causeway.yaml'), logger, async tunnel => tell(namesIn(tunnel)));
+  using watch = new TunnelWatch(dir.file('causeway.yaml'), logger, async tunnel => report(namesIn(tunnel)));
   await work({
     watch,
     file: dir.file,
@@ -58,7 +58,7 @@ function namesIn({ certificates }: TunnelEnd): string {
   return certificates.map(({ cert }) => new X509Certificate(cert).subjectAltName).join(' ');
 }
 
-test('TunnelWatch.load() reads beside causeway.yaml, and says of every pair what is wrong', { skip }, () =>
+test('TunnelWatch.load() resolves paths beside causeway.yaml, and reports every bad pair', { skip }, () =>
   given(async ({ watch, file, put }) => {
     await put('one', 'a.test');
     await assert.rejects(watch.load(config), {
@@ -75,7 +75,7 @@ test('TunnelWatch.load() reads beside causeway.yaml, and says of every pair what
 );
 
 test(
-  'TunnelWatch.follow() gives all certificates when one is renewed, and keeps it when it goes bad',
+  'TunnelWatch.follow() passes all certificates when one is renewed, and keeps one that goes bad',
   { skip },
   () =>
     given(async ({ watch, file, put, next }) => {
@@ -87,14 +87,14 @@ test(
       assert.equal(await renewed, 'DNS:a.test DNS:c.test');
       const refused = next();
       await writeFile(file('two.key'), 'nothing');
-      assert.match(await refused, /^certificate of the tunnel refused; the one before stays: keyFile: /);
+      assert.match(await refused, /^tunnel certificate refused; keeping the previous one: keyFile: /);
       const again = next();
       await put('two', 'd.test');
       assert.equal(await again, 'DNS:a.test DNS:d.test');
     }),
 );
 
-test('TunnelWatch.load() keeps a pair that is in use when its files cannot be used now', { skip }, () =>
+test('TunnelWatch.load() keeps a pair in use when its files have gone bad', { skip }, () =>
   given(async ({ watch, file, put }) => {
     await put('one', 'a.test');
     await put('two', 'b.test');
@@ -105,20 +105,17 @@ test('TunnelWatch.load() keeps a pair that is in use when its files cannot be us
   }),
 );
 
-test(
-  'TunnelWatch follows nothing any more when the configuration has no tunnel, or it is disposed',
-  { skip },
-  () =>
-    given(async ({ watch, put, next }) => {
-      await put('one', 'a.test');
-      await put('two', 'b.test');
-      const loaded = await watch.load(config);
-      await watch.follow(loaded);
-      await watch.follow(undefined);
-      await put('one', 'c.test');
-      // The first thing that is told is of the next one that is followed.
-      const told = next();
-      await watch.follow(loaded);
-      assert.equal(await told, 'DNS:c.test DNS:b.test');
-    }),
+test('TunnelWatch stops watching when the configuration has no tunnel, or when disposed', { skip }, () =>
+  given(async ({ watch, put, next }) => {
+    await put('one', 'a.test');
+    await put('two', 'b.test');
+    const loaded = await watch.load(config);
+    await watch.follow(loaded);
+    await watch.follow(undefined);
+    await put('one', 'c.test');
+    // The first report comes from the next configuration that is followed.
+    const reported = next();
+    await watch.follow(loaded);
+    assert.equal(await reported, 'DNS:c.test DNS:b.test');
+  }),
 );

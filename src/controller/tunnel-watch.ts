@@ -1,5 +1,5 @@
-// The certificates of `tunnel`: read with the file that names them, and again whenever they change. A bad pair refuses
-// the start, or the edit that names it; later the certificates before stay, and the log says what is wrong.
+// The certificates of `tunnel`: read together with causeway.yaml, and again when they change. A bad pair refuses the
+// start, or the edit that names it; later the previous certificates stay in use and the log reports the error.
 
 import { dirname, resolve } from 'node:path';
 import type { Logger } from 'pino';
@@ -23,7 +23,7 @@ export class TunnelWatch implements Disposable {
   #watches: KeyPairWatch[] = [];
   #closed = false;
 
-  /** `use` is told of certificates that changed. */
+  /** `use` is called when certificates change. */
   constructor(configFile: string, log: Logger, use: (tunnel: TunnelEnd) => Promise<void>) {
     this.#configFile = configFile;
     this.#log = log;
@@ -31,8 +31,8 @@ export class TunnelWatch implements Disposable {
   }
 
   /**
-   * Of a new configuration, which need not be served yet. A pair that is in use already stays so when its files cannot be
-   * used now; any other throws a ConfigError.
+   * For a new configuration that is not served yet. A pair in use stays in use if its files have gone bad; any other
+   * bad pair throws a ConfigError.
    */
   async load({ tunnel }: Config): Promise<LoadedTunnel | undefined> {
     if (tunnel === undefined) return undefined;
@@ -61,7 +61,7 @@ export class TunnelWatch implements Disposable {
     return { hosts: tunnel.hosts, files, pairs };
   }
 
-  /** That configuration is served now: its files are watched instead of those before. */
+  /** Call this when the configuration is served: watches its files instead of the previous ones. */
   async follow(loaded: LoadedTunnel | undefined): Promise<void> {
     this.#stop();
     this.#loaded = loaded;
@@ -72,14 +72,11 @@ export class TunnelWatch implements Disposable {
         KeyPairWatch.start(files, loaded.pairs[index], {
           changed: pair => void this.#changed(loaded, index, pair),
           bad: error =>
-            this.#log.error(
-              { error: error.message },
-              'certificate of the tunnel refused; the one before stays',
-            ),
+            this.#log.error({ error: error.message }, 'tunnel certificate refused; keeping the previous one'),
         }),
       ),
     );
-    // Another configuration may be served by now, or none.
+    // By now another configuration may be served, or none.
     if (this.#loaded === loaded && !this.#closed) this.#watches = watches;
     else for (const watch of watches) watch[Symbol.dispose]();
   }
@@ -106,14 +103,14 @@ export class TunnelWatch implements Disposable {
     const { certFile } = loaded.files[index];
     try {
       await this.#use(tunnelEnd({ ...loaded, pairs: this.#pairs }));
-      this.#log.info({ certFile }, 'certificate of the tunnel renewed');
+      this.#log.info({ certFile }, 'tunnel certificate renewed');
     } catch (error) {
-      this.#log.error({ certFile, err: error }, 'certificate of the tunnel could not be renewed');
+      this.#log.error({ certFile, err: error }, 'tunnel certificate could not be renewed');
     }
   }
 }
 
-/** As the TLS part takes it. */
+/** In the form that the TLS thread takes. */
 export function tunnelEnd({ hosts, pairs }: LoadedTunnel): TunnelEnd {
   const certificates = pairs.map(({ cert, key }) => ({
     cert: cert.toString('latin1'),

@@ -42,8 +42,8 @@ test('startDemoAgent() marks connections with the cluster id, and takes any port
   const [bytes] = await Promise.all([firstBytes(gateway), speak(agent.place)]);
   const header = parseProxyHeader(bytes, 0, bytes.length);
   assert.ok(header.kind === 'found');
-  const told = header.value.tlvs.map(({ type, value }) => [type, Buffer.from(value).toString()]);
-  assert.deepEqual(told, [[0x20, hub.id]]);
+  const reported = header.value.tlvs.map(({ type, value }) => [type, Buffer.from(value).toString()]);
+  assert.deepEqual(reported, [[0x20, hub.id]]);
 });
 
 /** Health checks come and go without a byte. */

@@ -10,7 +10,7 @@ export type Kubectl = (
   kubeconfig: string,
   args: readonly string[],
   signal: AbortSignal,
-  told?: (printed: string) => void,
+  reported?: (printed: string) => void,
 ) => Promise<string>;
 
 /** The first on a PATH; undefined where there is none. */
@@ -23,7 +23,7 @@ export function findKubectl(path: string): string | undefined {
 }
 
 export function kubectlAt(program: string, cacheFolder: string): Kubectl {
-  return (kubeconfig, args, signal, told) =>
+  return (kubeconfig, args, signal, reported) =>
     new Promise((resolve, reject) => {
       const all = ['--kubeconfig', kubeconfig, '--cache-dir', cacheFolder, ...args];
       const child = spawn(program, all, { stdio: ['ignore', 'pipe', 'pipe'], signal });
@@ -31,7 +31,7 @@ export function kubectlAt(program: string, cacheFolder: string): Kubectl {
       let complaint = '';
       child.stdout.setEncoding('utf8').on('data', (text: string) => {
         printed += text;
-        told?.(printed);
+        reported?.(printed);
       });
       child.stderr.setEncoding('utf8').on('data', (text: string) => {
         complaint += text;
@@ -52,7 +52,7 @@ export function kubectlAt(program: string, cacheFolder: string): Kubectl {
 export async function untilPrinted(
   signal: AbortSignal,
   enough: (printed: string) => boolean,
-  run: (signal: AbortSignal, told: (printed: string) => void) => Promise<string>,
+  run: (signal: AbortSignal, reported: (printed: string) => void) => Promise<string>,
 ): Promise<string> {
   const end = new AbortController();
   let printed: string | undefined;

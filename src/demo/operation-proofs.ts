@@ -95,7 +95,7 @@ function kubectlWatch(demo: Demo, kubectl: Kubectl, tenant: DemoTenant): Proof {
       const printed = await untilPrinted(
         signal,
         text => text.split('\n').length > 2,
-        (signal, told) => kubectl(kubeconfigOf(demo, tenant), args, signal, told),
+        (signal, reported) => kubectl(kubeconfigOf(demo, tenant), args, signal, reported),
       );
       const [name, , status] = printed.split('\n')[1].split(/ +/);
       return `seen as it happened: ${name} ${status}`;

@@ -27,9 +27,9 @@ test('tryProofs() has failed what there was no time for', async () => {
       new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason))),
   };
   setImmediate(() => end.abort());
-  const told = await verdicts([hangs, { title: 'next', prove: async () => 'seen' }], end.signal);
+  const reported = await verdicts([hangs, { title: 'next', prove: async () => 'seen' }], end.signal);
   assert.deepEqual(
-    told.map(({ ok, text }) => [ok, text]),
+    reported.map(({ ok, text }) => [ok, text]),
     [
       [false, 'there was no time left for it'],
       [false, 'there was no time left for it'],

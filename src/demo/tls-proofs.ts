@@ -157,8 +157,8 @@ function unknownServerName(demo: Demo, { certificates: { ca } }: DemoTenant): Pr
         ca,
         signal,
       });
-      const told = `alert number ${UNRECOGNIZED_NAME}`;
-      expect(error.includes(told), `the client was told: ${error}`);
+      const reported = `alert number ${UNRECOGNIZED_NAME}`;
+      expect(error.includes(reported), `the client was told: ${error}`);
       return `TLS alert ${UNRECOGNIZED_NAME}, unrecognized_name`;
     },
   };

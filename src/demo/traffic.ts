@@ -15,7 +15,7 @@ export interface TrafficTarget {
 
 /** Between two requests, on average. */
 const PAUSE_MS = 350;
-const PATIENCE_MS = 5000;
+const WAIT_MS = 5000;
 /** A watch or a WebSocket is held for this long, and then opened again. */
 const HELD_MS = 30_000;
 /** One in so many is refused. */
@@ -27,7 +27,7 @@ export function startTraffic(gateway: Place, targets: readonly TrafficTarget[]):
     await delay(PAUSE_MS * (0.5 + Math.random()));
     const target = pick(targets);
     const visit = Math.random() < 1 / REFUSED ? pick(refusals) : pick(visits);
-    await visit(gateway, target, AbortSignal.timeout(PATIENCE_MS));
+    await visit(gateway, target, AbortSignal.timeout(WAIT_MS));
   });
   for (const target of targets) {
     void repeatedly(async () => {

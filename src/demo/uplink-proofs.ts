@@ -135,8 +135,8 @@ async function refusedAgent(
   signal: AbortSignal,
 ): Promise<void> {
   await using agent = await demo.openAgent(cluster, uplink, signer);
-  const told = await refusedHandshake(visitTo(agent.place, certificates, signal));
-  expect(told.includes(`alert number ${ACCESS_DENIED}`), `by ${uplink} the client was told: ${told}`);
+  const reported = await refusedHandshake(visitTo(agent.place, certificates, signal));
+  expect(reported.includes(`alert number ${ACCESS_DENIED}`), `by ${uplink} the client was told: ${reported}`);
 }
 
 async function badSignatures({ adminUrl }: Demo, signal: AbortSignal): Promise<number> {

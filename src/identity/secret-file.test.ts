@@ -13,7 +13,7 @@ function texts(content: string): string[] | string {
   return read.ok ? read.secrets.map(secret => Buffer.from(secret).toString('latin1')) : read.fault;
 }
 
-test('parseSecrets() takes the bytes of each line as they stand, in order', () => {
+test('parseSecrets() takes the bytes of each line unchanged, in order', () => {
   const odd = ` \t\xff\0'"#: ${'x'.repeat(30)} \t`;
   for (const [content, secrets] of [
     [A, [A]],
@@ -27,20 +27,20 @@ test('parseSecrets() takes the bytes of each line as they stand, in order', () =
     assert.deepEqual(texts(content), secrets, JSON.stringify(content));
 });
 
-test('parseSecrets() says which line is too short, and shows no secret', () => {
+test('parseSecrets() names the line that is too short, and shows no secret', () => {
   const fault = texts(`${A}\n\nhunter2\n`);
   assert.match(String(fault), /^line 3: a secret must have at least 32 bytes: this line has 7\b/);
   assert.doesNotMatch(String(fault), /hunter2/);
   assert.match(String(texts('x'.repeat(31))), /^line 1: /);
 });
 
-test('parseSecrets() asks for one secret at least and sixteen at most', () => {
+test('parseSecrets() requires 1 to 16 secrets', () => {
   for (const empty of ['', '\n', '\r\n\n']) assert.match(String(texts(empty)), /^has no secret/);
   assert.equal(texts(`${A}\n`.repeat(16)).length, 16);
   assert.match(String(texts(`${A}\n`.repeat(17))), /at most 16 secrets: current value is 17/);
 });
 
-test('readSecretFile() reads a file, or says why it cannot', async () => {
+test('readSecretFile() reads a file, or reports why it cannot', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'causeway-secret-'));
   try {
     const file = join(folder, 'secret');
@@ -59,7 +59,7 @@ test('readSecretFile() reads a file, or says why it cannot', async () => {
     await writeFile(file, 'x'.repeat(65_537));
     assert.match(await faultOf(file), /^must have at most 65536 bytes: current value is 65537/);
     await chmod(file, 0);
-    if (process.getuid?.() !== 0) assert.match(await faultOf(file), /^the file may not be read/);
+    if (process.getuid?.() !== 0) assert.match(await faultOf(file), /^permission denied/);
   } finally {
     await rm(folder, { recursive: true });
   }

@@ -1,26 +1,27 @@
-// The file behind `identity.secretFile`: one secret per line, its bytes as they stand. The first makes keys, all
-// verify, so that a secret is replaced without a gap: put the new one in front, hand out new keys, take the old out.
+// Reads `identity.secretFile`: one secret per line, its bytes unchanged. Keys are derived from the first, and all of
+// them verify, so that a secret can be replaced without a gap: add the new one on top, hand out new keys, remove the
+// old one.
 
 import { constants } from 'node:fs';
 import { open } from 'node:fs/promises';
 
-/** As many bytes as the hash has: a shorter one would be easier to find than to break. */
+/** The size of the hash: guessing a shorter secret would be easier than breaking the hash. */
 const MIN_SECRET = 32;
-/** A wrong signature is looked at once with each. Replacing one takes two. */
+/** Each one costs an HMAC for every wrong signature. Replacing a secret needs two. */
 const MAX_SECRETS = 16;
-/** Far more than that many secrets need. */
+/** Far more than 16 secrets need. */
 const MAX_FILE = 64 * 1024;
 
 const LINE_FEED = 0x0a;
 const CARRIAGE_RETURN = 0x0d;
 
-/** In the order of the file, at least one; or what is wrong, in words that follow the file's name and show no secret. */
+/** The secrets in the order of the file; or the fault, a message to follow the file's name, which shows no secret. */
 export type Secrets =
   | { readonly ok: true; readonly secrets: readonly [Uint8Array, ...Uint8Array[]] }
   | {
       readonly ok: false;
       readonly fault: string;
-      /** It could not be read, so that nothing is known of what it holds. */
+      /** The file could not be read, so its content is unknown. */
       readonly isUnread?: true;
     };
 
@@ -40,7 +41,7 @@ export async function readSecretFile(path: string): Promise<Secrets> {
   }
 }
 
-/** Lines end with LF or CRLF; empty ones do not count, and nothing else is trimmed. */
+/** Lines end with LF or CRLF; empty lines are skipped, and nothing else is trimmed. */
 export function parseSecrets(bytes: Uint8Array): Secrets {
   const secrets: Uint8Array[] = [];
   for (const [index, line] of linesOf(bytes).entries()) {
@@ -67,7 +68,7 @@ function linesOf(bytes: Uint8Array): Uint8Array[] {
     const next = feed < 0 ? bytes.length : feed + 1;
     const end =
       feed < 0 ? bytes.length : bytes[feed - 1] === CARRIAGE_RETURN && feed > from ? feed - 1 : feed;
-    // Copied: a Buffer may be part of a pool, and the secrets travel to other threads.
+    // Copied: a Buffer may be part of a pool, and the secrets are sent to other threads.
     lines.push(new Uint8Array(bytes.subarray(from, end)));
     from = next;
   }
@@ -85,7 +86,7 @@ function unreadable(code: string | undefined): string {
       return 'there is no such file';
     case 'EACCES':
     case 'EPERM':
-      return 'the file may not be read: check its permissions and those of its directory';
+      return 'permission denied: check the permissions of the file and its directory';
     case 'ENXIO':
       return 'must be a regular file: this is a directory, device, pipe or socket';
     default:

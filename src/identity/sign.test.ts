@@ -27,8 +27,8 @@ function proves(keys: readonly Uint8Array[], claim: Claim, signature: Uint8Array
   return parsed.kind === 'found' && isSignedBy(keys, claim, parsed.value);
 }
 
-// The values are those of Python's hmac and hashlib, HKDF written out by RFC 5869.
-test('clusterKey() and sign() give the bytes that interface and other programs agree on', () => {
+// Expected values computed with Python's hmac and hashlib, with HKDF written out from RFC 5869.
+test('clusterKey() and sign() produce the documented bytes', () => {
   const key = clusterKey(secret, ID);
   assert.equal(Buffer.from(key).toString('base64url'), '9BcEffi3KBiiyEDiuX9HbvfMAPtaBM1RNeI1xK8T7hs');
   const signed = (source?: Claim['source']) =>
@@ -45,7 +45,7 @@ test('clusterKey() and sign() give the bytes that interface and other programs a
   );
 });
 
-test('isSignedBy() takes what sign() gives, whichever of the keys it was', () => {
+test('isSignedBy() accepts the output of sign() with any of the keys', () => {
   fc.assert(
     fc.property(
       aClaim,
@@ -104,7 +104,7 @@ test('isSignedBy() refuses any other id, address, port, family, time, nonce and 
   );
 });
 
-test("clusterKey() gives another key for every other id and secret: one cluster's never opens another", () => {
+test('clusterKey() derives a different key for every id and secret, and no key verifies for another cluster', () => {
   fc.assert(
     fc.property(anId, anId, aKey, aKey, (id, otherId, secret, otherSecret) => {
       const key = clusterKey(secret, id);
@@ -116,7 +116,7 @@ test("clusterKey() gives another key for every other id and secret: one cluster'
   );
 });
 
-test('sign() takes a fresh nonce and the time of day unless told', () => {
+test('sign() uses a fresh nonce and the current time by default', () => {
   const key = clusterKey(secret, ID);
   const [one, other] = [parseSignature(sign(key, { id: ID })), parseSignature(sign(key, { id: ID }))];
   assert.ok(one.kind === 'found' && other.kind === 'found');

@@ -5,7 +5,7 @@ import { nearest } from './nearest.ts';
 
 const keys = ['listen', 'admin', 'clusters', 'timeouts', 'halfClosed', 'on', 'only', 'backends', 'id'];
 
-test('nearest() finds the word behind a slip', () => {
+test('nearest() finds the intended word behind a typing mistake', () => {
   const slips = {
     listne: 'listen',
     Listen: 'listen',
@@ -23,14 +23,14 @@ test('nearest() prefers the nearest, and the first of equals', () => {
   assert.equal(nearest('abcx', ['abcd', 'abce']), 'abcd');
 });
 
-test('nearest() finds nothing where nothing is near', () => {
+test('nearest() finds nothing when nothing is near', () => {
   for (const word of ['', 'frontend', 'x', 'ab', 'xyz'.repeat(100_000)]) {
     assert.equal(nearest(word, keys), undefined, word.slice(0, 20));
   }
   assert.equal(nearest('v3', ['v1', 'v2', 'none']), undefined);
 });
 
-test('nearest() forgives one letter too many, too few, other, or two swapped, in words of four and more', () => {
+test('nearest() tolerates one extra, missing, changed or swapped letter in words of four letters or more', () => {
   const word = fc.stringMatching(/^[a-z]{4,12}$/);
   const slip = fc.tuple(word, fc.nat(), fc.constantFrom('drop', 'double', 'change', 'swap'));
   fc.assert(

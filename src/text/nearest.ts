@@ -1,6 +1,6 @@
-// The known word that a person most likely meant by an unknown one.
+// Finds the known word that a person most likely meant by an unknown one, for "did you mean".
 
-/** The nearest of `known` when it is near enough to be a slip. */
+/** The nearest of `known`, if it is near enough for a typing mistake. */
 export function nearest(
   word: string,
   known: readonly string[],
@@ -17,12 +17,12 @@ export function nearest(
   return best;
 }
 
-/** How many letters differ, where they can be a slip: a third of them, at least one. Otherwise undefined. */
+/** The number of edits, or undefined if more than a third of the letters (and more than one) differ. */
 export function slipDistance(word: string, candidate: string): number | undefined {
   const limit = Math.max(1, Math.floor(candidate.length / 3));
   if (Math.abs(candidate.length - word.length) > limit) return undefined;
   const distance = editDistance(word.toLowerCase(), candidate.toLowerCase());
-  // Two letters of which one differs are two words.
+  // Of two-letter words with one different letter, neither is a misspelling of the other.
   return distance <= limit && 2 * distance < Math.max(candidate.length, word.length) ? distance : undefined;
 }
 

@@ -1,5 +1,5 @@
-// Text from elsewhere, made safe to show: what a client, a backend, an API server, a file name or a file sends must
-// neither steer a terminal, nor start a line of its own in the log, nor reorder what a person reads.
+// Makes untrusted text safe to show: text from a client, a backend, an API server, a file or a file name must not
+// control a terminal, start a new line in the log, or reorder what a person reads.
 
 /**
  * DEL and C1 (U+0080 to U+009F); line and paragraph separator (U+2028, U+2029); direction marks, embeddings, overrides and
@@ -11,12 +11,12 @@ const UNESCAPED_BY_JSON = new RegExp(`[${BEYOND_C0}]`, 'g');
 
 const shortForms: Readonly<Record<string, string>> = { '\t': '\\t', '\n': '\\n', '\r': '\\r' };
 
-/** One line of text: control characters are shown as `\n` or `\u001b` instead of obeyed. */
+/** One line of text: escapes control characters as `\n` or `\u001b`. */
 export function printable(text: string): string {
   return text.replace(CONTROLS, char => shortForms[char] ?? escaped(char));
 }
 
-/** JSON as JSON.stringify() writes it, which escapes C0 alone. The value stays the same. */
+/** Expects output of JSON.stringify(), which escapes only C0. The value does not change. */
 export function printableJson(json: string): string {
   return json.replace(UNESCAPED_BY_JSON, escaped);
 }

@@ -151,8 +151,8 @@ function checksumFault(
   const at = value.byteOffset - bytes.byteOffset;
   const before = crc32c(bytes, from, at);
   const sum = crc32c(bytes, at + CRC32C_LENGTH, end, crc32c(fourZeros, 0, CRC32C_LENGTH, before));
-  const told = ((value[0] << 24) | (value[1] << 16) | (value[2] << 8) | value[3]) >>> 0;
-  return sum === told ? undefined : 'v2-crc32c';
+  const reported = ((value[0] << 24) | (value[1] << 16) | (value[2] << 8) | value[3]) >>> 0;
+  return sum === reported ? undefined : 'v2-crc32c';
 }
 
 function endpointAt(bytes: Uint8Array, at: number, width: number, portAt: number): Endpoint {

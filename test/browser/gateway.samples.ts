@@ -68,6 +68,7 @@ export function sampleClusters(): readonly ClusterAnswer[] {
       name: 'blue',
       id: '0b9c7c0e-6d2c-4d7b-9d5c-2f3f0a2f8f11',
       source: 'file',
+      object: null,
       routes: [
         route(
           'api',
@@ -98,6 +99,7 @@ export function sampleClusters(): readonly ClusterAnswer[] {
       name: 'green',
       id: null,
       source: 'file',
+      object: null,
       routes: [
         {
           ...route(
@@ -143,6 +145,7 @@ export function sampleClusters(): readonly ClusterAnswer[] {
       name: 'red',
       id: 'red-cluster',
       source: 'kamaji',
+      object: null,
       routes: [
         route('api', ['api.red.example.com', 'api.red.internal'], ['cp.red.internal:6443'], 31, 'https'),
         route('apps-https', ['*.apps.red.example.com'], ['10.10.3.20:443'], 20, 'tls'),
@@ -180,6 +183,7 @@ export function manyClusters(count: number): readonly ClusterAnswer[] {
       name,
       id: null,
       source: 'kamaji',
+      object: null,
       routes: [
         { ...api, backends },
         route(

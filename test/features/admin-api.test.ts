@@ -256,7 +256,7 @@ describe('explain', () => {
   });
 
   test('a bad question: 400 with a sentence', async () => {
-    for (const [query, told] of [
+    for (const [query, reported] of [
       ['', /Name a host/],
       ['host=a&from=nowhere', /must be an IPv4 or IPv6 address: nowhere/],
       ['host=a&protocol=quic', /protocol must be one of/],
@@ -264,7 +264,7 @@ describe('explain', () => {
     ] as const) {
       const { status, json } = await ask(gateway, `/api/v1/explain?${query}`);
       assert.equal(status, 400, query);
-      assert.match(json.error, told);
+      assert.match(json.error, reported);
     }
   });
 

@@ -130,9 +130,9 @@ workers: 1
 admin: { on: "127.0.0.1:0", auth: { username: ann, passwordFile: ${file} } }
 `,
   });
-  const told = late.lines().find(({ msg }) => String(msg).startsWith('password file cannot be used'));
+  const reported = late.lines().find(({ msg }) => String(msg).startsWith('password file cannot be used'));
   assert.deepEqual(
-    [told?.level, told?.username, told?.file, told?.error],
+    [reported?.level, reported?.username, reported?.file, reported?.error],
     ['warn', 'ann', file, 'there is no such file'],
   );
   const headers = as('ann', 'open sesame');
@@ -202,9 +202,9 @@ admin: { on: "127.0.0.1:0", tls: { certFile: ${certFile}, keyFile: ${keyFile} } 
     agent.destroy();
     await writeFile(folder.file('tls.key'), 'broken');
     const { error } = await secure.line(
-      line => line.msg === 'new certificate of the admin side refused; the old one stays in use',
+      line => line.msg === 'new certificate of the admin side refused; keeping the previous one',
     );
-    assert.match(String(error), /^keyFile: must hold a private key in PEM form/);
+    assert.match(String(error), /^keyFile: must contain a private key in PEM format/);
     assert.equal(await serialNumber(port), renewed);
   });
 
@@ -219,10 +219,10 @@ admin: { on: "127.0.0.1:0", tls: { certFile: ${certFile}, keyFile: ${keyFile} } 
     assert.equal((await ask(secure, '/healthz', { ca })).status, 200);
   });
 
-  for (const [what, certFile, keyFile, told] of [
+  for (const [what, certFile, keyFile, reported] of [
     ['a missing certificate', 'none.crt', 'tls.key', /admin\.tls\.certFile: cannot be read: .*none\.crt/],
     ['a key of another', 'tls.crt', 'other.key', /admin\.tls\.keyFile: must be the key of the certificate/],
-    ['a file that is no key', 'tls.crt', 'causeway.yaml', /admin\.tls\.keyFile: must hold a private key/],
+    ['a file that is no key', 'tls.crt', 'causeway.yaml', /admin\.tls\.keyFile: must contain a private key/],
   ] as const) {
     test(`${what} at the start: exit 1 with a sentence`, async () => {
       await using folder = await tempDir();
@@ -231,7 +231,7 @@ admin: { on: "127.0.0.1:0", tls: { certFile: ${certFile}, keyFile: ${keyFile} } 
       await writeFile(folder.file('causeway.yaml'), config(certFile, keyFile));
       const { code, stdout, stderr } = await run(causewayBin, ['run', '-c', folder.file('causeway.yaml')]);
       assert.equal(code, 1, stderr);
-      assert.match(stderr, told);
+      assert.match(stderr, reported);
       assert.equal(stderr.trim().split('\n').length, 1);
       assert.equal(String(stdout), '');
     });

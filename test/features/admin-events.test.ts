@@ -125,14 +125,15 @@ test('a flood of refusals is thinned, and a client that does not read harms nobo
   const said = hello('unknown.test');
   for (let done = 0; done < flood; done += 50)
     await Promise.all(Array.from({ length: 50 }, () => visit(gateway.port, said)));
-  const told = () => events.all().reduce((sum, { data }) => sum + 1 + Number(data.skipped), 0);
+  const reported = () => events.all().reduce((sum, { data }) => sum + 1 + Number(data.skipped), 0);
   // What was left out at the end is said with the next one.
   await until('all to be told or counted', async () => {
     await visit(gateway.port, said);
-    return told() >= flood;
+    return reported() >= flood;
   });
   const bySecond = Map.groupBy(events.all(), ({ data }) => String(data.at).slice(0, 19));
-  for (const [second, told] of bySecond) assert.ok(told.length <= 200, `${told.length} at ${second}`);
+  for (const [second, reported] of bySecond)
+    assert.ok(reported.length <= 200, `${reported.length} at ${second}`);
   assert.equal(await servedBy(gateway.port, hello('api.lab.test')), 'backend');
   assert.equal((await ask(gateway, '/healthz')).status, 200);
   deaf.destroy();

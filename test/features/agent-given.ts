@@ -126,13 +126,18 @@ ${more}`,
     let client: Duplex = raw;
     if (uplink === 'terminate') {
       const tls = tlsConnect({ socket: raw, ca: await readFile(this.caFile), host: '127.0.0.1' });
-      await once(tls, 'secureConnect');
+      tls.on('error', () => {});
+      await once(tls, 'secureConnect').catch(error => {
+        throw new Error(`No TLS with the agent, which printed:\n${agent.program.log()}`, { cause: error });
+      });
       client = tls;
     } else {
       raw.write(hello(''));
     }
-    const accepted = await until('the backend', () => end.accepted[before]);
-    client.on('error', () => {});
+    // By its bytes: a test beside this one may connect to a port that was its own a moment ago.
+    const accepted = await until('the backend', () =>
+      end.accepted.slice(before).find(({ stream }) => uplink === 'terminate' || stream.readableLength > 0),
+    );
     return {
       client,
       backend: accepted.stream,

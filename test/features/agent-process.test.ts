@@ -29,7 +29,14 @@ async function served(uplink: Uplink, agent: RunningAgent): Promise<void> {
   ends.client.resume();
   ends.client.end('x');
   ends.backend.end();
-  await once(ends.client, 'end');
+  await once(ends.client, 'end').catch(error => {
+    throw new Error(
+      `The client of --uplink ${uplink} was not served. Its agent printed:\n${agent.program.log()}`,
+      {
+        cause: error,
+      },
+    );
+  });
 }
 
 /** Hears the first segment of the first connection, as one read gives it. */
@@ -224,19 +231,19 @@ describe('files that are replaced while it runs', () => {
     const other = await (await authorityOf('the next')).certificateFor(TUNNEL_HOST);
     await copyFile(other.certFile, world.dir.file('tunnel.crt'));
     await copyFile(other.keyFile, world.dir.file('tunnel.key'));
-    await world.gateway.line(line => line.msg === 'certificate of the tunnel renewed');
+    await world.gateway.line(line => line.msg === 'tunnel certificate renewed');
     using refused = await connectClient(agent.port);
     refused.send(hello(''));
     await refused.untilEnd();
     await agent.line(line => line.msg === 'gateway not reached');
     await writeFile(world.dir.file('tunnel.key'), 'no key');
-    await world.gateway.line(line => line.msg.startsWith('certificate of the tunnel refused'));
+    await world.gateway.line(line => line.msg.startsWith('tunnel certificate refused'));
     const made = await certificateFor(TUNNEL_HOST);
     await copyFile(made.certFile, world.dir.file('tunnel.crt'));
     await copyFile(made.keyFile, world.dir.file('tunnel.key'));
     await until(
       'the first one again',
-      () => world.gateway.lines().filter(line => line.msg === 'certificate of the tunnel renewed').length > 1,
+      () => world.gateway.lines().filter(line => line.msg === 'tunnel certificate renewed').length > 1,
     );
     await served('tunnel', agent);
   });

@@ -86,10 +86,10 @@ const closedAtOnce = 'gateway closed at once';
 const refusals: readonly Refusal[] = [
   ...(['proxy', 'tunnel'] as const).flatMap((uplink): Refusal[] => {
     const outer = uplink === 'tunnel' ? ['done'] : [];
-    const told = { uplink, msg: closedAtOnce, why: /TLS alert.*--cluster-id.*signed/ } as const;
+    const reported = { uplink, msg: closedAtOnce, why: /TLS alert.*--cluster-id.*signed/ } as const;
     return [
       {
-        ...told,
+        ...reported,
         what: 'an unknown id',
         id: 'nobody',
         key: 'nobody.key',
@@ -97,14 +97,14 @@ const refusals: readonly Refusal[] = [
         alert: 49,
       },
       {
-        ...told,
+        ...reported,
         what: "another cluster's key",
         key: 'other.key',
         reasons: ['bad-signature', ...outer],
         alert: 49,
       },
       {
-        ...told,
+        ...reported,
         what: 'its own key for another cluster',
         id: OTHER_ID,
         key: 'key',
@@ -376,7 +376,6 @@ function header(id: string | undefined, seconds: number | undefined = 0): Uint8A
 const unsigned = Number.NaN;
 
 describe('inside a tunnel', () => {
-  const replayed = header(ID);
   const cases: readonly (readonly [what: string, said: () => Uint8Array, reason: string, hears: Buffer])[] = [
     ['an id that is not signed', () => bytes(header(ID, unsigned), hello('')), 'bad-signature', alert(49)],
     ['a header without an id', () => bytes(header(undefined), hello('a.test')), 'bad-signature', alert(49)],
@@ -412,6 +411,7 @@ describe('inside a tunnel', () => {
   }
 
   test('a header that was used before is bad-signature', async () => {
+    const replayed = header(ID);
     const first = await tunnel();
     first.write(bytes(replayed, hello('')));
     const { stream } = await until('the first', () => world.plain.accepted[accepted]);

@@ -182,9 +182,9 @@ const refusals: readonly Refusal[] = [
 
 describe('a refused connection', { concurrency: true }, () => {
   for (const { reason, when, says, hears, from } of refusals) {
-    const told =
+    const reported =
       typeof hears === 'number' ? `HTTP ${hears}` : hears.length === 0 ? 'nothing' : `alert ${hears[6]}`;
-    test(`${reason} when ${when}: ${told}, then FIN`, async () => {
+    test(`${reason} when ${when}: ${reported}, then FIN`, async () => {
       using peer = await client(from === undefined ? {} : { from });
       if (says.length > 0) peer.send(says);
       assert.equal(await peer.untilEnd(), 'FIN');

@@ -89,9 +89,9 @@ test('an event stream that throws ends, and the others get the event', async () 
   await until('the event', () => sound.text().includes('nobody.test'));
   await until('the end of the other', () => broken.isOver());
   await until('a line for it', () => lines('fault', 'control').length > before);
-  const told = lines('fault', 'control').slice(before);
-  assert.equal(told.length, 1);
-  assertStack(told[0]);
+  const reported = lines('fault', 'control').slice(before);
+  assert.equal(reported.length, 1);
+  assertStack(reported[0]);
   await sound.response.body?.cancel().catch(() => {});
 });
 

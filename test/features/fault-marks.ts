@@ -1,9 +1,9 @@
-// What the tests and the injected faults (fault-injection.ts, fault-injection-parts.ts) agree on. Apart from those, since
+// What the tests and the injected faults (fault-injection.ts, fault-injection-threads.ts) agree on. Apart from those, since
 // they must strike in the gateway alone.
 
 /** The environment of a gateway that has these faults. */
 export const faulty = {
-  NODE_OPTIONS: ['fault-injection', 'fault-injection-parts']
+  NODE_OPTIONS: ['fault-injection', 'fault-injection-threads']
     .map(name => `--import ${import.meta.dirname}/${name}.ts`)
     .join(' '),
 };

@@ -102,7 +102,7 @@ clusters:
   assert.deepEqual([json.served, json.reason], [false, 'connect-failed']);
   assert.equal(
     json.stages.at(-1).text,
-    'would fail: connect-failed; the only backend is down, and tried all the same: nowhere.invalid:6443 (name not found)',
+    'would fail: connect-failed; the only backend is down, but still tried: nowhere.invalid:6443 (name not found)',
   );
 });
 
@@ -157,8 +157,8 @@ clusters:
       const { json } = await ask(gateway, '/api/v1/clusters/lab');
       return json.routes[0].backends.find(({ address }: { address: string }) => address === text);
     };
-    const { since, ...told } = await backend();
-    assert.deepEqual(told, {
+    const { since, ...reported } = await backend();
+    assert.deepEqual(reported, {
       address: text,
       up: false,
       health: 'tcp',
@@ -368,7 +368,7 @@ clusters:
   // No checks: nobody knows, all are tried, and no more of them are made.
   await edit(config('check: none'));
   const back = await change(gateway, closed, null);
-  assert.deepEqual([back.level, back.why], ['info', 'it is not checked any more']);
+  assert.deepEqual([back.level, back.why], ['info', 'no longer checked']);
   assert.deepEqual((await gateway.status()).health, { backends: 2, down: 0, stretch: 1 });
   assert.deepEqual(await states(gateway, 'lab'), [null, null]);
   const { body } = await ask(gateway, '/metrics');

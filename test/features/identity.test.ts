@@ -207,16 +207,16 @@ describe('a PROXY header', { concurrency: true }, () => {
   ];
   for (const [what, why, make] of wrong) {
     test(`${what} is bad-signature: alert 49`, async () => {
-      const told = { reason: 'bad-signature', hears: denied, why };
-      await refused(gateway, bytes(make(), hello('open.test')), told);
+      const reported = { reason: 'bad-signature', hears: denied, why };
+      await refused(gateway, bytes(make(), hello('open.test')), reported);
     });
   }
 
   test('with a bad signature is closed without a word where no hello comes', async () => {
-    const told = { reason: 'bad-signature', hears: nothing };
-    await refused(gateway, bytes(header('strict-1'), 'GET / HTTP/1.1\r\n'), told);
-    await refused(gateway, bytes(header('Open-1', { secret: NEXT }), connectHead('open')), told);
-    await refused(gateway, header('strict-1'), told);
+    const reported = { reason: 'bad-signature', hears: nothing };
+    await refused(gateway, bytes(header('strict-1'), 'GET / HTTP/1.1\r\n'), reported);
+    await refused(gateway, bytes(header('Open-1', { secret: NEXT }), connectHead('open')), reported);
+    await refused(gateway, header('strict-1'), reported);
     using silent = await connectClient(gateway.port);
     silent.send(header('strict-1'));
     silent.finish();
@@ -225,21 +225,21 @@ describe('a PROXY header', { concurrency: true }, () => {
   });
 
   test('with an unknown id is unknown-cluster, signed or not', async () => {
-    const told = { reason: 'unknown-cluster', hears: denied, clusterId: 'nobody' };
-    await refused(gateway, bytes(header('nobody'), hello('open.test')), told);
-    await refused(gateway, bytes(header('nobody', {}), hello('open.test')), told);
-    await refused(gateway, bytes(header('nobody', { change: flip(52) }), hello('open.test')), told);
+    const reported = { reason: 'unknown-cluster', hears: denied, clusterId: 'nobody' };
+    await refused(gateway, bytes(header('nobody'), hello('open.test')), reported);
+    await refused(gateway, bytes(header('nobody', {}), hello('open.test')), reported);
+    await refused(gateway, bytes(header('nobody', { change: flip(52) }), hello('open.test')), reported);
   });
 
   test('with two signatures, or one and no id, is bad-proxy-header', async () => {
-    const told = { reason: 'bad-proxy-header', hears: nothing };
-    await refused(gateway, bytes(header('Open-1', {}, { signatures: 2 }), hello('open.test')), told);
-    await refused(gateway, bytes(header(undefined, {}), hello('open.test')), told);
+    const reported = { reason: 'bad-proxy-header', hears: nothing };
+    await refused(gateway, bytes(header('Open-1', {}, { signatures: 2 }), hello('open.test')), reported);
+    await refused(gateway, bytes(header(undefined, {}), hello('open.test')), reported);
   });
 
   test('from a stranger is untrusted-agent, however well signed', async () => {
-    const told = { reason: 'untrusted-agent', hears: nothing };
-    await refused(gateway, bytes(header('strict-1', {}), hello('open.test')), told, { from: STRANGER });
+    const reported = { reason: 'untrusted-agent', hears: nothing };
+    await refused(gateway, bytes(header('strict-1', {}), hello('open.test')), reported, { from: STRANGER });
   });
 
   test('of version 1 cannot be signed: it is served, as it has no id', async () => {
@@ -316,13 +316,13 @@ describe('a CONNECT', { concurrency: true }, () => {
   });
 
   test('to an unknown name is unknown-host, however it is signed', async () => {
-    const told = { reason: 'unknown-host', hears: 404 };
-    await refused(gateway, connectSigned('nobody', 'nobody'), told);
+    const reported = { reason: 'unknown-host', hears: 404 };
+    await refused(gateway, connectSigned('nobody', 'nobody'), reported);
   });
 
   test('from a stranger is untrusted-agent, however well signed', async () => {
-    const told = { reason: 'untrusted-agent', hears: 403 };
-    await refused(gateway, connectSigned('strict', 'strict-1'), told, { from: STRANGER });
+    const reported = { reason: 'untrusted-agent', hears: 403 };
+    await refused(gateway, connectSigned('strict', 'strict-1'), reported, { from: STRANGER });
   });
 });
 
@@ -463,7 +463,9 @@ test('secrets are replaced without a gap by editing their file; a bad one change
   for (let i = 0; i < 8; i++) assert.deepEqual([await isServed(SECRET), await isServed(NEXT)], [false, true]);
 
   await writeFile(file, 'too short\n');
-  const refusal = await rotated.line(line => line.msg === 'secret file refused; the secrets before stay');
+  const refusal = await rotated.line(
+    line => line.msg === 'secret file refused; keeping the previous secrets',
+  );
   assert.equal(refusal.level, 'error');
   assert.match(String(refusal.error), /^line 1: a secret must have at least 32 bytes: this line has 9/);
   await rm(file);
@@ -552,7 +554,7 @@ describe('causeway identity key', { concurrency: true }, () => {
   test('says how it is used when the subcommand is another', async () => {
     const { code, stderr } = await run(causewayBin, ['identity', 'kee']);
     assert.equal(code, 64);
-    assert.match(stderr, /Write: causeway identity secret, or causeway identity key/);
+    assert.match(stderr, /Usage: causeway identity secret, or causeway identity key/);
   });
 });
 
@@ -570,15 +572,18 @@ describe('causeway identity secret', () => {
     assert.equal(code, 0);
   });
 
-  for (const [umask, told] of [
+  for (const [umask, reported] of [
     ['077', ''],
-    ['022', 'causeway: others can read the file that this goes to: chmod 600 it, and say umask 077 before\n'],
+    [
+      '022',
+      'causeway: other users can read the output file: chmod 600 it, and run umask 077 first next time\n',
+    ],
   ] as const) {
     test(`goes to a file of a shell with umask ${umask}`, async () => {
       const file = dir.file(`made-${umask}`);
       const line = `umask ${umask}; '${causewayBin}' identity secret > '${file}'`;
       const { code, stderr } = await run('sh', ['-c', line]);
-      assert.deepEqual([code, stderr], [0, told]);
+      assert.deepEqual([code, stderr], [0, reported]);
     });
   }
 
@@ -612,7 +617,7 @@ test('a secret file that others can read is a warning of run and check, until it
   assert.equal(open.code, 0);
   assert.match(
     open.stderr,
-    /^warning: .*open\.yaml:\d+:25: identity\.secretFile: .*secret-open: others can read it, as its mode is 0644: chmod 600 .*secret-open$/m,
+    /^warning: .*open\.yaml:\d+:25: identity\.secretFile: .*secret-open: other users can read this file \(mode 0644\): chmod 600 .*secret-open$/m,
   );
 
   await chmod(file, 0o600);

@@ -77,7 +77,7 @@ async function open(at: Causeway, count: number): Promise<void> {
 }
 
 /** As many places as there should be, and no more. */
-async function hasAllPlaces(at: Causeway, from: string): Promise<void> {
+async function isFull(at: Causeway, from: string): Promise<void> {
   const held = await hold(at, SHARE, { from });
   await open(at, SHARE);
   for (const client of held) assert.equal(client.end(), undefined);
@@ -174,7 +174,7 @@ describe('a place comes back', () => {
         await go(gateway);
         await open(gateway, 0);
       }
-      await hasAllPlaces(gateway, from);
+      await isFull(gateway, from);
     });
   }
 

@@ -113,7 +113,7 @@ describe('run', { concurrency: true }, () => {
 
   test('what this version cannot serve → 1', async () => {
     const file = await fileOf(`${GOOD}sources: [{ kamaji: {} }]\n`);
-    await fails(1, ['run', '-c', file], /this version does not have .*\(sources\).* yet$/);
+    await fails(1, ['run', '-c', file], /this version does not support .*\(sources\).* yet$/);
   });
 
   test('a port that another process listens on → 2', async () => {
@@ -225,25 +225,25 @@ clusters: [{ name: lab, api: { hosts: [lab.test], backends: ["${backend.text}"] 
 
 describe('wrong usage → 64', { concurrency: true }, () => {
   for (const [args, said] of [
-    [['runn'], /^causeway: There is no command 'runn'\. Did you mean 'run'\? /],
-    [['help', 'nope'], /^causeway: There is no command 'nope'\. 'causeway help' lists them$/],
+    [['runn'], /^causeway: Unknown command 'runn'\. Did you mean 'run'\? /],
+    [['help', 'nope'], /^causeway: Unknown command 'nope'\. See 'causeway help'$/],
     [['help', 'run', 'more'], /^causeway: 'causeway help run' takes no further arguments: more$/],
     [['--version', 'more'], /^causeway: 'causeway --version' takes no further arguments: more$/],
     [
       ['doctor', '-c', 'x'],
-      /^causeway: 'doctor' is not in this version yet\. 'causeway help' lists what is$/,
+      /^causeway: This version does not have the command 'doctor' yet\. See 'causeway help'$/,
     ],
     [['run', '--nope'], /^causeway: Unknown option '--nope'\. See 'causeway help run'$/],
     [['run', '-c'], /^causeway: .*See 'causeway help run'$/],
-    [['run', 'a', 'b'], /^causeway: Name one file: causeway run -c causeway\.yaml$/],
-    [['check', '-c', 'a', 'b'], /^causeway: Name one file: causeway check -c causeway\.yaml$/],
-    [['run', '-c', ''], /^causeway: Name one file: /],
+    [['run', 'a', 'b'], /^causeway: Give exactly one file: causeway run -c causeway\.yaml$/],
+    [['check', '-c', 'a', 'b'], /^causeway: Give exactly one file: causeway check -c causeway\.yaml$/],
+    [['run', '-c', ''], /^causeway: Give exactly one file: /],
     [['run', '-c', 'x', '--workers', '0'], /^causeway: --workers must be .*: 0$/],
     [['check', '-c', 'x', '--engine', 'nope'], /^causeway: --engine must be one of .*: nope$/],
-    [['explain', '-c', 'x', 'a', 'b'], /^causeway: Name one host: /],
+    [['explain', '-c', 'x', 'a', 'b'], /^causeway: Give exactly one host: /],
     [['explain', 'ftp://a.test'], /^causeway: The host must be a name, or a URL with https or http: /],
     [['explain', 'http://a.test', '--protocol', 'tls'], /^causeway: A URL with http is http, not tls: /],
-    [['explain', '-c', 'x', '--admin', 'http://127.0.0.1:1', 'a'], /^causeway: Give -c .*, not both$/],
+    [['explain', '-c', 'x', '--admin', 'http://127.0.0.1:1', 'a'], /^causeway: Give either -c .*, not both$/],
   ] as const) {
     test(['causeway', ...args].join(' '), () => fails(64, args, said));
   }
@@ -320,7 +320,7 @@ describe('check', { concurrency: true }, () => {
     await fails(
       1,
       ['check', '-c', good, '--engine', 'haproxy'],
-      /good\.yaml: this version does not have engine: haproxy yet/,
+      /good\.yaml: this version does not support engine: haproxy yet/,
     );
   });
 });
@@ -355,12 +355,12 @@ describe('explain', { concurrency: true }, () => {
     for (const [url, from, line] of [
       ['https://api.lab.test:6443/version', '10.1.2.3', /^served by lab\/api at 192\.0\.2\.1:6443$/m],
       ['https://konnectivity.lab.test:7443', '10.1.2.3', /^✓ accept +on 127\.0\.0\.1:7443, which/m],
-      ['http://api.lab.test', '10.1.2.3', /^✗ route +'api\.lab\.test' is .* reached by TLS alone$/m],
+      ['http://api.lab.test', '10.1.2.3', /^✗ route +'api\.lab\.test' is .* reached only by TLS$/m],
       ['https://api.lap.test', '10.1.2.3', /; did you mean 'api\.lab\.test' of cluster 'lab'\?$/m],
       [
         'https://api.lab.test',
         '11.1.2.3',
-        /^✗ admit +11\.1\.2\.3 is in no entry of allow of cluster 'lab', which has 10\.0\.0\.0\/8$/m,
+        /^✗ admit +11\.1\.2\.3 matches no entry of allow of cluster 'lab', which has 10\.0\.0\.0\/8$/m,
       ],
     ] as const) {
       const { stdout } = await causeway('explain', '-c', good, url, '--from', from);
@@ -385,7 +385,7 @@ clusters:
     const lines = stdout.trimEnd().split('\n');
     assert.equal(
       lines.at(-2),
-      `✗ dial     would fail: connect-failed; the only backend is down, and tried all the same: 127.0.0.1:${port} (connection refused)`,
+      `✗ dial     would fail: connect-failed; the only backend is down, but still tried: 127.0.0.1:${port} (connection refused)`,
     );
     assert.equal(lines.at(-1), 'would fail: connect-failed');
     const json = JSON.parse((await ask('api.lab.test', '--json')).stdout);
@@ -393,12 +393,12 @@ clusters:
     await fails(
       2,
       ['explain', '--admin', gateway.admin, 'api.lab.test', '--from', 'nonsense'],
-      /^causeway: http:\/\/\S+ answers 400: The address to come from must be /,
+      /^causeway: http:\/\/\S+ answered 400: The client address must be /,
     );
     await fails(
       2,
       ['explain', '--admin', `http://127.0.0.1:${port}`, 'api.lab.test'],
-      /^causeway: Nobody listens on /,
+      /^causeway: Nothing listens on /,
     );
   });
 
@@ -447,18 +447,18 @@ clusters:
     test(`${args.join(' ')} --json → ${expected.reason ?? `${expected.cluster}/${expected.route}`}`, async () => {
       const { code, stdout, stderr } = await causeway('explain', '-c', good, ...args, '--json');
       assert.deepEqual([code, stderr], [expected.served ? 0 : 1, '']);
-      const { stages: told, ...answer } = JSON.parse(stdout);
+      const { stages: reported, ...answer } = JSON.parse(stdout);
       const { stages: count, ...rest } = expected;
       assert.deepEqual(answer, rest);
       assert.deepEqual(
-        told.map(({ stage }: { stage: string }) => stage),
+        reported.map(({ stage }: { stage: string }) => stage),
         stages.slice(0, count),
       );
       assert.deepEqual(
-        told.map(({ ok }: { ok: boolean }) => ok),
+        reported.map(({ ok }: { ok: boolean }) => ok),
         stages.slice(0, count).map((_, i) => expected.served || i < count - 1),
       );
-      for (const stage of told) assert.deepEqual(Object.keys(stage), ['stage', 'ok', 'text']);
+      for (const stage of reported) assert.deepEqual(Object.keys(stage), ['stage', 'ok', 'text']);
     });
   }
 

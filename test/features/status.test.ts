@@ -49,7 +49,7 @@ test('tells a person what is served', async () => {
   assert.deepEqual([code, err], [0, '']);
   assert.match(out, /^causeway \d+\.\d+\.\d+ {2}(epoll|net), 1 worker, up /);
   assert.match(out, new RegExp(`^listen +127\\.0\\.0\\.1:0 \\(127\\.0\\.0\\.1:${gateway.port}\\)$`, 'm'));
-  assert.match(out, /^file +✓ served as it stands, generation 1$/m);
+  assert.match(out, /^file +✓ valid and served, generation 1$/m);
   assert.match(out, /^traffic +0 open, 2 ended, in /m);
   assert.match(out, /^refused +unknown-host 1$/m);
   assert.match(out, /^lab +api +0 .* \? 127\.0\.0\.1:\d+$/m);
@@ -77,9 +77,9 @@ clusters: [{ name: lab, api: { hosts: [api.lab.test], backends: ["${backend.text
 test('--json is the status alone', async () => {
   const { code, out } = await status('--admin', gateway.admin, '--json');
   assert.equal(code, 0);
-  const told = JSON.parse(out);
+  const reported = JSON.parse(out);
   const { uptimeSeconds: _, ...rest } = await gateway.status();
-  const { uptimeSeconds, ...same } = told;
+  const { uptimeSeconds, ...same } = reported;
   assert.ok(uptimeSeconds > 0);
   assert.deepEqual(same, rest);
 });
@@ -88,7 +88,10 @@ describe('not reachable: exit 1 and a sentence that says what to do', () => {
   test('nobody listens', async () => {
     const { code, out, err } = await status('--admin', `http://127.0.0.1:${await freePort()}`);
     assert.deepEqual([code, out], [1, '']);
-    assert.match(err, /^causeway: Nobody listens on http:\/\/127\.0\.0\.1:\d+\. .*--admin URL\n$/);
+    assert.match(
+      err,
+      /^causeway: Nothing listens on http:\/\/127\.0\.0\.1:\d+\. .*--admin URL for another address\n$/,
+    );
   });
 
   test('the name does not resolve', async () => {
@@ -97,15 +100,15 @@ describe('not reachable: exit 1 and a sentence that says what to do', () => {
     assert.match(err, /does not resolve|Cannot reach/);
   });
 
-  for (const [what, code, body, told] of [
-    ['something else answers', 200, '<html>', /is not the admin side of a causeway\n$/],
+  for (const [what, code, body, reported] of [
+    ['something else answers', 200, '<html>', /is not a Causeway admin API\n$/],
     [
       'it refuses, and its sentence is passed on',
       421,
       '{"error":"add it to\\u001b admin.hosts"}',
-      /answers 421: add it to\\u001b admin\.hosts\n$/,
+      /answered 421: add it to\\u001b admin\.hosts\n$/,
     ],
-    ['it refuses without a sentence', 500, 'oops', /answers 500: is it the admin side of a causeway\?\n$/],
+    ['it refuses without a sentence', 500, 'oops', /answered 500: is it a Causeway admin API\?\n$/],
   ] as const) {
     test(what, async () => {
       const other = createServer((_, response) => response.writeHead(code).end(body));
@@ -115,7 +118,7 @@ describe('not reachable: exit 1 and a sentence that says what to do', () => {
       const answer = await status('--admin', `http://127.0.0.1:${port}`);
       other.close();
       assert.equal(answer.code, 1);
-      assert.match(answer.err, told);
+      assert.match(answer.err, reported);
     });
   }
 });
@@ -151,7 +154,7 @@ admin: { on: "127.0.0.1:0", auth: { username: vic, passwordFile: ${dir.file('pas
       dir.file('wrong'),
     );
     assert.equal(code, 1);
-    assert.match(err, /does not accept that user name and password\n$/);
+    assert.match(err, /rejected that user name and password\n$/);
   });
 
   test('with the right one: a viewer will do', async () => {
@@ -196,7 +199,7 @@ admin: { on: "127.0.0.1:0", tls: { certFile: ${dir.file('tls.crt')}, keyFile: ${
   test('without it: exit 1, and how to name it', async () => {
     const { code, err } = await status('--admin', secure.admin);
     assert.equal(code, 1);
-    assert.match(err, /is not trusted \([^;]*\)\. Name its authority with --ca-file\n$/);
+    assert.match(err, /is not trusted \([^;]*\)\. Give its CA with --ca-file\n$/);
   });
 
   test('without it, where the machine trusts the authority', async () => {
@@ -210,7 +213,7 @@ admin: { on: "127.0.0.1:0", tls: { certFile: ${dir.file('tls.crt')}, keyFile: ${
   test('asked without TLS: exit 1, and a hint', async () => {
     const { code, err } = await status('--admin', secure.admin.replace('https', 'http'));
     assert.equal(code, 1);
-    assert.match(err, /write --admin https:/);
+    assert.match(err, /try --admin https:/);
   });
 
   test('asked with TLS where there is none: exit 1, and a hint', async () => {
@@ -271,7 +274,7 @@ clusters:
     assert.equal(shown.at(-1), 'api    also.fine.test');
     const { code, err } = await status('--admin', many.admin, '--cluster', 'brokn');
     assert.equal(code, 1);
-    assert.equal(err, "causeway: There is no cluster 'brokn'. Did you mean 'broken'?\n");
+    assert.equal(err, "causeway: Unknown cluster 'brokn'. Did you mean 'broken'?\n");
   });
 
   test('--sort: in which order', async () => {

@@ -3,7 +3,7 @@
 import { seededRandom } from './seeded-random.ts';
 
 /** How it gets in: by SNI; by SNI to a backend that is sent a PROXY header; by CONNECT. */
-export const ways = ['sni', 'told', 'connect'] as const;
+export const ways = ['sni', 'proxied', 'connect'] as const;
 export type Way = (typeof ways)[number];
 
 /**

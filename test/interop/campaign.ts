@@ -40,7 +40,7 @@ export interface CampaignReport {
 
 const MAX_FAULTS = 20;
 /** For one tunnel, whose plan takes a few seconds on a machine that does nothing else. */
-const TUNNEL_MS = 120_000;
+const TUNNEL_MS = 300_000;
 /** Bytes of the tunnel's number, before the client's stream. */
 const NUMBER_BYTES = 4;
 const PROXY_V2_BYTES = 16;
@@ -51,7 +51,7 @@ const nothing = Buffer.alloc(0);
 /** What the client says first, and what of it the backend sees. */
 const openings: Record<Way, { readonly says: Buffer; readonly seen: Buffer }> = {
   sni: sameFor(hello('sni.test')),
-  told: sameFor(hello('told.test')),
+  proxied: sameFor(hello('proxied.test')),
   connect: { says: Buffer.from('CONNECT connect:443 HTTP/1.1\r\n\r\n'), seen: nothing },
 };
 
@@ -101,7 +101,7 @@ class Campaign implements AsyncDisposable {
     const ports = await Promise.all(ways.map(way => this.#startBackend(way)));
     const clusters = ways.map(
       (way, index) =>
-        `  - { name: ${way}, api: { hosts: [${way}.test], backends: ["127.0.0.1:${ports[index]}"]${way === 'told' ? ', proxyProtocol: v2' : ''} } }`,
+        `  - { name: ${way}, api: { hosts: [${way}.test], backends: ["127.0.0.1:${ports[index]}"]${way === 'proxied' ? ', proxyProtocol: v2' : ''} } }`,
     );
     const config = `
 listen: [{ on: "127.0.0.1:0", agents: [127.0.0.0/8] }]
@@ -197,7 +197,7 @@ ${clusters.join('\n')}
     socket.on('end', leave).on('error', ignore).on('close', silent);
     socket.on('data', (chunk: Buffer) => {
       begun = begun.length === 0 ? chunk : Buffer.concat([begun, chunk]);
-      const from = way === 'told' ? proxyBytes(begun) : 0;
+      const from = way === 'proxied' ? proxyBytes(begun) : 0;
       const { seen } = openings[way];
       const at = from + seen.length;
       if (begun.length < at + NUMBER_BYTES) return;

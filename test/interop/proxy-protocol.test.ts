@@ -117,7 +117,7 @@ frontend receiver
 
 async function nginxConfig(): Promise<{ http: string; stream: string }> {
   const plain = await certificateFor('guarded.test', 'named.test', '127.0.0.1');
-  const told = await certificateFor('nginx-v1.test', 'nginx-v2.test');
+  const reported = await certificateFor('nginx-v1.test', 'nginx-v2.test');
   const pass = (name: string) => `
     server { listen 127.0.0.1:${front[name]}; proxy_bind ${BALANCER}; proxy_pass 127.0.0.1:${gateway.port}; proxy_protocol on; }`;
   return {
@@ -131,8 +131,8 @@ async function nginxConfig(): Promise<{ http: string; stream: string }> {
     }
     server {
       listen 127.0.0.1:${back.nginx} ssl proxy_protocol;
-      ssl_certificate ${told.certFile};
-      ssl_certificate_key ${told.keyFile};
+      ssl_certificate ${reported.certFile};
+      ssl_certificate_key ${reported.keyFile};
       location / {
         return 200 "$proxy_protocol_addr $proxy_protocol_port to $proxy_protocol_server_addr $proxy_protocol_server_port";
       }

@@ -232,25 +232,25 @@ async function carryOut(run: Run): Promise<boolean> {
   const answer = await firstAnswer(visitor);
   const heard = visitor.peer.received().toString('latin1');
   const whole = recorder.seen(path);
-  const told = `${sample.name}, ${path}\n${heard}`;
-  assert.equal(recorder.seen(hidden), 0, `hidden: ${told}`);
+  const reported = `${sample.name}, ${path}\n${heard}`;
+  assert.equal(recorder.seen(hidden), 0, `hidden: ${reported}`);
   const isPassed = answer === 200;
-  if (sample.fate === 'passed' && host === 'raw.test') assert.ok(isPassed, told);
-  if (sample.fate === 'refused' || sample.fate === 'cut') assert.ok(!isPassed, told);
+  if (sample.fate === 'passed' && host === 'raw.test') assert.ok(isPassed, reported);
+  if (sample.fate === 'refused' || sample.fate === 'cut') assert.ok(!isPassed, reported);
   if (isPassed) {
-    assert.equal(whole, 1, told);
-    assert.ok(heard.includes(path), told);
+    assert.equal(whole, 1, reported);
+    assert.ok(heard.includes(path), reported);
   } else {
     // Another program may refuse what we pass: it is not read as anything else then.
-    assert.ok(answer === undefined || (answer >= 400 && answer < 500), told);
-    assert.equal(whole, 0, told);
-    if (sample.fate === 'refused') assert.ok(!recorder.heard(path), `reached: ${told}`);
+    assert.ok(answer === undefined || (answer >= 400 && answer < 500), reported);
+    assert.equal(whole, 0, reported);
+    if (sample.fate === 'refused') assert.ok(!recorder.heard(path), `reached: ${reported}`);
     if (sample.fate !== 'passed') await visitor.ended();
   }
   visitor.peer.reset();
   // The next one is unharmed.
   using next = new HttpClient(await connectClient(gateway.port));
-  assert.equal((await next.get(host, `${path}next`)).body.toString(), `${path}next`, told);
+  assert.equal((await next.get(host, `${path}next`)).body.toString(), `${path}next`, reported);
   return isPassed;
 }
 

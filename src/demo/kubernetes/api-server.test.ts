@@ -13,7 +13,7 @@ import { untilPrinted } from '../kubectl.ts';
 import { ApiServer, SERVED_BY } from './api-server.ts';
 import { smallCluster } from './small-cluster.ts';
 
-const PATIENCE_MS = 20_000;
+const WAIT_MS = 20_000;
 const [, cluster] = demoClusters;
 const node = cluster.controlPlanes[0];
 
@@ -38,7 +38,7 @@ describe('ApiServer', () => {
     name: cluster.apiHost,
     ca: certificates.ca,
     path,
-    signal: AbortSignal.timeout(PATIENCE_MS),
+    signal: AbortSignal.timeout(WAIT_MS),
     ...further,
   });
 
@@ -138,9 +138,9 @@ describe('ApiServer', () => {
       const args = allArgs('get pods --watch --no-headers -l job=tick');
       const lines = (text: string) => text.split('\n').length - 1;
       const text = await untilPrinted(
-        AbortSignal.timeout(PATIENCE_MS),
+        AbortSignal.timeout(WAIT_MS),
         printed => lines(printed) > 1,
-        (signal, told) =>
+        (signal, reported) =>
           new Promise((resolve, reject) => {
             const child = spawn(program, args, { signal, stdio: ['ignore', 'pipe', 'ignore'] });
             let heard = '';
@@ -148,7 +148,7 @@ describe('ApiServer', () => {
               heard += chunk;
               // Once it has printed its list, it watches.
               if (lines(heard) === 1) step();
-              told(heard);
+              reported(heard);
             });
             child.once('error', () => {});
             child.once('close', () => (signal.aborted ? reject(signal.reason) : resolve(heard)));

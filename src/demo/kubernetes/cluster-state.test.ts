@@ -15,8 +15,8 @@ function pod(name: string): KubeObject {
 
 test('ClusterState tells watchers what happens, with versions that only grow', () => {
   const state = new ClusterState();
-  const told: WatchEvent[] = [];
-  const stop = state.watch(event => told.push(event));
+  const reported: WatchEvent[] = [];
+  const stop = state.watch(event => reported.push(event));
   state.put('pods', pod('a'));
   state.put('pods', pod('a'));
   state.remove('pods', pod('a'));
@@ -24,20 +24,20 @@ test('ClusterState tells watchers what happens, with versions that only grow', (
   stop();
   state.put('pods', pod('b'));
   assert.deepEqual(
-    told.map(({ type, object }) => [type, object.metadata.name]),
+    reported.map(({ type, object }) => [type, object.metadata.name]),
     [
       ['ADDED', 'a'],
       ['MODIFIED', 'a'],
       ['DELETED', 'a'],
     ],
   );
-  const versions = told.map(({ version }) => version);
+  const versions = reported.map(({ version }) => version);
   assert.deepEqual(
     versions,
     versions.toSorted((a, b) => a - b),
   );
   assert.equal(new Set(versions).size, versions.length);
-  for (const { object, version } of told) assert.equal(object.metadata.resourceVersion, String(version));
+  for (const { object, version } of reported) assert.equal(object.metadata.resourceVersion, String(version));
 });
 
 test('ClusterState.since() misses nothing, and says when it can no longer know', () => {
@@ -63,12 +63,12 @@ test('ClusterState.since() misses nothing, and says when it can no longer know',
 test('smallCluster() takes a pod through its life, one step at a time, and then the next', () => {
   const now = Date.parse('2026-01-02T03:04:05Z');
   const { state, step } = smallCluster(demoClusters[0], now);
-  const told: string[] = [];
+  const reported: string[] = [];
   state.watch(({ type, object }) =>
-    told.push(`${type} ${object.metadata.name} ${valueAt(object, 'status.phase')}`),
+    reported.push(`${type} ${object.metadata.name} ${valueAt(object, 'status.phase')}`),
   );
   for (let i = 0; i < 5; i++) step(now + i * 1000);
-  assert.deepEqual(told, [
+  assert.deepEqual(reported, [
     'ADDED tick-1 Pending',
     'MODIFIED tick-1 Pending',
     'MODIFIED tick-1 Running',

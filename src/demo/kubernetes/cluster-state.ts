@@ -63,9 +63,9 @@ export class ClusterState {
   }
 
   /** Tells what happens from now on. Call the answer to stop it. */
-  watch(told: (event: WatchEvent) => void): () => void {
-    this.#watchers.add(told);
-    return () => this.#watchers.delete(told);
+  watch(reported: (event: WatchEvent) => void): () => void {
+    this.#watchers.add(reported);
+    return () => this.#watchers.delete(reported);
   }
 
   #happened(type: WatchEvent['type'], resource: string, object: KubeObject): KubeObject {
@@ -73,7 +73,7 @@ export class ClusterState {
     const stamped = { ...object, metadata: { ...object.metadata, resourceVersion: String(version) } };
     const event: WatchEvent = { type, resource, object: stamped, version };
     this.#events = [...this.#events, event].slice(-KEPT_EVENTS);
-    for (const told of this.#watchers) told(event);
+    for (const reported of this.#watchers) reported(event);
     return stamped;
   }
 }

@@ -1,6 +1,6 @@
-// Threads could not be started at all: for `run`, which exits with it, and for an edit, which is refused with it.
+// No thread of a kind could be started: `run` exits with this error, and an edit is refused with it.
 
-/** Descriptors that a process with few threads needs before it serves anybody. */
+/** Descriptors that a process with few threads needs before it serves any client. */
 const FEW_FILES = 256;
 
 export class StartError extends Error {

@@ -1,6 +1,6 @@
-// dial and pass on, for one request: reaches a backend of the route, gives it the request and the client its answer.
-// Bodies stream both ways, each side as fast as the other takes it. A backend that cannot be reached is another's turn,
-// by the same rules as for every connection; once bytes have gone to one, it is that one or none.
+// dial and pass on, for one request: reaches a backend of the route, sends it the request, and sends the client its
+// response. Bodies stream both ways with back-pressure. If a backend cannot be reached, another is tried by the same
+// rules as for every connection; once bytes have gone to one, no other is tried.
 
 import { type ClientRequest, type IncomingMessage, request as sendRequest } from 'node:http';
 import type { Socket } from 'node:net';
@@ -8,39 +8,39 @@ import type { Duplex } from 'node:stream';
 import { framingOf } from '../../wire/http-response.ts';
 import { buildProxyV1, buildProxyV2 } from '../../wire/proxy-protocol.ts';
 import { guard } from '../guard.ts';
-import { countBackend } from '../stages/account.ts';
 import { firstBackend, orderBackends } from '../stages/balance.ts';
+import { countBackend } from '../stages/record-end.ts';
 import { ALL_ATTEMPTS, retryPause } from '../stages/retry-pause.ts';
 import type { TableRoute } from '../table/table.ts';
 import { askBackend, requestText } from './ask-backend.ts';
 import { type BackendRequest, DialError } from './backend-agent.ts';
 import type { Exchange } from './exchange.ts';
 import { requestHeaders, responseHeaders, trailers } from './forward-headers.ts';
-import { type HttpPart, now } from './http-part.ts';
-import { type AnswerHead, headText, inform } from './inform.ts';
+import { type HttpThread, now } from './http-thread.ts';
+import { type AnswerHead, headText, sendInformational } from './send-informational.ts';
 
-/** RFC 9110 9.2.2: these may be sent again, so that they may meet a kept connection at its end. */
+/** RFC 9110 9.2.2: these may be sent again, in case the backend is just closing the kept connection. */
 const idempotent: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE', 'TRACE']);
-/** Without a body and without a length, these say nothing of one. The others must say 0. */
+/** Without a body, these need no length. Other methods must send `Content-Length: 0`. */
 const bodiless: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'DELETE', 'TRACE', 'CONNECT']);
 
-export function forward(part: HttpPart, exchange: Exchange): void {
+export function forward(thread: HttpThread, exchange: Exchange): void {
   const { route, row } = exchange;
   if (route === undefined) return;
-  if (route.backends.length === 0) return part.refuse(exchange, 'no-backend');
+  if (route.backends.length === 0) return thread.refuse(exchange, 'no-backend');
   exchange.dialAt = now();
-  exchange.order = [firstBackend(part, row, route)];
-  attempt(part, exchange, route);
+  exchange.order = [firstBackend(thread, row, route)];
+  attempt(thread, exchange, route);
 }
 
-function attempt(part: HttpPart, exchange: Exchange, route: TableRoute, mayReuse = true): void {
-  const { rows, shared, settings } = part;
+function attempt(thread: HttpThread, exchange: Exchange, route: TableRoute, mayReuse = true): void {
+  const { rows, shared, settings } = thread;
   const { row, order, request, judged, connection } = exchange;
   const backend = route.backends[order[exchange.attempt % order.length]];
   if (judged === undefined) return;
   countBackend(rows, shared, row, backend.slot);
   const method = request.method ?? 'GET';
-  // A header of our own in front makes the connection that client's.
+  // A PROXY header ties the connection to one client.
   const isKept =
     mayReuse &&
     idempotent.has(method) &&
@@ -49,7 +49,7 @@ function attempt(part: HttpPart, exchange: Exchange, route: TableRoute, mayReuse
     !hasBody(request);
   const headers = headersFor(exchange, isKept);
   const options: BackendRequest = {
-    agent: part.single,
+    agent: thread.single,
     method,
     path: judged.target,
     setHost: false,
@@ -66,50 +66,50 @@ function attempt(part: HttpPart, exchange: Exchange, route: TableRoute, mayReuse
   };
   if (isKept) {
     const text = requestText(method, judged.target, headers);
-    if (text === undefined) return part.refuse(exchange, 'bad-request');
-    return askBackend(part, exchange, options, text, {
-      connected: wasKept => reached(part, exchange, wasKept),
-      failed: (cause, wasKept) => failed(part, exchange, route, cause, wasKept),
+    if (text === undefined) return thread.refuse(exchange, 'bad-request');
+    return askBackend(thread, exchange, options, text, {
+      connected: wasKept => reached(thread, exchange, wasKept),
+      failed: (cause, wasKept) => failed(thread, exchange, route, cause, wasKept),
     });
   }
   let upstream: ClientRequest;
   try {
     upstream = sendRequest(options);
   } catch {
-    // A byte that node:http reads and does not write.
-    return part.refuse(exchange, 'bad-request');
+    // The head has a byte that node:http accepts but refuses to write.
+    return thread.refuse(exchange, 'bad-request');
   }
   exchange.upstream = upstream;
-  // As for requests: all headers, within the size of a head.
+  // As for requests: any number of headers, within the size of a head.
   upstream.maxHeadersCount = 0;
   upstream.once(
     'socket',
-    guard(connection, () => connected(part, exchange, upstream)),
+    guard(connection, () => connected(thread, exchange, upstream)),
   );
   let answer: IncomingMessage | undefined;
   upstream.once(
     'response',
     guard(connection, (found: IncomingMessage) => {
       answer = found;
-      respond(part, exchange, found);
+      respond(thread, exchange, found);
     }),
   );
   upstream.once(
     'upgrade',
     guard(connection, (answer: IncomingMessage, socket: Duplex, head: Buffer) =>
-      splice(part, exchange, answer, socket as Socket, head),
+      splice(thread, exchange, answer, socket as Socket, head),
     ),
   );
   upstream.on(
     'information',
-    guard(connection, (answer: AnswerHead) => inform(exchange, answer)),
+    guard(connection, (answer: AnswerHead) => sendInformational(exchange, answer)),
   );
   upstream.on(
     'error',
     guard(connection, (error: Error) => {
-      // What a backend says behind a whole answer is nobody's.
+      // Errors after a complete response are ignored.
       if (exchange.upstream === upstream && answer?.complete !== true)
-        failed(part, exchange, route, error, false);
+        failed(thread, exchange, route, error, false);
     }),
   );
 }
@@ -122,7 +122,7 @@ function headersFor(exchange: Exchange, keepAlive: boolean): string[] {
     isHttp10: request.httpVersion === '1.0',
     client: connection.addressText,
     host: judged?.hostHeader ?? '',
-    trustForwarded: connection.told.trustForwarded,
+    trustForwarded: connection.handOff.trustForwarded,
     upgrade: upgradeHead === undefined ? undefined : request.headers.upgrade,
     keepAlive,
     isChunked,
@@ -139,11 +139,11 @@ function proxyHeader({ connection }: Exchange, route: TableRoute): Uint8Array | 
     : buildProxyV2({ source, destination });
 }
 
-/** The request's body goes to nobody before there is a connection, so that another backend can still be tried. */
-function connected(part: HttpPart, exchange: Exchange, upstream: ClientRequest): void {
+/** The body is read only once there is a connection, so that another backend can be tried until then. */
+function connected(thread: HttpThread, exchange: Exchange, upstream: ClientRequest): void {
   if (exchange.isOver) return;
   const { request, upgradeHead, connection } = exchange;
-  reached(part, exchange, false);
+  reached(thread, exchange, false);
   if (upgradeHead !== undefined || !hasBody(request)) {
     upstream.end();
     return;
@@ -159,41 +159,47 @@ function connected(part: HttpPart, exchange: Exchange, upstream: ClientRequest):
   );
 }
 
-function reached(part: HttpPart, exchange: Exchange, wasKept: boolean): void {
+function reached(thread: HttpThread, exchange: Exchange, wasKept: boolean): void {
   exchange.dialMs = wasKept ? 0 : now() - exchange.dialAt;
-  part.shared.counters.observeSeconds(exchange.route?.slot ?? 0, exchange.dialMs / 1000);
-  part.reached(exchange);
+  thread.shared.counters.observeSeconds(exchange.route?.slot ?? 0, exchange.dialMs / 1000);
+  thread.reportBackend(exchange);
 }
 
-function failed(part: HttpPart, exchange: Exchange, route: TableRoute, error: Error, wasKept: boolean): void {
+function failed(
+  thread: HttpThread,
+  exchange: Exchange,
+  route: TableRoute,
+  error: Error,
+  wasKept: boolean,
+): void {
   if (exchange.isOver) return;
-  if (error instanceof DialError) return dialAgain(part, exchange, route, error);
-  if (exchange.response.headersSent) return part.cut(exchange, 'backend-reset');
-  // It closed the kept connection just when we took it: RFC 9110 9.2.2, once more on a new one.
-  if (wasKept) return attempt(part, exchange, route, false);
-  part.refuse(exchange, 'backend-reset');
+  if (error instanceof DialError) return dialAgain(thread, exchange, route, error);
+  if (exchange.response.headersSent) return thread.cut(exchange, 'backend-reset');
+  // The backend closed the kept connection just as we took it: retry once on a new one (RFC 9110 9.2.2).
+  if (wasKept) return attempt(thread, exchange, route, false);
+  thread.refuse(exchange, 'backend-reset');
 }
 
-function dialAgain(part: HttpPart, exchange: Exchange, route: TableRoute, { failure }: DialError): void {
-  const { settings, rows } = part;
-  const lastMoment = exchange.dialAt + ALL_ATTEMPTS * settings.connectMs;
-  part.onDialFailed(rows.backendSlot[exchange.row]);
+function dialAgain(thread: HttpThread, exchange: Exchange, route: TableRoute, { failure }: DialError): void {
+  const { settings, rows } = thread;
+  const deadline = exchange.dialAt + ALL_ATTEMPTS * settings.connectMs;
+  thread.onDialFailed(rows.backendSlot[exchange.row]);
   exchange.attempt++;
-  if (exchange.attempt > settings.retries || now() >= lastMoment) return part.giveUp(exchange, failure);
-  if (exchange.attempt === 1) exchange.order = orderBackends(part, exchange.row, route, exchange.order[0]);
+  if (exchange.attempt > settings.retries || now() >= deadline) return thread.giveUp(exchange, failure);
+  if (exchange.attempt === 1) exchange.order = orderBackends(thread, exchange.row, route, exchange.order[0]);
   const pause = retryPause(exchange.attempt, exchange.order.length);
-  if (pause === 0) return attempt(part, exchange, route);
+  if (pause === 0) return attempt(thread, exchange, route);
   setTimeout(
     guard(exchange.connection, () => {
       if (exchange.isOver) return;
-      if (now() < lastMoment) attempt(part, exchange, route);
-      else part.giveUp(exchange, failure);
+      if (now() < deadline) attempt(thread, exchange, route);
+      else thread.giveUp(exchange, failure);
     }),
-    Math.max(0, Math.min(pause, lastMoment - now())),
+    Math.max(0, Math.min(pause, deadline - now())),
   );
 }
 
-function respond(part: HttpPart, exchange: Exchange, answer: IncomingMessage): void {
+function respond(thread: HttpThread, exchange: Exchange, answer: IncomingMessage): void {
   const { response, request, connection } = exchange;
   if (exchange.isOver) {
     answer.destroy();
@@ -201,11 +207,11 @@ function respond(part: HttpPart, exchange: Exchange, answer: IncomingMessage): v
   }
   answer.on(
     'error',
-    guard(connection, () => part.cut(exchange, 'backend-reset')),
+    guard(connection, () => thread.cut(exchange, 'backend-reset')),
   );
   if (framingOf(headOf(answer), request.method ?? '') === undefined)
-    return part.refuse(exchange, 'backend-reset');
-  if (!request.complete || part.isDraining) response.shouldKeepAlive = false;
+    return thread.refuse(exchange, 'backend-reset');
+  if (!request.complete || thread.isDraining) response.shouldKeepAlive = false;
   const isChunked =
     answer.headers['transfer-encoding'] !== undefined &&
     request.httpVersion === '1.1' &&
@@ -217,11 +223,11 @@ function respond(part: HttpPart, exchange: Exchange, answer: IncomingMessage): v
       responseHeaders(answer.rawHeaders, { status: answer.statusCode, upgrade: false, isChunked }),
     );
   } catch {
-    return part.refuse(exchange, 'backend-reset');
+    return thread.refuse(exchange, 'backend-reset');
   }
   exchange.status = answer.statusCode ?? 502;
   answer.pipe(response, { end: false });
-  // node:http keeps the head for the first byte of the body, which may come much later: a stream of events is one.
+  // node:http holds the head back until the first byte of the body, which may come much later, as with event streams.
   setImmediate(
     guard(connection, () => {
       if (!exchange.isOver && !answer.readableDidRead && !answer.readableEnded) response.flushHeaders();
@@ -230,7 +236,7 @@ function respond(part: HttpPart, exchange: Exchange, answer: IncomingMessage): v
   answer.once(
     'end',
     guard(connection, () => {
-      // The connection is the agent's again, unless the request was answered before it was whole.
+      // The agent has the connection back, unless the response ended before the request was complete.
       if (exchange.upstream?.writableFinished === true) exchange.upstream = undefined;
       response.addTrailers(trailers(answer.rawTrailers));
       response.end();
@@ -238,14 +244,14 @@ function respond(part: HttpPart, exchange: Exchange, answer: IncomingMessage): v
   );
 }
 
-/** For the rules that answers over kept connections are judged by. */
+/** For the rules that also judge responses on kept connections. */
 function headOf({ httpVersion, statusCode = 0, rawHeaders }: IncomingMessage) {
   return { version: httpVersion === '1.0' ? '1.0' : '1.1', status: statusCode, headers: rawHeaders } as const;
 }
 
-/** The backend switched protocols: from here on bytes pass unread, FIN in each direction by itself. */
+/** The backend switched protocols: from here on bytes pass unread, and each direction has its own FIN. */
 function splice(
-  part: HttpPart,
+  thread: HttpThread,
   exchange: Exchange,
   answer: IncomingMessage,
   backend: Socket,
@@ -255,12 +261,12 @@ function splice(
   const client = connection.socket;
   if (exchange.isOver || upgradeHead === undefined) {
     backend.destroy();
-    if (!exchange.isOver) part.refuse(exchange, 'backend-reset');
+    if (!exchange.isOver) thread.refuse(exchange, 'backend-reset');
     return;
   }
   exchange.spliced = backend;
   exchange.status = 101;
-  // Only from here on: a kept connection on which the backend has said FIN must not be taken again.
+  // Only from here on: before the switch, the backend's FIN must close its connection.
   backend.allowHalfOpen = true;
   backend.setTimeout(0);
   response.detachSocket(client);
@@ -270,7 +276,7 @@ function splice(
   if (upgradeHead.length > 0) backend.write(upgradeHead);
   backend.on(
     'error',
-    guard(connection, () => part.cut(exchange, 'backend-reset')),
+    guard(connection, () => thread.cut(exchange, 'backend-reset')),
   );
   client.on(
     'error',
@@ -281,14 +287,14 @@ function splice(
   backend.once(
     'end',
     guard(connection, () => {
-      part.backendEnds(exchange);
+      thread.reportBackendFin(exchange);
       client.end();
     }),
   );
   let open = 2;
   const closed = guard(connection, () => {
     open--;
-    if (open === 0) part.finish(exchange);
+    if (open === 0) thread.endRequest(exchange);
   });
   client.once('close', closed);
   backend.once('close', closed);

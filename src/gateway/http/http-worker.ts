@@ -1,7 +1,13 @@
-// An HTTP thread: one HTTP part, and the control thread's messages. Entry point of the thread.
+// Entry point of an HTTP thread: one HttpThread, and the control thread's messages to it.
 
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
-import type { FromWorker, Pages, PartStart, TableMessage, ToWorker } from '../control/worker-messages.ts';
+import type {
+  FromWorker,
+  Pages,
+  ProtocolThreadStart,
+  TableMessage,
+  ToWorker,
+} from '../control/worker-messages.ts';
 import { FaultLog } from '../fault-log.ts';
 import { RecordWriter } from '../shared/record-ring.ts';
 import { Rows } from '../shared/rows.ts';
@@ -17,22 +23,22 @@ import { SourceCounts } from '../shared/source-counts.ts';
 import { Verdicts } from '../shared/verdicts.ts';
 import { compileListener } from '../table/listener-table.ts';
 import { Table } from '../table/table.ts';
-import { HttpPart } from './http-part.ts';
+import { HttpThread } from './http-thread.ts';
 import { RequestLog } from './request-log.ts';
 
 class HttpWorker {
   readonly #control: MessagePort;
-  readonly #part: HttpPart;
+  readonly #thread: HttpThread;
   readonly #log: RequestLog;
 
-  constructor(start: PartStart, control: MessagePort) {
+  constructor(start: ProtocolThreadStart, control: MessagePort) {
     this.#control = control;
     const held = new RecordWriter(start.records, () => {});
     this.#log = new RequestLog(
-      (records, dropped) => this.#tell({ kind: 'requests', thread: start.number, records, dropped }),
+      (records, dropped) => this.#send({ kind: 'requests', thread: start.number, records, dropped }),
       count => held.countHeld(count),
     );
-    this.#part = new HttpPart({
+    this.#thread = new HttpThread({
       rows: new Rows(start.rows),
       shared: {
         counters: new RouteCounters(),
@@ -47,42 +53,42 @@ class HttpWorker {
       verdicts: start.verdicts.map(memory => new Verdicts(memory)),
       settings: start.settings,
       log: this.#log,
-      onDialFailed: slot => this.#tell({ kind: 'dial-failed', slot }),
-      faults: new FaultLog(`http-${start.number}`, report => this.#tell({ kind: 'fault', report })),
+      onDialFailed: slot => this.#send({ kind: 'dial-failed', slot }),
+      faults: new FaultLog(`http-${start.number}`, report => this.#send({ kind: 'fault', report })),
     });
   }
 
   async run(socket: string): Promise<void> {
-    await this.#part.listen(socket);
-    this.#control.on('message', (message: ToWorker) => this.#message(message));
-    this.#tell({ kind: 'started' });
+    await this.#thread.listen(socket);
+    this.#control.on('message', (message: ToWorker) => this.#onMessage(message));
+    this.#send({ kind: 'started' });
   }
 
   async #listen({ request, socket }: Extract<ToWorker, { kind: 'listen' }>): Promise<void> {
-    const error = await this.#part.listen(socket).then(
+    const error = await this.#thread.listen(socket).then(
       () => undefined,
       (cause: Error) => cause.message,
     );
-    this.#tell({ kind: 'listening', request, ...(error !== undefined && { error }) });
+    this.#send({ kind: 'listening', request, ...(error !== undefined && { error }) });
   }
 
-  #tell(message: FromWorker): void {
+  #send(message: FromWorker): void {
     this.#control.postMessage(message);
   }
 
-  #message(message: ToWorker): void {
+  #onMessage(message: ToWorker): void {
     switch (message.kind) {
       case 'pages':
         this.#usePages(message.pages);
-        this.#tell({ kind: 'applied', request: message.request });
+        this.#send({ kind: 'applied', request: message.request });
         break;
       case 'table':
         this.#apply(message);
         break;
       case 'addresses':
         for (const [slot, addresses] of message.backends) {
-          this.#part.table.setAddresses(slot, addresses);
-          this.#part.kept.closeIdle(slot);
+          this.#thread.table.setAddresses(slot, addresses);
+          this.#thread.kept.closeIdle(slot);
         }
         break;
       case 'requests-taken':
@@ -91,14 +97,14 @@ class HttpWorker {
       case 'listen':
         void this.#listen(message);
         break;
-      case 'fronts':
-        this.#part.h2.fronts = message.fronts;
+      case 'internal-listeners':
+        this.#thread.h2.internalListeners = message.internalListeners;
         break;
       case 'drain':
-        this.#part.drain();
+        this.#thread.drain();
         break;
       case 'stop':
-        this.#part.stop();
+        this.#thread.stop();
         this.#control.close();
         break;
       default:
@@ -106,7 +112,7 @@ class HttpWorker {
   }
 
   #usePages({ counters, clusters, buckets, backends, requests }: Pages): void {
-    const { shared } = this.#part;
+    const { shared } = this.#thread;
     for (const page of counters) shared.counters.addPage(page);
     for (const page of clusters) shared.clusters.addPage(page);
     for (const page of buckets) shared.buckets.addPage(page);
@@ -115,16 +121,16 @@ class HttpWorker {
   }
 
   #apply(message: TableMessage): void {
-    const { table, listeners } = this.#part;
-    this.#part.configure(message.settings);
+    const { table, listeners } = this.#thread;
+    this.#thread.configure(message.settings);
     table.apply(message.removed, message.put);
     for (const [index, entry] of message.listeners) listeners[index] = compileListener(entry);
-    this.#part.revoke();
-    this.#tell({ kind: 'applied', request: message.request });
+    this.#thread.revoke();
+    this.#send({ kind: 'applied', request: message.request });
   }
 }
 
 if (parentPort !== null) {
-  const start = workerData as PartStart;
+  const start = workerData as ProtocolThreadStart;
   await new HttpWorker(start, parentPort).run(start.socket);
 }

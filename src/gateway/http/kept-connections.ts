@@ -1,7 +1,6 @@
-// Connections to HTTP backends that serve one request after the other, and the HTTP/1 client that speaks on them: of
-// requests without a body, which may be sent again. node:http's own client costs three times as much CPU for the same
-// (docs/performance.md). They are kept by backend slot: a slot belongs to one route of one cluster, so that clusters never
-// share a connection.
+// Keep-alive connections to HTTP backends, and the HTTP/1 client on them, for requests that have no body and may be
+// sent again. node:http's own client needs three times as much CPU (docs/performance.md). Connections are kept by
+// backend slot: a slot belongs to one route of one cluster, so that clusters never share a connection.
 
 import type { Socket } from 'node:net';
 import { type ChunkedBody, readChunkedBody, startChunkedBody } from '../../wire/chunked-body.ts';
@@ -13,36 +12,36 @@ import {
 } from '../../wire/http-response.ts';
 import type { FaultOwner } from '../guard.ts';
 
-/** Shorter than the 5 s after which common servers close: a request must not meet a close on its way. */
+/** Shorter than the 5 s after which common servers close, so that a request rarely crosses a close. */
 const IDLE_MS = 4000;
 /** Idle connections kept for one backend. */
 const MAX_IDLE = 64;
 const SWITCHING_PROTOCOLS = 101;
 const NO_TRAILERS: readonly string[] = [];
 
-/** Whoever asks, told what comes: `answered` once, then data, then one of `ended` and `failed`. */
-export interface Asker extends FaultOwner {
+/** Receives the response to one request: `answered` once, then `data`, then `ended` or `failed`. */
+export interface ResponseReceiver extends FaultOwner {
   /** 1xx: more is to come. */
-  informed(head: ResponseHead): void;
+  informational(head: ResponseHead): void;
   answered(head: ResponseHead): void;
-  /** The head stands alone: its body comes later, maybe much later. */
+  /** The head came without any of its body, which may come much later. */
   waiting(): void;
-  /** False: no more until `resume`. */
+  /** False: pause until `resume`. */
   data(bytes: Uint8Array): boolean;
-  /** With the last of the data, where there is some. The connection is not the asker's any more. */
+  /** With the last data, if any. The connection may serve another request from now on. */
   ended(last: Uint8Array | undefined, trailers: readonly string[]): void;
-  /** Closed in the middle, or what it says is no HTTP. */
+  /** The backend closed too early, or the response is not HTTP. */
   failed(cause: Error): void;
 }
 
 export class KeptConnections {
-  /** By backend slot, the one used last at the end. */
+  /** By backend slot, the most recently used one last. */
   readonly #idle = new Map<number, KeptConnection[]>();
   readonly #all = new Set<KeptConnection>();
   readonly #onFault: (error: unknown) => void;
   readonly #now: () => number;
 
-  /** `onFault` is told of exceptions of our own while nobody asks. */
+  /** `onFault` gets exceptions of our own code on connections without a request. */
   constructor(onFault: (error: unknown) => void, now: () => number = () => performance.now()) {
     this.#onFault = onFault;
     this.#now = now;
@@ -57,7 +56,7 @@ export class KeptConnections {
     }
   }
 
-  /** One that was just opened. */
+  /** Takes a newly opened socket. */
   add(backendSlot: number, socket: Socket): KeptConnection {
     const connection: KeptConnection = new KeptConnection(socket, {
       free: () => this.#keep(backendSlot, connection),
@@ -68,13 +67,13 @@ export class KeptConnections {
     return connection;
   }
 
-  /** Of a backend whose addresses are others now. */
+  /** For a backend whose addresses have changed. */
   closeIdle(backendSlot: number): void {
     for (const connection of this.#idle.get(backendSlot)?.splice(0) ?? []) connection.destroy();
   }
 
-  /** Closes what has been idle for long. Called now and then, so that none needs a timer of its own. */
-  lookAround(): void {
+  /** Closes connections that were idle for too long. Called periodically, so that none needs its own timer. */
+  sweep(): void {
     const latest = this.#now() - IDLE_MS;
     for (const [slot, idle] of this.#idle) {
       const stale = idle.filter(({ idleSince }) => idleSince <= latest);
@@ -114,18 +113,18 @@ interface Owner extends FaultOwner {
 
 export class KeptConnection {
   idleSince = 0;
-  /** Whether it has served a request before this one. */
+  /** Whether it has already served a request. */
   isReused = false;
   readonly #socket: Socket;
   readonly #owner: Owner;
-  #asker: Asker | undefined;
+  #receiver: ResponseReceiver | undefined;
   #method = '';
-  /** A head that is not whole. */
+  /** The beginning of an incomplete head. */
   #held: Buffer | undefined;
-  /** undefined until the head is whole. */
+  /** undefined until the head is complete. */
   #framing: ResponseFraming | undefined;
-  /** Of a body whose length is known. */
-  #left = 0;
+  /** Bytes left of a body whose length is known. */
+  #remaining = 0;
   #chunks: ChunkedBody | undefined;
   #cause: Error | undefined;
 
@@ -134,11 +133,11 @@ export class KeptConnection {
     this.#owner = owner;
     socket.on(
       'data',
-      this.#guard((chunk: Buffer) => this.#data(chunk)),
+      this.#guard((chunk: Buffer) => this.#onData(chunk)),
     );
     socket.on(
       'end',
-      this.#guard(() => this.#fin()),
+      this.#guard(() => this.#onFin()),
     );
     socket.on(
       'error',
@@ -148,19 +147,19 @@ export class KeptConnection {
     );
     socket.on(
       'close',
-      this.#guard(() => this.#closed()),
+      this.#guard(() => this.#onClose()),
     );
   }
 
-  /** What throws is the fault of whoever has asked by then, also where the last of its answer is what threw. */
+  /** An exception is reported to the receiver at the start of the callback, even if its response ended in between. */
   #guard<Args extends unknown[]>(callback: (...args: Args) => void): (...args: Args) => void {
     return (...args) => {
-      const asker = this.#asker;
+      const receiver = this.#receiver;
       try {
         callback(...args);
       } catch (error) {
         this.destroy();
-        (asker ?? this.#owner).onFault(error);
+        (receiver ?? this.#owner).onFault(error);
       }
     };
   }
@@ -170,32 +169,32 @@ export class KeptConnection {
   }
 
   /** `text` is the whole request. */
-  ask(method: string, text: string, asker: Asker): void {
-    this.#asker = asker;
+  ask(method: string, text: string, receiver: ResponseReceiver): void {
+    this.#receiver = receiver;
     this.#method = method;
     this.#socket.write(text, 'latin1');
   }
 
-  /** For that asker alone: the connection may be another's by now. */
-  resume(asker: Asker): void {
-    if (this.#asker === asker) this.#socket.resume();
+  /** Ignored unless that receiver still has the connection. */
+  resume(receiver: ResponseReceiver): void {
+    if (this.#receiver === receiver) this.#socket.resume();
   }
 
   destroy(): void {
-    this.#asker = undefined;
+    this.#receiver = undefined;
     this.#socket.destroy();
   }
 
-  #data(chunk: Buffer): void {
-    // Nobody has asked: whatever that is, the next to ask must not take it for its answer.
-    if (this.#asker === undefined) return this.destroy();
-    if (this.#framing !== undefined) return this.#body(this.#asker, chunk, 0);
+  #onData(chunk: Buffer): void {
+    // Bytes without a request: the next request must not take them for its response.
+    if (this.#receiver === undefined) return this.destroy();
+    if (this.#framing !== undefined) return this.#body(this.#receiver, chunk, 0);
     const bytes = this.#held === undefined ? chunk : Buffer.concat([this.#held, chunk]);
     this.#held = undefined;
-    this.#head(this.#asker, bytes, 0);
+    this.#head(this.#receiver, bytes, 0);
   }
 
-  #head(asker: Asker, bytes: Buffer, from: number): void {
+  #head(receiver: ResponseReceiver, bytes: Buffer, from: number): void {
     const head = parseResponseHead(bytes, from, bytes.length);
     if (head.kind === 'incomplete') {
       this.#held = bytes.subarray(from);
@@ -205,56 +204,61 @@ export class KeptConnection {
     const { status, end } = head.value;
     if (status < 200) {
       if (status === SWITCHING_PROTOCOLS) return this.#fail('switch');
-      asker.informed(head.value);
-      if (end < bytes.length && this.#asker === asker) this.#head(asker, bytes, end);
+      receiver.informational(head.value);
+      if (end < bytes.length && this.#receiver === receiver) this.#head(receiver, bytes, end);
       return;
     }
     const framing = framingOf(head.value, this.#method);
     if (framing === undefined) return this.#fail('framing');
     this.#framing = framing;
     if (framing.body === 'chunked') this.#chunks = startChunkedBody();
-    else if (framing.body !== 'until-close') this.#left = framing.body;
-    asker.answered(head.value);
-    if (this.#asker !== asker) return;
-    if (end < bytes.length || framing.body === 0) this.#body(asker, bytes, end);
-    else asker.waiting();
+    else if (framing.body !== 'until-close') this.#remaining = framing.body;
+    receiver.answered(head.value);
+    if (this.#receiver !== receiver) return;
+    if (end < bytes.length || framing.body === 0) this.#body(receiver, bytes, end);
+    else receiver.waiting();
   }
 
-  #body(asker: Asker, bytes: Buffer, from: number): void {
-    if (this.#chunks !== undefined) return this.#chunked(asker, this.#chunks, bytes, from);
+  #body(receiver: ResponseReceiver, bytes: Buffer, from: number): void {
+    if (this.#chunks !== undefined) return this.#chunked(receiver, this.#chunks, bytes, from);
     if (this.#framing?.body === 'until-close') {
-      if (from < bytes.length) this.#pass(asker, bytes.subarray(from));
+      if (from < bytes.length) this.#pass(receiver, bytes.subarray(from));
       return;
     }
-    const to = Math.min(bytes.length, from + this.#left);
-    this.#left -= to - from;
-    if (this.#left > 0) {
-      if (from < to) this.#pass(asker, bytes.subarray(from, to));
+    const to = Math.min(bytes.length, from + this.#remaining);
+    this.#remaining -= to - from;
+    if (this.#remaining > 0) {
+      if (from < to) this.#pass(receiver, bytes.subarray(from, to));
       return;
     }
-    this.#end(asker, from < to ? bytes.subarray(from, to) : undefined, NO_TRAILERS, to < bytes.length);
+    this.#end(receiver, from < to ? bytes.subarray(from, to) : undefined, NO_TRAILERS, to < bytes.length);
   }
 
-  #chunked(asker: Asker, body: ChunkedBody, bytes: Buffer, from: number): void {
+  #chunked(receiver: ResponseReceiver, body: ChunkedBody, bytes: Buffer, from: number): void {
     let at = from;
-    while (this.#asker === asker) {
+    while (this.#receiver === receiver) {
       const part = readChunkedBody(body, bytes, at, bytes.length);
       if (part.kind === 'incomplete') return;
       if (part.kind === 'reject') return this.#fail(part.reason);
-      if (part.kind === 'end') return this.#end(asker, undefined, part.trailers, part.end < bytes.length);
-      this.#pass(asker, bytes.subarray(part.from, part.to));
+      if (part.kind === 'end') return this.#end(receiver, undefined, part.trailers, part.end < bytes.length);
+      this.#pass(receiver, bytes.subarray(part.from, part.to));
       at = part.to;
     }
   }
 
-  #pass(asker: Asker, bytes: Buffer): void {
-    if (!asker.data(bytes) && this.#asker === asker) this.#socket.pause();
+  #pass(receiver: ResponseReceiver, bytes: Buffer): void {
+    if (!receiver.data(bytes) && this.#receiver === receiver) this.#socket.pause();
   }
 
-  /** `isMore`: bytes follow that nobody has asked for. */
-  #end(asker: Asker, last: Buffer | undefined, trailers: readonly string[], isMore: boolean): void {
+  /** `isMore`: bytes follow that belong to no request. */
+  #end(
+    receiver: ResponseReceiver,
+    last: Buffer | undefined,
+    trailers: readonly string[],
+    isMore: boolean,
+  ): void {
     const keepAlive = this.#framing?.keepAlive === true && !isMore && this.isUsable;
-    this.#asker = undefined;
+    this.#receiver = undefined;
     this.#framing = undefined;
     this.#chunks = undefined;
     this.isReused = true;
@@ -263,25 +267,25 @@ export class KeptConnection {
       if (this.#socket.isPaused()) this.#socket.resume();
       this.#owner.free();
     }
-    asker.ended(last, trailers);
+    receiver.ended(last, trailers);
   }
 
   #fail(what: string): void {
-    this.#cause = new Error(`The backend does not answer in HTTP/1: ${what}`);
+    this.#cause = new Error(`The backend's response is not valid HTTP/1: ${what}`);
     this.#socket.destroy();
   }
 
-  /** The backend's FIN is the end of a body that has no other, and else too early. */
-  #fin(): void {
-    if (this.#asker !== undefined && this.#framing?.body === 'until-close') {
-      this.#end(this.#asker, undefined, NO_TRAILERS, false);
+  /** The backend's FIN ends a body without a length; otherwise it comes too early. */
+  #onFin(): void {
+    if (this.#receiver !== undefined && this.#framing?.body === 'until-close') {
+      this.#end(this.#receiver, undefined, NO_TRAILERS, false);
     } else this.#socket.destroy();
   }
 
-  #closed(): void {
+  #onClose(): void {
     this.#owner.closed();
-    const asker = this.#asker;
-    this.#asker = undefined;
-    asker?.failed(this.#cause ?? new Error('The backend closed'));
+    const receiver = this.#receiver;
+    this.#receiver = undefined;
+    receiver?.failed(this.#cause ?? new Error('The backend closed the connection'));
   }
 }

@@ -4,7 +4,7 @@ import { pattern } from './contract/messages.ts';
 import { digestOf, socketDirectory } from './contract/outside.ts';
 import { fill, pair } from './contract/pair.ts';
 import { type Adapter, contractTest } from './contract/reactor-thread.ts';
-import { errnoWord } from './net-reactor.ts';
+import { reactorErrorOf } from './net-reactor.ts';
 import { reactorContract } from './reactor.contract.ts';
 import { BROKEN, DENIED, EXHAUSTED, errorWord, TIMED_OUT } from './reactor.ts';
 
@@ -12,7 +12,7 @@ const adapter: Adapter = { name: 'net', module: new URL('./contract/net-adapter.
 
 reactorContract(adapter);
 
-// More than the port promises: what close() has yet to write waits here, not in the kernel.
+// More than the port promises: bytes that close() has yet to write wait in this process, not in the kernel.
 contractTest(adapter, 'close() drops what still comes until all is written', async start => {
   await using directory = await socketDirectory();
   const { thread, handle, peer } = await pair(start(), directory.path('listener'));
@@ -23,9 +23,9 @@ contractTest(adapter, 'close() drops what still comes until all is written', asy
   assert.deepEqual(await peer.takeAll(), { count: taken, digest: digestOf(taken), end: 'end' });
 });
 
-test('errnoWord() has a word for errors that no test can bring about everywhere', () => {
+test('reactorErrorOf() maps errors that tests cannot provoke everywhere', () => {
   const words = ['EACCES', 'EMFILE', 'ETIMEDOUT', 'EWHATEVER'].map(code =>
-    errnoWord({ name: '', message: '', code }),
+    reactorErrorOf({ name: '', message: '', code }),
   );
   assert.deepEqual(words, [DENIED, EXHAUSTED, TIMED_OUT, BROKEN]);
   assert.equal(errorWord(words[0]), 'permission denied');

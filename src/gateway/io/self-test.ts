@@ -1,5 +1,5 @@
-// Before the epoll adapter is trusted: does this machine's libc do what its declarations here say? A connection to
-// ourselves through every call on the path, the layout of struct epoll_event and errno included.
+// Checks, before the epoll adapter is used, that this machine's libc matches our declarations: a loopback connection
+// exercises every call on the path, including the layout of struct epoll_event and errno.
 
 import {
   AF_INET,
@@ -17,10 +17,10 @@ import {
 } from './libc.ts';
 import { SOCKADDR_BYTES } from './sockaddr.ts';
 
-/** How long loopback may take. */
-const PATIENCE_MS = 1000;
+/** How long a loopback connection may take. */
+const WAIT_MS = 1000;
 
-/** What is wrong, or undefined. */
+/** The fault, or undefined. */
 export function selfTest(libc: Libc, arch: string): string | undefined {
   const open: number[] = [];
   const opened = (fd: number, call: string): number => {
@@ -58,7 +58,7 @@ function talkToOurselves(libc: Libc, arch: string, opened: (fd: number, call: st
   event.set(mark, words - 2);
   check(libc.epoll_ctl(epoll, EPOLL_CTL_ADD, listener, new Uint8Array(event.buffer)) === 0, 'epoll_ctl');
   event.fill(0);
-  check(libc.epoll_wait(epoll, new Uint8Array(event.buffer), 1, PATIENCE_MS) === 1, 'epoll_wait');
+  check(libc.epoll_wait(epoll, new Uint8Array(event.buffer), 1, WAIT_MS) === 1, 'epoll_wait');
   check(
     event[0] === EPOLLIN && event[words - 2] === mark[0] && event[words - 1] === mark[1],
     'struct epoll_event',
@@ -78,5 +78,5 @@ function talkToOurselves(libc: Libc, arch: string, opened: (fd: number, call: st
 }
 
 function check(holds: boolean, what: string): void {
-  if (!holds) throw new Error(`${what} did not do what it should`);
+  if (!holds) throw new Error(`${what} does not behave as declared`);
 }

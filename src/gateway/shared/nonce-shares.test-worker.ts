@@ -1,10 +1,11 @@
-// One of the threads of nonce-shares.test.ts: the flood of one cluster, with now and then a nonce of another in between.
+// One of the threads of nonce-shares.test.ts: one cluster floods, with an occasional nonce of another cluster in
+// between.
 
 import { workerData } from 'node:worker_threads';
-import { meet } from './meet.test-worker.ts';
 import { NonceShares } from './nonce-shares.ts';
 import { NonceTable } from './nonce-table.ts';
 import { CLUSTER_FIELDS, SharedSlots } from './shared-memory.ts';
+import { waitForAll } from './wait-for-all.test-worker.ts';
 
 export interface NonceSharesWork {
   readonly memory: SharedArrayBuffer;
@@ -12,7 +13,7 @@ export interface NonceSharesWork {
   readonly ready: Int32Array;
   readonly threads: number;
   readonly thread: number;
-  /** How often the first cluster and the second got one. */
+  /** How many nonces the first and the second cluster got. */
   readonly taken: Int32Array;
 }
 
@@ -31,7 +32,7 @@ function use(slot: number, number: number): void {
   if (shares.take(slot, 2, 60, 0) && table.use(nonce, 60, 0) === 'new') Atomics.add(taken, slot - 1, 1);
 }
 
-meet(ready, threads);
+waitForAll(ready, threads);
 for (let i = 0; i < 5000; i++) {
   use(1, i);
   if (i % 100 === 99) use(2, i);

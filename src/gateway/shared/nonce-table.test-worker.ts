@@ -1,8 +1,8 @@
-// One of the threads of nonce-table.test.ts: all use the same nonces in the same order, and count what they are told.
+// One of the threads of nonce-table.test.ts: all use the same nonces in the same order, and count the results.
 
 import { workerData } from 'node:worker_threads';
-import { meet } from './meet.test-worker.ts';
 import { NonceTable } from './nonce-table.ts';
+import { waitForAll } from './wait-for-all.test-worker.ts';
 
 export interface NonceTableWork {
   readonly memory: SharedArrayBuffer;
@@ -19,7 +19,7 @@ const table = new NonceTable(memory, seed);
 const nonce = new Uint8Array(12);
 const view = new DataView(nonce.buffer);
 
-meet(ready, threads);
+waitForAll(ready, threads);
 for (let i = 0; i < nonces; i++) {
   view.setUint32(8, i);
   if (table.use(nonce, 60, 0) === 'new') Atomics.add(fresh, i, 1);

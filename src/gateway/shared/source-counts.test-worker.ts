@@ -1,8 +1,8 @@
-// One of the threads of source-counts.test.ts: first all count one source up, then each adds and removes at random.
+// One of the threads of source-counts.test.ts: all count one source up, then each adds and removes sources at random.
 
 import { workerData } from 'node:worker_threads';
-import { meet } from './meet.test-worker.ts';
 import { SourceCounts } from './source-counts.ts';
+import { waitForAll } from './wait-for-all.test-worker.ts';
 
 export interface SourceCountsWork {
   readonly memory: SharedArrayBuffer;
@@ -11,7 +11,7 @@ export interface SourceCountsWork {
   readonly threads: number;
   readonly thread: number;
   readonly rounds: number;
-  /** How often add() gave each answer, to any thread, for the first source in scope 0. */
+  /** How often add() returned each count, in any thread, for the first source in scope 0. */
   readonly answers: Int32Array;
   /** How many of each source in scope 1 the threads hold at the end. */
   readonly held: Int32Array;
@@ -22,7 +22,7 @@ const counts = new SourceCounts(memory, seed);
 const sources = Array.from({ length: held.length }, (_, i) => new Uint8Array(16).fill(i + 1));
 const mine = new Int32Array(held.length);
 
-meet(ready, threads);
+waitForAll(ready, threads);
 for (let i = 0; i < rounds; i++) Atomics.add(answers, counts.add(0, sources[0], 0), 1);
 let random = thread + 1;
 for (let i = 0; i < rounds; i++) {

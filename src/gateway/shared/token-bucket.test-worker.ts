@@ -1,13 +1,13 @@
-// One of the threads of token-bucket.test.ts: takes all it can get at each step of a clock of its own.
+// One of the threads of token-bucket.test.ts: takes all it can get at each step of its own clock.
 
 import { workerData } from 'node:worker_threads';
-import { meet } from './meet.test-worker.ts';
 import { TokenBuckets } from './token-bucket.ts';
+import { waitForAll } from './wait-for-all.test-worker.ts';
 
 export interface TokenBucketWork {
   readonly memory: SharedArrayBuffer;
   readonly ready: Int32Array;
-  /** Where each thread writes how many it got. */
+  /** Where each thread writes how many tokens it got. */
   readonly taken: Int32Array;
   readonly thread: number;
   readonly slot: number;
@@ -19,7 +19,7 @@ export interface TokenBucketWork {
 const { memory, ready, taken, thread, slot, rate, stepMs, steps } = workerData as TokenBucketWork;
 const buckets = new TokenBuckets(memory);
 
-meet(ready, taken.length);
+waitForAll(ready, taken.length);
 for (let step = 0; step <= steps; step++) {
   while (buckets.take(slot, rate, step * stepMs)) taken[thread]++;
 }

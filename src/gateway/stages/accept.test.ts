@@ -1,4 +1,5 @@
-// What the features cannot do from outside: end a worker. The places of connections that it had not routed come back.
+// Needs to end a worker, which feature tests cannot do from outside: the counts of its pending connections are
+// released.
 
 import assert from 'node:assert/strict';
 import * as net from 'node:net';
@@ -7,11 +8,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { closeReasons } from '../close-reason.ts';
 import { startSampleGateway } from '../control/gateway.samples.ts';
 
-/** Far more than anything here takes. */
-const PATIENCE_MS = 20_000;
+/** Far more than any step here takes. */
+const WAIT_MS = 20_000;
 
 for (const engine of ['epoll', 'net'] as const) {
-  test(`pendingPerSource (${engine}): a worker that dies gives back the places of those it had not routed`, async () => {
+  test(`pendingPerSource (${engine}): a worker that dies releases the counts of its pending connections`, async () => {
     await using sample = await startSampleGateway(engine, {
       clusters: [],
       workers: 1,
@@ -23,20 +24,20 @@ for (const engine of ['epoll', 'net'] as const) {
       gateway.takeRecords();
       return records.filter(({ reason }) => closeReasons[reason] === 'over-limit').length;
     };
-    for (let life = 1; life <= 3; life++) {
+    for (let lifetime = 1; lifetime <= 3; lifetime++) {
       const silent = await several(3, () => connect(port));
       await until(() => gateway.connections >= 3);
       const surplus = await connect(port);
-      await until(() => surplus.closed && overLimit() >= life);
+      await until(() => surplus.closed && overLimit() >= lifetime);
       gateway.killWorker(0);
-      await until(() => deaths.length >= life);
+      await until(() => deaths.length >= lifetime);
       for (const socket of silent) socket.destroy();
     }
     assert.equal(overLimit(), 3);
   });
 }
 
-/** Tries again while nobody listens. */
+/** Retries while nothing listens. */
 async function connect(port: number): Promise<net.Socket> {
   for (;;) {
     const socket = net.connect(port, '127.0.0.1').on('error', () => {});
@@ -51,7 +52,7 @@ async function connect(port: number): Promise<net.Socket> {
 }
 
 async function until(holds: () => boolean): Promise<void> {
-  const deadline = performance.now() + PATIENCE_MS;
+  const deadline = performance.now() + WAIT_MS;
   while (!holds()) {
     assert.ok(performance.now() < deadline, 'waited in vain');
     await sleep(5);

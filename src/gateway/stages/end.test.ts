@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Reactor } from '../io/reactor.ts';
 import { NonceTable, nonceTableBytes } from '../shared/nonce-table.ts';
-import { HANDED_OVER, LENT, Rows, TUNNEL } from '../shared/rows.ts';
+import { HANDED_OFF, LENT, Rows, TUNNEL } from '../shared/rows.ts';
 import {
   BACKEND_FIELDS,
   CLUSTER_FIELDS,
@@ -18,10 +18,10 @@ import { end } from './end.ts';
 
 const CAPACITY = 16;
 const CLIENT = 4;
-const LEASH = 5;
+const LINK = 5;
 const DESCRIPTOR = 9;
 
-/** A connection that the HTTP part has, by a descriptor of its own. */
+/** A connection whose descriptor is lent to the HTTP thread. */
 function given() {
   const calls: string[] = [];
   const io = {
@@ -46,30 +46,30 @@ function given() {
   const settings = { log: 'none' } as Settings;
   const nothing = () => {};
   const path = new DataPath(0, io, shared, settings, nothing, nothing, nothing, nothing);
-  for (const handle of [CLIENT, LEASH]) {
+  for (const handle of [CLIENT, LINK]) {
     rows.clear(handle);
     rows.state[handle] = TUNNEL;
   }
-  rows.peer[CLIENT] = LEASH;
-  rows.peer[LEASH] = CLIENT;
+  rows.peer[CLIENT] = LINK;
+  rows.peer[LINK] = CLIENT;
   rows.slot[CLIENT] = HTTP_SLOT;
-  rows.flags[CLIENT] = HANDED_OVER | LENT;
+  rows.flags[CLIENT] = HANDED_OFF | LENT;
   verdicts.begin(CLIENT);
   verdicts.lend(CLIENT, DESCRIPTOR);
   return { path, verdicts, calls };
 }
 
-test('end() closes a descriptor that was lent and that nobody took', () => {
+test('end() closes a lent descriptor that the HTTP thread has not taken', () => {
   const { path, verdicts, calls } = given();
   const generation = verdicts.generation(CLIENT);
   end(path, CLIENT, 'drained');
-  assert.deepEqual(calls, [`discard ${DESCRIPTOR}`, `close ${LEASH}`, `close ${CLIENT}`]);
+  assert.deepEqual(calls, [`discard ${DESCRIPTOR}`, `close ${LINK}`, `close ${CLIENT}`]);
   assert.equal(verdicts.borrow(CLIENT, generation), undefined);
 });
 
-test('end() leaves a descriptor alone that the HTTP part has taken', () => {
+test('end() leaves a lent descriptor open that the HTTP thread has taken', () => {
   const { path, verdicts, calls } = given();
   assert.equal(verdicts.borrow(CLIENT, verdicts.generation(CLIENT)), DESCRIPTOR);
   end(path, CLIENT, 'drained');
-  assert.deepEqual(calls, [`close ${LEASH}`, `close ${CLIENT}`]);
+  assert.deepEqual(calls, [`close ${LINK}`, `close ${CLIENT}`]);
 });

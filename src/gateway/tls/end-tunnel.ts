@@ -1,21 +1,21 @@
-// The gateway's end of the agents' `tunnel`: the outer TLS ends here. What is inside goes back to the front as a
-// connection of its own, and is identified there like every other: its header names a cluster and must prove it.
+// The gateway's end of the agents' `tunnel`: terminates the outer TLS. The bytes inside go back to a worker as a
+// connection of its own, which is identified there like any other: its header names a cluster and must prove it.
 
 import { X509Certificate } from 'node:crypto';
 import { connect } from 'node:net';
 import { createSecureContext, type SecureContext, TLSSocket } from 'node:tls';
 import type { CloseReason } from '../close-reason.ts';
 import { guard } from '../guard.ts';
-import { descriptorOf, errnoWord } from '../io/net-reactor.ts';
-import { buildHandOver } from '../shared/hand-over.ts';
+import { descriptorOf, reactorErrorOf } from '../io/net-reactor.ts';
+import { buildHandOff } from '../shared/hand-off.ts';
 import { failureOf } from '../stages/dial-failure.ts';
 import { TUNNEL_ALPN } from './enter-tunnel.ts';
 import { join } from './join.ts';
 import type { TunnelEnd } from './tls-config.ts';
 import type { TlsConnection } from './tls-connection.ts';
-import type { TlsPart } from './tls-part.ts';
+import type { TlsThread } from './tls-thread.ts';
 
-/** The certificates as they are now. */
+/** The current certificates. */
 export class TunnelContexts {
   readonly #entries: readonly { readonly certificate: X509Certificate; readonly context: SecureContext }[];
 
@@ -26,14 +26,14 @@ export class TunnelContexts {
     }));
   }
 
-  /** The one that is for that name, else the first. */
+  /** The context of the certificate for that name, else of the first. */
   find(name: string): SecureContext | undefined {
-    const fits = this.#entries.find(({ certificate }) => certificate.checkHost(name) !== undefined);
-    return (fits ?? this.#entries[0])?.context;
+    const match = this.#entries.find(({ certificate }) => certificate.checkHost(name) !== undefined);
+    return (match ?? this.#entries[0])?.context;
   }
 }
 
-export function endTunnel(part: TlsPart, connection: TlsConnection, contexts: TunnelContexts): void {
+export function endTunnel(thread: TlsThread, connection: TlsConnection, contexts: TunnelContexts): void {
   const outer = new TLSSocket(connection.socket, {
     isServer: true,
     SNICallback: guard(connection, (name: string, done: SniDone) => done(null, contexts.find(name))),
@@ -46,18 +46,18 @@ export function endTunnel(part: TlsPart, connection: TlsConnection, contexts: Tu
     if (isSettled) return;
     isSettled = true;
     clearTimeout(timer);
-    if (reason === undefined) comeBack(part, connection, outer);
-    else part.refuse(connection, reason);
+    if (reason === undefined) sendToWorker(thread, connection, outer);
+    else thread.refuse(connection, reason);
   };
   const timer = setTimeout(
     guard(connection, () => settle('hello-timeout')),
-    part.settings.helloMs,
+    thread.settings.helloMs,
   );
   outer.on(
     'error',
     guard(connection, (error: NodeJS.ErrnoException) => settle(reasonOf(error.code ?? ''))),
   );
-  // Who does not trust the certificate leaves in the middle of the handshake.
+  // A client that does not trust the certificate closes during the handshake.
   outer.once(
     'end',
     guard(connection, () => settle('client-gone')),
@@ -79,38 +79,38 @@ function reasonOf(code: string): CloseReason {
   return code.includes('ALERT') || code === 'ECONNRESET' ? 'client-gone' : 'bad-hello';
 }
 
-function comeBack(part: TlsPart, connection: TlsConnection, outer: TLSSocket): void {
-  const { source, destination, told, gone } = connection;
-  const path = part.fronts[told.worker];
-  // A client that offers no ALPN is none of our agents.
+function sendToWorker(thread: TlsThread, connection: TlsConnection, outer: TLSSocket): void {
+  const { source, destination, handOff, gone } = connection;
+  const path = thread.internalListeners[handOff.worker];
+  // A client without ALPN is not one of our agents.
   const refusal = outer.alpnProtocol !== TUNNEL_ALPN ? 'not-recognized' : 'no-backend';
-  if (refusal === 'not-recognized' || path === undefined) return part.refuse(connection, refusal);
+  if (refusal === 'not-recognized' || path === undefined) return thread.refuse(connection, refusal);
   const inner = connect({ path, allowHalfOpen: true });
-  // Those that are left are spare: see open-files.ts.
-  if (descriptorOf(inner) >= part.settings.clientFiles) {
+  // The remaining descriptors are reserved: see open-files.ts.
+  if (descriptorOf(inner) >= thread.settings.clientFiles) {
     inner.destroy();
-    return part.refuse(connection, 'over-limit');
+    return thread.refuse(connection, 'over-limit');
   }
-  inner.write(buildHandOver(source, destination, { ...told, isTunnelled: true }));
+  inner.write(buildHandOff(source, destination, { ...handOff, isTunnelled: true }));
   gone.addEventListener(
     'abort',
     guard(connection, () => inner.destroy()),
   );
-  // Before anything that follows from it is said: the first reason counts.
+  // Registered before join(): the first reason counts, and the close that follows would report another.
   const refuseIfExhausted = (error: Error) => {
-    if (failureOf(errnoWord(error)) === 'exhausted') part.refuse(connection, 'over-limit');
+    if (failureOf(reactorErrorOf(error)) === 'exhausted') thread.refuse(connection, 'over-limit');
   };
   inner.once('error', guard(connection, refuseIfExhausted));
-  // The front has both, and itself tells why they end: see tunnel-links.ts.
+  // The worker has both connections, and links their ends: see tunnel-links.ts.
   connection.joined(outer, inner);
   join({
     owner: connection,
     near: outer,
     far: inner,
-    nearLost: () => part.lose(connection),
-    // A worker that is full closes it before it has heard a word.
+    nearLost: () => thread.lose(connection),
+    // A worker that is full closes without an answer.
     farLost: () =>
-      inner.bytesRead === 0 ? part.refuse(connection, 'over-limit') : part.break(connection, outer),
-    farEnded: () => (part.isBroken(connection) ? part.break(connection, outer) : outer.end()),
+      inner.bytesRead === 0 ? thread.refuse(connection, 'over-limit') : thread.break(connection, outer),
+    farEnded: () => (thread.isBroken(connection) ? thread.break(connection, outer) : outer.end()),
   });
 }

@@ -1,0 +1,261 @@
+// Records the end of a connection: undoes every count it holds and counts its reason. The worker that served it does
+// so, or, if that worker has died, the control thread.
+
+import { type CloseReason, closeReasons, served } from '../close-reason.ts';
+import type { RecordWriter } from '../shared/record-ring.ts';
+import {
+  ADMITTED,
+  ALIVE,
+  BACKEND_COUNTED,
+  CLIENT,
+  COUNTED,
+  DIALING,
+  HANDED_OFF,
+  IDENTIFYING,
+  PENDING,
+  PENDING_COUNTED,
+  RETURNED,
+  ROUTE_COUNTED,
+  type Rows,
+  SOURCE_COUNTED,
+  TUNNEL,
+} from '../shared/rows.ts';
+import {
+  ACTIVE_AT,
+  BACKEND_ACTIVE,
+  BYTES_IN_AT,
+  BYTES_OUT_AT,
+  CLUSTER_ACTIVE,
+  FIRST_SLOT,
+  REASONS_AT,
+  type RouteCounters,
+  type SharedSlots,
+  TOTAL_CONNECTIONS,
+  TOTAL_HANDED_OFF,
+  TOTAL_PENDING,
+  TOTAL_WATCHED,
+} from '../shared/shared-memory.ts';
+import { GATEWAY_SCOPE, PENDING_SCOPE, type SourceCounts } from '../shared/source-counts.ts';
+import type { Verdicts } from '../shared/verdicts.ts';
+
+/** Where a connection is counted. `counters` are those of its worker. */
+export interface Counts {
+  readonly counters: RouteCounters;
+  readonly clusters: SharedSlots;
+  readonly backends: SharedSlots;
+  readonly totals: Int32Array;
+  readonly sources: SourceCounts;
+}
+
+const ALL_COUNTS =
+  ALIVE |
+  PENDING |
+  PENDING_COUNTED |
+  COUNTED |
+  SOURCE_COUNTED |
+  ADMITTED |
+  ROUTE_COUNTED |
+  BACKEND_COUNTED |
+  HANDED_OFF |
+  RETURNED;
+
+export const reasonIndex = Object.fromEntries(closeReasons.map((reason, index) => [reason, index])) as Record<
+  CloseReason,
+  number
+>;
+
+/** Which ends are logged. */
+type LogLevel = 'all' | 'refused' | 'none';
+
+/** Where the end of a connection is recorded. */
+export interface EndRecorder extends Counts {
+  readonly verdicts: Verdicts;
+  readonly records: RecordWriter;
+}
+
+/**
+ * Counts the end and writes the record if `log` or a watcher of refusals wants it. For a handed-off connection the
+ * protocol thread's verdict takes precedence over what the worker observed; one from an HTTP thread gets the route of
+ * its last request.
+ */
+export function recordEnd(
+  rows: Rows,
+  recorder: EndRecorder,
+  client: number,
+  observed: CloseReason,
+  now: number,
+  log: LogLevel,
+): void {
+  const { verdicts } = recorder;
+  const isAlive = (rows.flags[client] & ALIVE) !== 0;
+  const isHandedOff = (rows.flags[client] & HANDED_OFF) !== 0;
+  const isOurs = isHandedOff && rows.slot[client] < FIRST_SLOT;
+  const verdict = isHandedOff ? verdicts.reason(client) : -1;
+  const reason = verdict < 0 || verdict === reasonIndex.done ? observed : closeReasons[verdict];
+  if (isHandedOff) {
+    rows.dialMs[client] = verdicts.dialMs(client);
+    if (verdict >= 0) rows.detail[client] = verdicts.failure(client);
+    // Bytes that the thread moved without this worker.
+    rows.bytesIn[client] += verdicts.bytesIn(client);
+    rows.bytesOut[client] += verdicts.bytesOut(client);
+  }
+  // For the record only: the HTTP thread counts its own requests per backend.
+  const backendSlot = isOurs ? verdicts.backendSlot(client) : rows.backendSlot[client];
+  if (isOurs) rows.slot[client] = verdicts.slot(client);
+  for (const release of releases) release(rows, recorder, client);
+  countReason(rows, recorder, client, reason);
+  rows.backendSlot[client] = backendSlot;
+  // Otherwise the reason is already counted, and a fault in a later step has brought us here again.
+  if (!isAlive) return;
+  writeRecord(rows, recorder, client, reason, now, log);
+  // The HTTP thread counts the bytes of its own requests.
+  if (rows.slot[client] !== 0 || isHandedOff) return;
+  recorder.counters.add(0, BYTES_IN_AT, rows.bytesIn[client]);
+  recorder.counters.add(0, BYTES_OUT_AT, rows.bytesOut[client]);
+}
+
+/**
+ * The rest of recordEnd() after it threw: each step runs on its own, so that one that throws again does not prevent the
+ * others.
+ */
+export function recordEndByForce(
+  rows: Rows,
+  recorder: EndRecorder,
+  client: number,
+  reason: CloseReason,
+  now: number,
+  log: LogLevel,
+): void {
+  for (const release of releases) attemptTwice(() => release(rows, recorder, client));
+  if ((rows.flags[client] & ALIVE) === 0) return;
+  // If its route's counters are unreachable, count it among the connections without a route.
+  for (const slot of [rows.slot[client], 0]) {
+    rows.slot[client] = slot;
+    attemptTwice(() => countReason(rows, recorder, client, reason));
+  }
+  attemptTwice(() => writeRecord(rows, recorder, client, reason, now, log));
+}
+
+/** Runs the step, and once more if it throws. */
+function attemptTwice(step: () => void): void {
+  for (let tries = 0; tries < 2; tries++) {
+    try {
+      return step();
+    } catch {
+      // The original fault is already in the log.
+    }
+  }
+}
+
+/**
+ * One function per count that a connection can hold. Each undoes its count if the flag is set, then clears the flag:
+ * wherever one throws, nothing is undone twice.
+ */
+const releases: readonly ((rows: Rows, recorder: EndRecorder, client: number) => void)[] = [
+  releasePending,
+  (rows, { sources }, client) => {
+    if ((rows.flags[client] & COUNTED) === 0) return;
+    sources.remove(GATEWAY_SCOPE, rows.addresses, rows.addressAt(client, CLIENT));
+    rows.flags[client] &= ~COUNTED;
+  },
+  releaseSource,
+  releaseCluster,
+  releaseRoute,
+  releaseBackend,
+  (rows, { totals, verdicts }, client) => {
+    if ((rows.flags[client] & (HANDED_OFF | RETURNED)) === 0) return;
+    verdicts.end(client);
+    rows.flags[client] &= ~(HANDED_OFF | RETURNED);
+    Atomics.sub(totals, TOTAL_HANDED_OFF, 1);
+  },
+];
+
+/** Undoes the counts of `takeLimits` and `countBackend`, for a connection or a request. */
+export function releaseLimits(rows: Rows, counts: Counts, client: number): void {
+  releaseSource(rows, counts, client);
+  releaseCluster(rows, counts, client);
+  releaseRoute(rows, counts, client);
+  releaseBackend(rows, counts, client);
+}
+
+/** Counts the connection for that backend, and no longer for another. */
+export function countBackend(
+  rows: Rows,
+  counts: Pick<Counts, 'backends'>,
+  client: number,
+  slot: number,
+): void {
+  releaseBackend(rows, counts, client);
+  rows.backendSlot[client] = slot;
+  counts.backends.add(slot, BACKEND_ACTIVE, 1);
+  rows.flags[client] |= BACKEND_COUNTED;
+}
+
+function releaseSource(rows: Rows, { sources }: Counts, client: number): void {
+  if ((rows.flags[client] & SOURCE_COUNTED) === 0) return;
+  sources.remove(rows.cluster[client], rows.addresses, rows.addressAt(client, CLIENT));
+  rows.flags[client] &= ~SOURCE_COUNTED;
+}
+
+function releaseCluster(rows: Rows, { clusters }: Counts, client: number): void {
+  if ((rows.flags[client] & ADMITTED) === 0) return;
+  clusters.add(rows.cluster[client], CLUSTER_ACTIVE, -1);
+  rows.flags[client] &= ~ADMITTED;
+}
+
+function releaseRoute(rows: Rows, { counters }: Counts, client: number): void {
+  if ((rows.flags[client] & ROUTE_COUNTED) === 0) return;
+  counters.add(rows.slot[client], ACTIVE_AT, -1);
+  rows.flags[client] &= ~ROUTE_COUNTED;
+}
+
+function releaseBackend(rows: Rows, { backends }: Pick<Counts, 'backends'>, client: number): void {
+  if ((rows.flags[client] & BACKEND_COUNTED) === 0) return;
+  backends.add(rows.backendSlot[client], BACKEND_ACTIVE, -1);
+  rows.flags[client] &= ~BACKEND_COUNTED;
+}
+
+/** The connection has ended from here on. */
+function countReason(rows: Rows, { counters, totals }: Counts, client: number, reason: CloseReason): void {
+  if ((rows.flags[client] & ALIVE) === 0) return;
+  counters.add(rows.slot[client], REASONS_AT + reasonIndex[reason], 1);
+  rows.flags[client] &= ~ALIVE;
+  Atomics.sub(totals, TOTAL_CONNECTIONS, 1);
+}
+
+function writeRecord(
+  rows: Rows,
+  { totals, records }: EndRecorder,
+  client: number,
+  reason: CloseReason,
+  now: number,
+  log: LogLevel,
+): void {
+  // A probe without data is counted and never logged.
+  const isRefused = !served.has(reason);
+  const isLogged = log === 'all' ? reason !== 'no-data' : log === 'refused' && isRefused;
+  if (isLogged || (isRefused && totals[TOTAL_WATCHED] === 1))
+    records.write(rows, client, reasonIndex[reason], now, isLogged);
+}
+
+/** Undoes the counts of a connection that is not routed yet; safe to call more than once. */
+export function releasePending(rows: Rows, { totals, sources }: Counts, client: number): void {
+  if ((rows.flags[client] & PENDING_COUNTED) !== 0) {
+    sources.remove(PENDING_SCOPE, rows.addresses, rows.addressAt(client, CLIENT));
+    rows.flags[client] &= ~PENDING_COUNTED;
+  }
+  if ((rows.flags[client] & PENDING) === 0) return;
+  rows.flags[client] &= ~PENDING;
+  Atomics.sub(totals, TOTAL_PENDING, 1);
+}
+
+/** Whether the row holds any count; also true if its thread died inside recordEnd(). */
+export function isCounted(rows: Rows, handle: number): boolean {
+  return (rows.flags[handle] & ALL_COUNTS) !== 0;
+}
+
+/** Whether the handle is the client's side of a connection that has not ended. */
+export function isClient(rows: Rows, handle: number): boolean {
+  const state = rows.state[handle];
+  return state === IDENTIFYING || state === DIALING || (state === TUNNEL && rows.slot[handle] !== 0);
+}
