@@ -20,8 +20,9 @@ interface ChartProps {
   readonly format: (value: number) => string;
 }
 
-const HEIGHT = 64;
-/** Two points stretched over the whole width would tell nothing. */
+/** As in the style sheet. */
+const HEIGHT = 52;
+/** Two points stretched over the whole width would show nothing. */
 const LEAST_SECONDS = 60;
 
 export function Chart({ name, lines, data, format }: ChartProps): ComponentChild {

@@ -77,6 +77,10 @@ export function ClusterPanel(props: ClusterPanelProps): ComponentChild {
   // Back undoes a filter as a whole, not letter by letter.
   const onFilter = (text: string) =>
     choose({ filter: text }, filter === '' || text === '' ? 'push' : 'replace');
+  const shownUnrouted =
+    unrouted !== undefined && !problemsOnly && unroutedMatches(unrouted.counts, filter)
+      ? unrouted
+      : undefined;
   const isUnroutedOpen = isOpen(UNROUTED, false);
 
   return h(
@@ -141,16 +145,16 @@ export function ClusterPanel(props: ClusterPanelProps): ComponentChild {
           onConnections: cluster => choose({ connections: cluster }),
         }),
       ),
-      unrouted !== undefined &&
-        !problemsOnly &&
-        unroutedMatches(unrouted.counts, filter) &&
+      shownUnrouted !== undefined &&
         h(UnroutedRows, {
-          ...unrouted,
+          ...shownUnrouted,
           open: isUnroutedOpen,
           onToggle: () => toggle(UNROUTED, isUnroutedOpen),
         }),
     ),
-    shown.length === 0 && h('p', { class: 'empty' }, emptyText(props)),
+    shown.length === 0 &&
+      !(filter !== '' && shownUnrouted !== undefined) &&
+      h('p', { class: 'empty' }, emptyText(props)),
     matching.length > shown.length &&
       h(
         'button',

@@ -1,5 +1,5 @@
-// The last row of the cluster table: connections that belong to no cluster, because they were refused before one was known.
-// Open, it shows their reasons.
+// The last row of the cluster table: connections that belong to no cluster. Most were refused before one was known; the
+// others carry streams of several clusters, which are counted there. Open, it shows the reasons of the refusals.
 
 import { type ComponentChild, h } from 'preact';
 import type { Counts } from './api.ts';
@@ -40,7 +40,11 @@ export function UnroutedRows({ counts, traffic, open, onToggle }: UnroutedRowsPr
         h(
           'td',
           { role: 'cell', colSpan: 9 },
-          h('p', null, 'Connections that ended before it was known which cluster they wanted.'),
+          h(
+            'p',
+            null,
+            'Connections refused before their cluster was known; also HTTP/2 connections and agents’ tunnels, whose streams count for their clusters.',
+          ),
           reasonChips(counts.reasons, counts.recent?.reasons),
         ),
       ),

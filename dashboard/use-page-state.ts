@@ -1,5 +1,5 @@
 // The page's state as a hook: read from the URL, written to it with each choice, and read again when Back or Forward is
-// used or somebody edits the URL.
+// used or the URL is edited.
 
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { type PageState, readState, writeState } from './page-state.ts';
@@ -26,6 +26,8 @@ export function usePageState(): readonly [state: PageState, choose: Choose] {
 
 function writeUrl(state: PageState, step: 'push' | 'replace'): void {
   const url = `${location.pathname}${location.search}${writeState(state)}`;
+  // The same choice again is no step of its own.
+  if (url === `${location.pathname}${location.search}${location.hash}`) return;
   try {
     if (step === 'push') history.pushState(null, '', url);
     else history.replaceState(null, '', url);

@@ -1,5 +1,5 @@
-// The admin side's HTTP server, in cleartext or over TLS. Runs on the control thread, by default on loopback. What it
-// answers is in admin-api.ts; here is what bounds its clients, whatever they do.
+// The HTTP server of the admin side, in cleartext or over TLS, on the control thread. Answers are made in admin-api.ts;
+// this file bounds what its clients can take.
 
 import {
   createServer as createHttpServer,
@@ -23,17 +23,17 @@ export interface AdminOptions extends AdminApiOptions {
   readonly tls?: KeyPairFiles;
 }
 
-/** Requests are small; whoever sends slowly is cut, at most LOOK_MS later. */
+/** Requests are small: a slow sender is cut off, at most LOOK_MS later. */
 const REQUEST_MS = 10_000;
 const LOOK_MS = 2000;
-/** A client that takes nothing of its answer for this long is cut. Event streams have something every 15 s. */
+/** A client that reads nothing of its answer for this long is cut off. Event streams send something every 15 s. */
 const STALLED_MS = 30_000;
-/** Beyond these the least busy goes; see connection-guard.ts. */
+/** Beyond this many the least useful one is closed; see connection-guard.ts. */
 const MAX_CONNECTIONS = 256;
-/** While they are being closed there may be more for a moment; further ones are closed at the accept. */
+/** There may be more for a moment, while others are being closed; beyond this they are closed at once. */
 const MAX_SOCKETS = 4 * MAX_CONNECTIONS;
-/** At the end, how long answers under way and the ends of event streams may take to leave. */
-const FAREWELL_MS = 250;
+/** At the end, the time for answers under way and event streams to be sent. */
+const CLOSE_MS = 250;
 
 export class AdminServer implements AsyncDisposable {
   readonly url: string;
@@ -53,7 +53,7 @@ export class AdminServer implements AsyncDisposable {
     const server = createServer(options, view, recent, pair);
     await listen(server, options);
     recent.start(error => options.log.error({ err: error }, 'cannot read the counters'));
-    // Nobody's traffic depends on it, and the file may come yet.
+    // A warning only: no traffic depends on it, and the file may still be created.
     for (const user of await lockedOut(options.auth))
       options.log.warn(user, 'password file cannot be used; this user cannot log in');
     const keyPair = pair && (await watchKeyPair(pair, server, options));
@@ -66,7 +66,7 @@ export class AdminServer implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     for (const owned of this.#owned) owned[Symbol.dispose]();
     const closed = new Promise(resolve => this.#server.close(resolve));
-    const late = setTimeout(() => this.#server.closeAllConnections(), FAREWELL_MS);
+    const late = setTimeout(() => this.#server.closeAllConnections(), CLOSE_MS);
     await closed;
     clearTimeout(late);
   }
@@ -90,7 +90,7 @@ function createServer(
   server.maxConnections = MAX_SOCKETS;
   server.timeout = STALLED_MS;
   const guard = guardConnections(server, MAX_CONNECTIONS);
-  // Its URLs need a host also where a request in HTTP/1.0 has none; nothing is decided by it.
+  // A request in HTTP/1.0 may have no host, and URLs need one. No decision depends on it.
   const api = adminApi(options, view, recent, guard.waiting);
   const answer = getRequestListener(api.fetch, { hostname: 'localhost' });
   server.on('request', (request, response) => {
@@ -104,7 +104,7 @@ function createServer(
   return server;
 }
 
-/** Our own code threw in front of the API, or behind it: the API answers for itself. */
+/** After an exception outside the API, which handles its own. */
 function fail(response: ServerResponse): void {
   if (response.headersSent) response.destroy();
   else response.writeHead(500, { Connection: 'close' }).end();
@@ -120,7 +120,7 @@ function listen(server: Server, { host, port }: AdminOptions): Promise<void> {
   });
 }
 
-/** A new pair serves new connections; open ones go on with what they have. */
+/** A new pair serves new connections; open ones keep the old one. */
 async function watchKeyPair(
   current: KeyPair,
   server: Server,
@@ -136,6 +136,6 @@ async function watchKeyPair(
       log.info({ certFile: files.certFile }, 'certificate of the admin side renewed');
     },
     bad: ({ message }) =>
-      log.error({ error: message }, 'new certificate of the admin side refused; the old one goes on'),
+      log.error({ error: message }, 'new certificate of the admin side refused; keeping the previous one'),
   });
 }

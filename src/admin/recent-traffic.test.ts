@@ -133,7 +133,7 @@ test('RecentTraffic reads nothing before the gateway has started', async () => {
   await new RecentTraffic(view).read();
 });
 
-test('trafficOf() tells connections of no cluster apart', async () => {
+test('trafficOf() separates connections of no cluster', async () => {
   const { gateway, recent, ended, wait } = given();
   ended(0, 'unknown-host', 5);
   ended(3, 'done', 2);

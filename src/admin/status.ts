@@ -49,7 +49,10 @@ interface Counts {
 }
 
 export interface Traffic extends Counts {
-  /** The part of it that belongs to no cluster: refused before a route was known. */
+  /**
+   * The part of it that belongs to no cluster: refused before a route was known, or a carrier of streams that count for
+   * their own routes.
+   */
   readonly unrouted: Counts;
 }
 
