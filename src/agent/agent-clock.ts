@@ -1,13 +1,13 @@
-// Time for the agent's slow loops. Tests have one that they move themselves.
+// The clock of the agent's slow loops. Tests inject their own.
 
 import { setTimeout } from 'node:timers/promises';
 
 export interface AgentClock {
-  /** Milliseconds that never jump. */
+  /** Monotonic milliseconds. */
   now(): number;
-  /** The time of day, for people and for other programs. */
+  /** Wall-clock time, for people and other programs. */
   date(): Date;
-  /** Settles after a while, or at once when the signal is aborted. */
+  /** Resolves after `ms`, or as soon as the signal is aborted. */
   wait(ms: number, signal: AbortSignal): Promise<void>;
 }
 

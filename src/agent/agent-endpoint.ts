@@ -1,5 +1,5 @@
-// Where one agent is reached, as written into the endpoints of Service `default/kubernetes` and into the annotation
-// of its lease; and which addresses never stand there.
+// The address of one agent, as written into the endpoints of Service `default/kubernetes` and into the annotation of
+// its lease. Refuses addresses that cannot be endpoints.
 
 import { formatIp, formatIpPort, isIpv4, parseCidr, parseIp } from '../wire/ip-address.ts';
 
@@ -7,12 +7,12 @@ export type Family = 'IPv4' | 'IPv6';
 
 export interface AgentEndpoint {
   readonly family: Family;
-  /** RFC 5952's text; an IPv4 address is never in its mapped form. */
+  /** In RFC 5952 format; never an IPv4-mapped IPv6 address. */
   readonly address: string;
   readonly port: number;
 }
 
-/** `--advertise` cannot be written into endpoints. The message says why and what can. */
+/** `--advertise` cannot be an endpoint. The message says why, and what is allowed. */
 export class AdvertiseError extends Error {
   readonly code = 'ERR_ADVERTISE';
 
@@ -22,7 +22,7 @@ export class AdvertiseError extends Error {
   }
 }
 
-/** What Kubernetes refuses in endpoints, and multicast, where nobody could connect. */
+/** Addresses that Kubernetes refuses in endpoints, and multicast and broadcast, which cannot accept connections. */
 const REFUSED = [
   ['0.0.0.0/8', 'unspecified'],
   ['::/128', 'unspecified'],
@@ -38,9 +38,9 @@ const REFUSED = [
 /** Throws AdvertiseError. */
 export function agentEndpoint(address: string, port: number): AgentEndpoint {
   const bytes = parseIp(address);
-  const allowed = 'must be an address of this node or pod that other nodes and pods reach';
+  const allowed = 'must be an address of this node or pod that other nodes and pods can reach';
   if (bytes === undefined) {
-    throw new AdvertiseError(`--advertise ${allowed}: current value is '${address}', which is no IP address`);
+    throw new AdvertiseError(`--advertise ${allowed}: current value is '${address}', not an IP address`);
   }
   const refused = REFUSED.find(([cidr]) => isWithin(address, cidr));
   if (refused !== undefined) {
@@ -56,7 +56,7 @@ export function formatEndpoints(endpoints: readonly AgentEndpoint[]): string {
     .join(',');
 }
 
-/** What is wrong or never stands in endpoints is left out: others may have written it. */
+/** Skips entries that are malformed or cannot be endpoints: others may have written them. */
 export function parseEndpoints(text: string): AgentEndpoint[] {
   return text.split(',').flatMap(one => {
     const [, six, four, port] = /^(?:\[([^\]]*)\]|([^:]*)):(\d{1,5})$/.exec(one) ?? [];

@@ -23,7 +23,7 @@ async function pairFor(name: string): Promise<{ cert: string; key: string }> {
   return { cert: await readFile(certFile, 'latin1'), key: await readFile(keyFile, 'latin1') };
 }
 
-/** Options that name files of this content. */
+/** Options that name files with this content. */
 async function options(files: Readonly<Record<string, string>>): Promise<AgentOptions> {
   const paths: Record<string, string> = {};
   for (const [name, content] of Object.entries(files)) {
@@ -33,7 +33,7 @@ async function options(files: Readonly<Record<string, string>>): Promise<AgentOp
   return paths as unknown as AgentOptions;
 }
 
-test('readAgentFiles() reads what the flags name', { skip }, async () => {
+test('readAgentFiles() reads the files that the flags name', { skip }, async () => {
   const { cert, key } = await pairFor('a.test');
   const read = await readAgentFiles(
     await options({ keyFile: `${KEY}\n`, caFile: cert, certFile: cert, certKeyFile: key }),
@@ -42,39 +42,39 @@ test('readAgentFiles() reads what the flags name', { skip }, async () => {
   assert.deepEqual(await readAgentFiles({} as AgentOptions), {});
 });
 
-test('readAgentFiles() names the flag and says what is wrong', { skip }, async () => {
+test('readAgentFiles() names the flag and the problem', { skip }, async () => {
   const [pair, other] = [await pairFor('a.test'), await pairFor('b.test')];
   const missing = dir.file('missing');
   const cases: readonly (readonly [files: AgentOptions, message: RegExp])[] = [
     [{ keyFile: missing } as AgentOptions, /^--key-file cannot be read: .*missing: there is no such file$/],
     [
       await options({ keyFile: KEY.slice(1) }),
-      /^--key-file must hold the line that causeway identity key prints/,
+      /^--key-file must contain the 43 characters that causeway identity key prints/,
     ],
     [await options({ caFile: 'no pem' }), /^--ca-file must contain certificates in PEM format: .* does not$/],
     [
       await options({ certFile: pair.cert, certKeyFile: other.key }),
-      /^--cert-file and --cert-key-file must be a certificate and its key in PEM form/,
+      /^--cert-file and --cert-key-file must be a certificate and its key in PEM format/,
     ],
   ];
   for (const [files, message] of cases)
     await assert.rejects(readAgentFiles(files), { code: 'ERR_AGENT_FILE', message });
 });
 
-test('watchAgentFiles() tells of a change, also by rename; of a bad file only when it stays bad', async () => {
+test('watchAgentFiles() reports changes, also by rename, and a bad file only when it stays bad', async () => {
   const files = await options({ keyFile: KEY });
   const reported: string[] = [];
   let next = Promise.withResolvers<void>();
-  const tell = (what: string) => {
-    reported.push(what);
+  const report = (event: string) => {
+    reported.push(event);
     next.resolve();
     next = Promise.withResolvers();
   };
   using _ = await watchAgentFiles(files, {
-    changed: ({ key }: AgentFiles) => tell(`key ${key}`),
-    bad: error => tell(error.message.slice(0, 10)),
+    changed: ({ key }: AgentFiles) => report(`key ${key}`),
+    bad: error => report(error.message.slice(0, 10)),
   });
-  // What was there at the start, in case it changed between reading and watching.
+  // The content at the start, in case it changed between reading and watching.
   await next.promise;
   const renamed = next.promise;
   await writeFile(dir.file('new'), NEXT);

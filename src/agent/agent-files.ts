@@ -1,5 +1,5 @@
-// The files that an agent's flags name: its key, the gateway's CA, the certificate that `terminate` shows. Judged before
-// they are used, and read again when they change; a bad one leaves what was read before.
+// The files that an agent's flags name: its key, the gateway's CA, the certificate for `terminate`. Validated before
+// use, and reread when they change; if one goes bad, the previous content stays in use.
 
 import { X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
@@ -16,14 +16,14 @@ export interface AgentFiles {
   readonly certificate?: { readonly cert: string; readonly key: string };
 }
 
-/** A file that cannot be used. The message names the flag and says what is wrong. */
+/** A file cannot be used. The message names the flag and the problem. */
 export class AgentFileError extends Error {
   readonly code = 'ERR_AGENT_FILE';
 }
 
-const SECOND_LOOK_MS = 2000;
+const SECOND_READ_MS = 2000;
 
-/** HKDF-SHA-256 gives 32 bytes. */
+/** 32 bytes of HKDF-SHA-256 in base64url. */
 const KEY = /^[A-Za-z0-9_-]{43}$/;
 
 export async function readAgentFiles(options: AgentOptions): Promise<AgentFiles> {
@@ -41,7 +41,7 @@ export async function readAgentFiles(options: AgentOptions): Promise<AgentFiles>
   };
 }
 
-/** Keys that others on the machine could read, with the flags that name them. */
+/** Keys that other local users could read, with the flags that name them. */
 export async function exposedAgentFiles(
   { keyFile, certKeyFile }: AgentOptions,
   uid: number | undefined,
@@ -56,13 +56,13 @@ export async function exposedAgentFiles(
 
 export interface AgentFileEvents {
   changed(files: AgentFiles): void;
-  /** What is there now cannot be used. */
+  /** The files as they are now cannot be used. */
   bad(error: AgentFileError): void;
 }
 
 /**
- * Watches all of them. One look after the other, so that what was read last counts. Several files are seldom replaced
- * at once: what does not fit is looked at again before it is called bad.
+ * Watches all of them. Reads are serialised, so that the last one wins. Several files are rarely replaced at the same
+ * moment: files that do not match are read again before they are reported as bad.
  */
 export async function watchAgentFiles(options: AgentOptions, events: AgentFileEvents): Promise<Disposable> {
   const { keyFile, caFile, certFile, certKeyFile } = options;
@@ -70,23 +70,23 @@ export async function watchAgentFiles(options: AgentOptions, events: AgentFileEv
   let isClosed = false;
   let again: NodeJS.Timeout | undefined;
   let turn: Promise<void> = Promise.resolve();
-  const lookOnce = async (isSecond: boolean) => {
+  const readOnce = async (isSecond: boolean) => {
     try {
       const files = await readAgentFiles(options);
       if (!isClosed) events.changed(files);
     } catch (error) {
       if (isClosed) return;
       if (isSecond) events.bad(error as AgentFileError);
-      else again = setTimeout(() => look(true), SECOND_LOOK_MS);
+      else again = setTimeout(() => reread(true), SECOND_READ_MS);
     }
   };
-  const look = (isSecond: boolean) => {
+  const reread = (isSecond: boolean) => {
     clearTimeout(again);
-    turn = turn.then(() => lookOnce(isSecond));
+    turn = turn.then(() => readOnce(isSecond));
   };
-  const watches = await Promise.all(paths.map(path => FileWatch.start(path, () => look(false))));
-  // A change between the first read and now would go unnoticed.
-  if (paths.length > 0) look(false);
+  const watches = await Promise.all(paths.map(path => FileWatch.start(path, () => reread(false))));
+  // Covers a change between the first read and now.
+  if (paths.length > 0) reread(false);
   return {
     [Symbol.dispose]() {
       isClosed = true;
@@ -101,7 +101,7 @@ async function read(flag: string, path: string): Promise<string> {
     return await readFile(path, 'latin1');
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    const why = code === 'ENOENT' ? 'there is no such file' : code === 'EACCES' ? 'it may not be read' : code;
+    const why = code === 'ENOENT' ? 'there is no such file' : code === 'EACCES' ? 'permission denied' : code;
     throw new AgentFileError(`--${flag} cannot be read: ${path}: ${why}`, { cause: error });
   }
 }
@@ -110,12 +110,12 @@ function readKey(path: string, content: string): string {
   const key = content.trim();
   if (KEY.test(key)) return key;
   throw new AgentFileError(
-    `--key-file must hold the line that causeway identity key prints, 43 characters: ${path} does not`,
+    `--key-file must contain the 43 characters that causeway identity key prints: ${path} does not`,
   );
 }
 
 function readCa(path: string, content: string): string {
-  judge(
+  validate(
     `--ca-file must contain certificates in PEM format: ${path} does not`,
     () => new X509Certificate(content),
   );
@@ -123,17 +123,17 @@ function readCa(path: string, content: string): string {
 }
 
 function readPair(path: string, cert: string, key: string): { readonly cert: string; readonly key: string } {
-  judge(
-    `--cert-file and --cert-key-file must be a certificate and its key in PEM form: ${path} and its key are not`,
+  validate(
+    `--cert-file and --cert-key-file must be a certificate and its key in PEM format: ${path} and its key are not`,
     () => createSecureContext({ cert, key }),
   );
   return { cert, key };
 }
 
-function judge(wrong: string, use: () => object): void {
+function validate(message: string, use: () => object): void {
   try {
     use();
   } catch (error) {
-    throw new AgentFileError(wrong, { cause: error });
+    throw new AgentFileError(message, { cause: error });
   }
 }

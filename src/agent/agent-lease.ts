@@ -1,6 +1,6 @@
-// How agents know of each other: each holds a Lease that says where it is reached, and renews it while it runs. One
-// that is not renewed has no agent any more. Times in the object are for people; what counts is whether it changes,
-// on the observer's own clock, since clocks of nodes differ.
+// Agents find each other through Leases: each agent holds one that contains its address, and renews it while it runs.
+// A lease that is not renewed expires. Times in the object are informational: an observer measures on its own clock
+// when the lease last changed, because the clocks of nodes differ.
 
 import { createHash } from 'node:crypto';
 import { MANAGED_BY_LABEL, MANAGER, ownLabels } from '../kube/cluster-label.ts';
@@ -10,7 +10,7 @@ import type { AgentClock } from './agent-clock.ts';
 import { type AgentEndpoint, formatEndpoints, parseEndpoints } from './agent-endpoint.ts';
 
 export const RENEW_MS = 10_000;
-/** Three renewals may fail. */
+/** Allows three failed renewals. */
 const EXPIRE_MS = 40_000;
 
 const ENDPOINTS_ANNOTATION = 'causeway.dev/endpoints';
@@ -18,18 +18,18 @@ const COMPONENT_LABEL = 'app.kubernetes.io/component';
 const COMPONENT = 'agent';
 export const LEASE_SELECTOR = `${MANAGED_BY_LABEL}=${MANAGER},${COMPONENT_LABEL}=${COMPONENT}`;
 const NAME_DIGITS = 16;
-/** Created, deleted and created again by others in between: not more often in one renewal. */
+/** Attempts per renewal, when others create or delete the lease in between. */
 const ATTEMPTS = 3;
 
 export interface AgentLeaseOptions {
   readonly namespace: string;
   readonly cluster: string;
-  /** Of this agent among all: node and pod. */
+  /** Node and pod; unique among all agents. */
   readonly identity: string;
   readonly endpoints: readonly AgentEndpoint[];
 }
 
-/** This agent's own. */
+/** The lease of this agent. */
 export class AgentLease {
   readonly name: string;
   readonly #api: KubeApi;
@@ -48,7 +48,7 @@ export class AgentLease {
     this.#options = options;
   }
 
-  /** Makes it where it is not there: at first, and when somebody took it for expired. */
+  /** Creates the lease if it does not exist: at the start, and after another agent removed it as expired. */
   async renew(): Promise<Answer<Lease>> {
     let answer: Answer<Lease>;
     let attempts = 0;
@@ -116,11 +116,11 @@ export class AgentLease {
   }
 }
 
-/** Those of other agents, as this one sees them change. */
+/** Tracks the leases of other agents. */
 export class LeaseWatch {
   readonly #seen = new Map<string, { version: string; since: number }>();
 
-  /** Takes all that there are. */
+  /** Expects all existing leases. */
   sort(all: readonly Lease[], now: number): { living: readonly Lease[]; expired: readonly Lease[] } {
     const names = new Set(all.map(lease => lease.metadata.name));
     for (const name of this.#seen.keys()) if (!names.has(name)) this.#seen.delete(name);
@@ -135,7 +135,7 @@ export class LeaseWatch {
     return { living: all.filter(lease => !isExpired(lease)), expired: all.filter(isExpired) };
   }
 
-  /** After an outage: that nobody renewed while nobody could proves nothing. */
+  /** Call this after an outage, when missing renewals prove nothing. */
   forget(): void {
     this.#seen.clear();
   }

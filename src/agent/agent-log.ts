@@ -1,3 +1,3 @@
-// How the agent's parts tell what happened: one sentence for a person each time. The command writes it to the log.
+// Logs one sentence for people about an event in the agent.
 
 export type AgentLog = (level: 'info' | 'warn' | 'error', sentence: string) => void;

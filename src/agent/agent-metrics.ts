@@ -1,4 +1,4 @@
-// An agent's /healthz, /readyz and /metrics. Nothing of it can be changed over the network.
+// Serves an agent's /healthz, /readyz and /metrics. Read-only.
 
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -12,7 +12,7 @@ export interface AgentView extends MetricsView {
   notReady(): string | undefined;
 }
 
-/** Requests are small; whoever sends slowly is cut. */
+/** Requests are small; slow senders are cut off. */
 const REQUEST_MS = 10_000;
 const MAX_CONNECTIONS = 64;
 
@@ -37,13 +37,13 @@ export class AgentMetrics implements AsyncDisposable {
       const failed = (error: NodeJS.ErrnoException) =>
         reject(new ListenError(`${on.host}:${on.port} (--metrics-on)`, reactorErrorOf(error)));
       server.once('error', failed);
-      // Without a host Node takes both families, or the one that the machine has.
+      // Without a host, Node listens on both families, or on the one that the machine has.
       server.listen({ ...(on.host !== '' && { host: on.host }), port: on.port }, () => {
         server.off('error', failed);
         resolve();
       });
     });
-    // Out of descriptors: one probe goes without an answer, and the agent goes on.
+    // Out of descriptors: one probe gets no response, and the agent continues.
     server.on('error', () => {});
     const { address, port, family } = server.address() as AddressInfo;
     return new AgentMetrics(server, `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`);
@@ -62,18 +62,18 @@ async function answer(
   view: AgentView,
   registry: Registry,
 ): Promise<void> {
-  const say = (status: number, text: string, type = 'text/plain; charset=utf-8') =>
+  const send = (status: number, text: string, type = 'text/plain; charset=utf-8') =>
     response.writeHead(status, { 'Content-Type': type }).end(text);
   const notReady = view.notReady();
   switch (url.split('?')[0]) {
     case '/healthz':
-      return void say(200, 'ok');
+      return void send(200, 'ok');
     case '/readyz':
-      return void say(notReady === undefined ? 200 : 503, notReady ?? 'ok');
+      return void send(notReady === undefined ? 200 : 503, notReady ?? 'ok');
     case '/metrics':
-      if (notReady !== undefined && notReady !== 'draining') return void say(503, notReady);
-      return void say(200, await metricsText(registry), registry.contentType);
+      if (notReady !== undefined && notReady !== 'draining') return void send(503, notReady);
+      return void send(200, await metricsText(registry), registry.contentType);
     default:
-      return void say(404, 'There are /healthz, /readyz and /metrics\n');
+      return void send(404, 'Available: /healthz, /readyz and /metrics\n');
   }
 }

@@ -22,7 +22,7 @@ function mistakes(flags: AgentFlags): readonly string[] {
   return answer.ok ? [] : answer.mistakes;
 }
 
-test('readAgentOptions() has defaults for everything but four flags', () => {
+test('readAgentOptions() has defaults for all but four flags', () => {
   assert.deepEqual(read(needed), {
     clusterId: 'a-1',
     gateway: { host: 'gw.example.com', port: 6443 },
@@ -79,7 +79,7 @@ test('readAgentOptions() reads every flag', () => {
   assert.equal(read(tunnel).keyFile, 'key');
 });
 
-test('readAgentOptions() names what is given and not used, and leaves its files alone', () => {
+test('readAgentOptions() reports unused flags, and does not read their files', () => {
   const all = {
     'key-file': 'k',
     'server-name': 'api.example.com',
@@ -96,15 +96,15 @@ test('readAgentOptions() names what is given and not used, and leaves its files 
     const { keyFile, caFile, certFile, certKeyFile } = read({ ...needed, ...all, uplink });
     assert.deepEqual([keyFile, caFile, certFile, certKeyFile], ['k', undefined, undefined, undefined]);
     assert.deepEqual(unused({ ...needed, ...all, uplink }), [
-      `--server-name is not used by --uplink ${uplink}: it is for tunnel, terminate`,
-      `--ca-file is not used by --uplink ${uplink}: it is for tunnel, terminate`,
-      `--cert-file is not used by --uplink ${uplink}: it is for terminate`,
-      `--cert-key-file is not used by --uplink ${uplink}: it is for terminate`,
+      `--server-name is not used by --uplink ${uplink}, only by tunnel, terminate`,
+      `--ca-file is not used by --uplink ${uplink}, only by tunnel, terminate`,
+      `--cert-file is not used by --uplink ${uplink}, only by terminate`,
+      `--cert-key-file is not used by --uplink ${uplink}, only by terminate`,
     ]);
   }
   assert.equal(unused({ ...tunnel, ...all }).length, 2);
   assert.deepEqual(unused({ ...terminate, ...all }), [
-    '--key-file is not used by --uplink terminate: it is for proxy, connect, tunnel',
+    '--key-file is not used by --uplink terminate, only by proxy, connect, tunnel',
   ]);
   const alone = {
     'local-device': 'dummy0',
@@ -121,21 +121,21 @@ test('readAgentOptions() names what is given and not used, and leaves its files 
   assert.deepEqual(unused({ ...needed, ...alone, 'local-address': '172.20.0.1', endpoints: true }), []);
 });
 
-test('readAgentOptions() takes --on as the address to advertise, unless it is none', () => {
+test('readAgentOptions() advertises the address of --on unless it is unspecified', () => {
   for (const on of [':6443', '0.0.0.0:6443', '[::]:6443']) {
     assert.deepEqual(read({ ...needed, on }).advertise, []);
     assert.deepEqual(mistakes({ ...needed, on, endpoints: true }), [
-      '--advertise is needed: --on has no address that could be written into the endpoints',
+      '--advertise is required: --on has no address that can be an endpoint',
     ]);
   }
 });
 
-test('readAgentOptions() says every mistake in the words of the flags', () => {
+test('readAgentOptions() reports every mistake by its flag', () => {
   assert.deepEqual(mistakes({}), [
-    '--cluster-id is needed: the id that the gateway knows the cluster by',
-    '--uplink is needed: one of proxy, connect, tunnel, terminate',
-    "--gateway is needed: the gateway's HOST:PORT",
-    '--on is needed: an address to listen on, IP:PORT or :PORT',
+    "--cluster-id is required: the cluster's id at the gateway",
+    '--uplink is required: one of proxy, connect, tunnel, terminate',
+    "--gateway is required: the gateway's HOST:PORT",
+    '--on is required: an address to listen on, IP:PORT or :PORT',
   ]);
   const cases: readonly (readonly [flags: AgentFlags, mistake: string])[] = [
     [
@@ -154,9 +154,9 @@ test('readAgentOptions() says every mistake in the words of the flags', () => {
     [{ on: 'node-1:6443' }, '--on must be an address to listen on, IP:PORT or :PORT: node-1:6443'],
     [{ on: '[10.0.0.1]:1' }, '--on must be an address to listen on, IP:PORT or :PORT: [10.0.0.1]:1'],
     [{ 'metrics-on': '9441' }, '--metrics-on must be IP:PORT or :PORT: 9441'],
-    [{ 'gateway-address': ['gw'] }, '--gateway-address must be IP addresses: gw'],
+    [{ 'gateway-address': ['gw'] }, '--gateway-address must be an IP address: gw'],
     [{ 'local-address': '10.0.0.1/32' }, '--local-address must be an IP address: 10.0.0.1/32'],
-    [{ advertise: 'node-1' }, '--advertise must be IP addresses: node-1'],
+    [{ advertise: 'node-1' }, '--advertise must be an IP address: node-1'],
     [{ 'lease-namespace': 'Kube_System' }, '--lease-namespace must be the name of a namespace: Kube_System'],
     [{ engine: 'haproxy' }, '--engine must be one of auto, epoll, net: haproxy'],
     [{ workers: '0' }, '--workers must be a whole number from 1 to 1024: 0'],
@@ -167,17 +167,16 @@ test('readAgentOptions() says every mistake in the words of the flags', () => {
   for (const [flags, mistake] of cases) assert.deepEqual(mistakes({ ...needed, ...flags }), [mistake]);
 });
 
-test('readAgentOptions() knows what each uplink needs', () => {
+test('readAgentOptions() requires the flags that each uplink needs', () => {
   const { 'key-file': _, ...unsigned } = tunnel;
   assert.deepEqual(mistakes(unsigned), [
-    '--key-file is needed: a tunnel carries signed ids only. causeway identity key makes one',
+    '--key-file is required: a tunnel accepts only signed ids. Generate a key with causeway identity key',
   ]);
-  const noName =
-    "--server-name is needed: the name in the gateway's certificate, and the SNI on the way to it";
+  const noName = "--server-name is required: the name in the gateway's certificate, and the SNI to send";
   assert.deepEqual(mistakes({ ...tunnel, gateway: '192.0.2.1:443' }), [noName]);
   assert.deepEqual(mistakes({ ...terminate, gateway: '[2001:db8::1]:443' }), [noName]);
   assert.deepEqual(mistakes({ ...tunnel, 'server-name': '192.0.2.1' }), [
-    '--server-name must be a host name, no address: 192.0.2.1',
+    '--server-name must be a host name, not an address: 192.0.2.1',
   ]);
   assert.equal(
     read({ ...tunnel, gateway: '192.0.2.1:443', 'server-name': 't.example.com' }).serverName,
@@ -185,7 +184,7 @@ test('readAgentOptions() knows what each uplink needs', () => {
   );
   const { 'cert-key-file': __, ...keyless } = terminate;
   assert.deepEqual(mistakes(keyless), [
-    '--cert-file and --cert-key-file are needed: what the clients of terminate see',
+    '--cert-file and --cert-key-file are required: the certificate that clients of terminate see, and its key',
   ]);
   assert.deepEqual(mistakes({ ...needed, gateway: '192.0.2.1:443' }), []);
 });

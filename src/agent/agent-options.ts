@@ -1,4 +1,4 @@
-// What an agent is to do, as its flags say it, judged: every mistake in one list, in the words of the flags.
+// Reads and validates the flags of an agent: reports every mistake, each by its flag.
 
 import { isIP } from 'node:net';
 import { needsTls, type UplinkKind, uplinkKinds } from '../cluster/cluster.ts';
@@ -9,11 +9,11 @@ import type { EngineName } from '../gateway/io/open-reactor.ts';
 export interface AgentOptions {
   readonly clusterId: string;
   readonly gateway: Place;
-  /** IP literals that stand for the gateway's name. */
+  /** IP literals to use instead of resolving the gateway's name. */
   readonly gatewayAddresses: readonly string[];
   readonly uplink: UplinkKind;
   readonly on: Place;
-  /** SNI towards the gateway; of `tunnel` and `terminate`. */
+  /** SNI sent to the gateway; for `tunnel` and `terminate`. */
   readonly serverName: string;
   readonly keyFile?: string;
   readonly caFile?: string;
@@ -23,23 +23,23 @@ export interface AgentOptions {
   readonly localDevice: string;
   readonly endpoints: boolean;
   readonly kubeconfig?: string;
-  /** Written into the endpoints: one address, or one of each family. */
+  /** Written into the endpoints: one address, or one per family. */
   readonly advertise: readonly string[];
-  /** Where the leases of all agents of the cluster are. */
+  /** The namespace of all agents' leases in the cluster. */
   readonly leaseNamespace: string;
   readonly metricsOn?: Place;
   readonly engine: EngineName | 'auto';
-  /** Default: as many as a node's own traffic needs. */
+  /** Absent means as many as the traffic of one node needs. */
   readonly workers?: number;
 }
 
-/** `host` is an IP literal without brackets or a name; '' in a listener's place for all addresses. */
+/** `host` is an IP literal without brackets, or a name; for a listener, '' means all addresses. */
 export interface Place {
   readonly host: string;
   readonly port: number;
 }
 
-/** The flags as they stand, by name without dashes. */
+/** The flags as given, by name without the leading dashes. */
 export interface AgentFlags {
   readonly [name: string]: string | boolean | readonly string[] | undefined;
 }
@@ -48,18 +48,18 @@ export type ReadAgentOptions =
   | {
       readonly ok: true;
       readonly options: AgentOptions;
-      /** Flags that this agent has no use for, in sentences. Files among them are not read. */
+      /** One sentence for each flag that this agent does not use. Unused files are not read. */
       readonly unused: readonly string[];
     }
   | { readonly ok: false; readonly mistakes: readonly string[] };
 
 const engines = ['auto', 'epoll', 'net'] as const;
 const MAX_WORKERS = 1024;
-/** Every cluster has it. The same for all agents, in pods or not: those that do not see each other's leases would fight. */
+/** Exists in every cluster. Must be the same for all agents: agents that cannot see each other's leases would fight. */
 const LEASE_NAMESPACE = 'kube-system';
-/** RFC 1123, as Kubernetes has it for namespaces. */
+/** An RFC 1123 label, as Kubernetes requires for namespaces. */
 const NAMESPACE = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
-/** A wrapper or a shared environment may set these for every agent: to have no use for one is no mistake. */
+/** A wrapper or a shared environment may set these for every agent, so an unused one is not a mistake. */
 const usedBy: Readonly<Record<string, readonly UplinkKind[]>> = {
   'key-file': ['proxy', 'connect', 'tunnel'],
   'server-name': ['tunnel', 'terminate'],
@@ -77,11 +77,11 @@ const PLACE = /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]]*)):(\d{1,5})$/;
 
 export function readAgentOptions(flags: AgentFlags): ReadAgentOptions {
   const mistakes: string[] = [];
-  const wrong = (name: string, what: string, form: string = what) => {
+  const reportFlag = (name: string, what: string, form: string = what) => {
     const value = flags[name];
     if (value === '') return;
     mistakes.push(
-      value === undefined ? `--${name} is needed: ${what}` : `--${name} must be ${form}: ${String(value)}`,
+      value === undefined ? `--${name} is required: ${what}` : `--${name} must be ${form}: ${String(value)}`,
     );
   };
   const text = (name: string): string | undefined => {
@@ -93,47 +93,52 @@ export function readAgentOptions(flags: AgentFlags): ReadAgentOptions {
   }
   const clusterId = text('cluster-id') ?? '';
   if (!CLUSTER_ID.test(clusterId)) {
-    wrong('cluster-id', 'the id that the gateway knows the cluster by', CLUSTER_ID_WORDS);
+    reportFlag('cluster-id', "the cluster's id at the gateway", CLUSTER_ID_WORDS);
   }
   const uplink = uplinkKinds.find(kind => kind === flags.uplink);
-  if (uplink === undefined) wrong('uplink', `one of ${uplinkKinds.join(', ')}`);
+  if (uplink === undefined) reportFlag('uplink', `one of ${uplinkKinds.join(', ')}`);
   const gateway = readPlace(text('gateway'), false);
-  if (gateway === undefined) wrong('gateway', "the gateway's HOST:PORT");
+  if (gateway === undefined) reportFlag('gateway', "the gateway's HOST:PORT");
   const on = readPlace(text('on'), true);
-  if (on === undefined) wrong('on', 'an address to listen on, IP:PORT or :PORT');
+  if (on === undefined) reportFlag('on', 'an address to listen on, IP:PORT or :PORT');
   const metricsOn = readPlace(text('metrics-on'), true);
-  if (flags['metrics-on'] !== undefined && metricsOn === undefined) wrong('metrics-on', 'IP:PORT or :PORT');
+  if (flags['metrics-on'] !== undefined && metricsOn === undefined)
+    reportFlag('metrics-on', 'IP:PORT or :PORT');
   if (flags['local-address'] !== undefined && isIP(text('local-address') ?? '') === 0)
-    wrong('local-address', 'an IP address');
+    reportFlag('local-address', 'an IP address');
   const advertised = [flags.advertise ?? []].flat().map(String);
-  if (advertised.some(address => isIP(address) === 0)) wrong('advertise', 'IP addresses');
+  if (advertised.some(address => isIP(address) === 0)) reportFlag('advertise', 'an IP address');
   const gatewayAddresses = [flags['gateway-address'] ?? []].flat().map(String);
-  if (gatewayAddresses.some(address => isIP(address) === 0)) wrong('gateway-address', 'IP addresses');
+  if (gatewayAddresses.some(address => isIP(address) === 0)) reportFlag('gateway-address', 'an IP address');
   const serverName = normalizeHost(text('server-name') ?? gateway?.host ?? '');
   if (uplink !== undefined && needsTls({ kind: uplink }) && !isHostname(serverName)) {
-    wrong(
+    reportFlag(
       'server-name',
-      "the name in the gateway's certificate, and the SNI on the way to it",
-      'a host name, no address',
+      "the name in the gateway's certificate, and the SNI to send",
+      'a host name, not an address',
     );
   }
   if (uplink === 'tunnel' && text('key-file') === undefined) {
-    mistakes.push('--key-file is needed: a tunnel carries signed ids only. causeway identity key makes one');
+    mistakes.push(
+      '--key-file is required: a tunnel accepts only signed ids. Generate a key with causeway identity key',
+    );
   }
   if (uplink === 'terminate' && (text('cert-file') === undefined || text('cert-key-file') === undefined)) {
-    mistakes.push('--cert-file and --cert-key-file are needed: what the clients of terminate see');
+    mistakes.push(
+      '--cert-file and --cert-key-file are required: the certificate that clients of terminate see, and its key',
+    );
   }
   const leaseNamespace = text('lease-namespace') ?? LEASE_NAMESPACE;
-  if (!NAMESPACE.test(leaseNamespace)) wrong('lease-namespace', 'the name of a namespace');
+  if (!NAMESPACE.test(leaseNamespace)) reportFlag('lease-namespace', 'the name of a namespace');
   const engine = engines.find(known => known === (flags.engine ?? 'auto'));
-  if (engine === undefined) wrong('engine', `one of ${engines.join(', ')}`);
+  if (engine === undefined) reportFlag('engine', `one of ${engines.join(', ')}`);
   const workers = Number(text('workers') ?? 1);
   if (!Number.isInteger(workers) || workers < 1 || workers > MAX_WORKERS)
-    wrong('workers', `a whole number from 1 to ${MAX_WORKERS}`);
+    reportFlag('workers', `a whole number from 1 to ${MAX_WORKERS}`);
   const isUnspecified = on === undefined || ['', '0.0.0.0', '::', 'localhost'].includes(on.host);
   const advertise = advertised.length > 0 || isUnspecified ? advertised : [on.host];
   if (flags.endpoints === true && advertise.length === 0) {
-    mistakes.push('--advertise is needed: --on has no address that could be written into the endpoints');
+    mistakes.push('--advertise is required: --on has no address that can be an endpoint');
   }
   if (
     mistakes.length > 0 ||
@@ -172,7 +177,7 @@ export function readAgentOptions(flags: AgentFlags): ReadAgentOptions {
   };
 }
 
-/** By name, with a sentence for the log. */
+/** A sentence for the log, by the name of the flag. */
 function unusedFlags(flags: AgentFlags, uplink: UplinkKind): ReadonlyMap<string, string> {
   const found = new Map<string, string>();
   for (const [name, value] of Object.entries(flags)) {
@@ -180,7 +185,7 @@ function unusedFlags(flags: AgentFlags, uplink: UplinkKind): ReadonlyMap<string,
     const uplinks = usedBy[name] ?? uplinkKinds;
     const other = usedWith[name];
     if (!uplinks.includes(uplink)) {
-      found.set(name, `--${name} is not used by --uplink ${uplink}: it is for ${uplinks.join(', ')}`);
+      found.set(name, `--${name} is not used by --uplink ${uplink}, only by ${uplinks.join(', ')}`);
     } else if (other !== undefined && !flags[other]) {
       found.set(name, `--${name} is not used without --${other}`);
     }

@@ -1,26 +1,26 @@
-// What the endpoints of Service `default/kubernetes` should be, from the agents that live. Pure: every agent that
-// sees the same leases comes to the same answer, so that it does not matter who writes it.
+// Computes the endpoints of Service `default/kubernetes` from the living agents. Pure: all agents that see the same
+// leases compute the same result, so it does not matter which of them writes it.
 //
 //   slice `kubernetes`         the Service's first family
-//   slice `kubernetes-ipv6`    its second one (or `kubernetes-ipv4`), where it has two
-//   Endpoints `kubernetes`     the first family alone: it knows no second one
+//   slice `kubernetes-ipv6`    its second family, if any (or `kubernetes-ipv4`)
+//   Endpoints `kubernetes`     only the first family: Endpoints support no second one
 
 import { CLUSTER_LABEL, MANAGER, ownLabels } from '../kube/cluster-label.ts';
 import type { EndpointSlice, Endpoints, ObjectMeta } from '../kube/kube-object.ts';
 import type { AgentEndpoint, Family } from './agent-endpoint.ts';
 
 const SERVICE = 'kubernetes';
-/** As Kubernetes validates a slice. */
+/** The limit that Kubernetes enforces per slice. */
 const MAX_ENDPOINTS = 1000;
 
 export const SLICE_MANAGER_LABEL = 'endpointslice.kubernetes.io/managed-by';
-/** Every name that a slice of ours can have. */
+/** Every name that our slices can have. */
 export const sliceNames = [SERVICE, `${SERVICE}-ipv4`, `${SERVICE}-ipv6`] as const;
 
 export interface DesiredEndpoints {
   readonly slices: readonly EndpointSlice[];
   readonly endpoints: Endpoints;
-  /** A slice has one port for all: agents that listen on another than most are left out. */
+  /** Agents that are left out: a slice has one port, and they listen on another one than most agents. */
   readonly otherPorts: readonly AgentEndpoint[];
 }
 
@@ -58,7 +58,7 @@ export function desiredEndpoints(
       metadata: {
         name: SERVICE,
         namespace: 'default',
-        // The controller that copies Endpoints to slices would make one beside ours.
+        // Otherwise the controller that mirrors Endpoints to slices would add one besides ours.
         labels: { ...labels, 'endpointslice.kubernetes.io/skip-mirror': 'true' },
         annotations,
       },
@@ -71,7 +71,7 @@ export function desiredEndpoints(
   };
 }
 
-/** Of two as common the lower: the same for everyone. */
+/** The lower port on a tie, so that all agents agree. */
 function commonestPort(endpoints: readonly AgentEndpoint[]): number | undefined {
   const counts = new Map<number, number>();
   for (const { port } of endpoints) counts.set(port, (counts.get(port) ?? 0) + 1);
@@ -84,7 +84,7 @@ export function addressesOf(object: EndpointSlice | Endpoints): string[] {
     : ((object as EndpointSlice).endpoints ?? []).flatMap(endpoint => endpoint.addresses);
 }
 
-/** Whether an object says what it should. What others have added to it, such as labels, does not count. */
+/** Whether an object has the desired content. Ignores what others have added, such as labels. */
 export function isAsDesired<T extends EndpointSlice | Endpoints>(existing: T, desired: T): boolean {
   return (
     essence(existing) === essence(desired) &&
@@ -93,7 +93,7 @@ export function isAsDesired<T extends EndpointSlice | Endpoints>(existing: T, de
   );
 }
 
-/** The object as it is, with what it should say. */
+/** The existing object with the desired content. */
 export function corrected<T extends EndpointSlice | Endpoints>(existing: T, desired: T): T {
   const metadata: ObjectMeta = {
     ...existing.metadata,
@@ -103,7 +103,7 @@ export function corrected<T extends EndpointSlice | Endpoints>(existing: T, desi
   return { ...existing, ...desired, metadata };
 }
 
-/** Only what we write, whatever the API server adds by default, and empty lists like absent ones. */
+/** Only the fields that we write, without defaults of the API server; empty lists equal absent ones. */
 function essence(object: EndpointSlice | Endpoints): string {
   const portsOf = (ports: EndpointSlice['ports']) =>
     (ports ?? []).map(({ name, port, protocol }) => [name, port, protocol]);
@@ -124,7 +124,7 @@ function essence(object: EndpointSlice | Endpoints): string {
   ]);
 }
 
-/** Agents that disagree about the cluster's name would otherwise correct each other for ever. */
+/** Ignores the cluster label: agents that use different cluster names would otherwise overwrite each other forever. */
 function has(
   existing: Readonly<Record<string, string>> | undefined,
   wanted: Readonly<Record<string, string>> | undefined,

@@ -1,17 +1,17 @@
-// What a person should know about the endpoints of Service `default/kubernetes`, in words.
+// Findings about the endpoints of Service `default/kubernetes`.
 
 import type { Finding } from '../cluster/finding.ts';
 import type { AgentEndpoint, Family } from './agent-endpoint.ts';
 
 export interface EndpointsState {
   readonly cluster: string;
-  /** Who undoes what agents write. */
+  /** The field manager that reverts what agents write. */
   readonly foreignWriter: string | undefined;
-  /** Our own addresses that belong to Services. */
+  /** Own addresses that are in the Service network. */
   readonly clusterIps: readonly AgentEndpoint[];
-  /** The Service's families, where we have an address of none of them. */
+  /** The Service's families, if we have no address in any of them. */
   readonly missingFamilies: readonly Family[];
-  /** Agents whose port is not that of most. */
+  /** Agents that listen on another port than most. */
   readonly otherPorts: readonly AgentEndpoint[];
 }
 
@@ -23,7 +23,7 @@ export function findingsOf(state: EndpointsState): Finding[] {
       cluster,
       severity: 'error',
       code: 'EndpointsOverwritten',
-      text: `The endpoints of Service default/kubernetes are changed back by '${foreignWriter}', so agents leave them alone for 10 minutes`,
+      text: `'${foreignWriter}' reverts the endpoints of Service default/kubernetes, so agents do not write them for 10 minutes`,
       fix: 'Run the API server with --endpoint-reconciler-type=none, or the agents without --endpoints',
     });
   }
@@ -41,8 +41,8 @@ export function findingsOf(state: EndpointsState): Finding[] {
       cluster,
       severity: 'error',
       code: 'EndpointFamilyMissing',
-      text: `Service default/kubernetes has ${missingFamilies.join(' and ')} only, and this agent advertises no such address`,
-      fix: `Give --advertise an address of ${missingFamilies[0]}`,
+      text: `Service default/kubernetes has only ${missingFamilies.join(' and ')}, and this agent advertises no such address`,
+      fix: `Give --advertise an ${missingFamilies[0]} address`,
     });
   }
   if (otherPorts.length > 0) {
@@ -50,7 +50,7 @@ export function findingsOf(state: EndpointsState): Finding[] {
       cluster,
       severity: 'warning',
       code: 'EndpointPortsDiffer',
-      text: `Agents listen on different ports, and those on another than most are left out: ${[...new Set(otherPorts.map(({ address, port }) => `${address} port ${port}`))].join(', ')}`,
+      text: `Agents listen on different ports, and those that differ from most are left out: ${[...new Set(otherPorts.map(({ address, port }) => `${address} port ${port}`))].join(', ')}`,
       fix: 'Give every agent of a cluster the same port in --on',
     });
   }

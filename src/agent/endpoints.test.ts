@@ -12,7 +12,7 @@ import { type EndpointsOptions, keepEndpoints } from './endpoints.ts';
 const SLICE = 'EndpointSlice/default/kubernetes';
 const ENDPOINTS = 'Endpoints/default/kubernetes';
 
-/** A cluster with a store of its own, whose agents the test starts and whose time it moves. */
+/** A cluster with its own store; the test starts its agents and moves its clock. */
 function given(...objects: readonly KubeObject[]) {
   const store = memoryStore(...(objects.length === 0 ? [kubernetesService('10.96.0.1')] : objects));
   const clock = testClock();
@@ -47,7 +47,7 @@ function oldAddresses(store: MemoryStore): readonly string[] | undefined {
     ?.subsets?.flatMap(({ addresses = [] }) => addresses.map(({ ip }) => ip));
 }
 
-/** As an API server with another reconciler than none does every few seconds. */
+/** As an API server does every few seconds, unless its endpoint reconciler is `none`. */
 async function writeAs(store: MemoryStore, manager: string, ...ips: readonly string[]): Promise<void> {
   const existing = store.peek<EndpointSlice>(SLICE);
   assert.ok(existing);
@@ -56,7 +56,7 @@ async function writeAs(store: MemoryStore, manager: string, ...ips: readonly str
   assert.ok(answer.ok);
 }
 
-test('keepEndpoints() writes slice, Endpoints and lease as Kubernetes and other agents read them', async () => {
+test('keepEndpoints() writes slice, Endpoints and lease in the expected format', async () => {
   const { store, clock, agent } = given();
   await using _ = agent('192.0.2.1');
   await clock.advance(0);
@@ -83,7 +83,7 @@ test('keepEndpoints() writes slice, Endpoints and lease as Kubernetes and other 
   assert.equal(lease?.metadata.annotations?.['causeway.dev/endpoints'], '192.0.2.1:6443');
 });
 
-test('keepEndpoints() renews its lease every 10 s and writes nothing else that has not changed', async () => {
+test('keepEndpoints() renews its lease every 10 s and writes nothing else without a change', async () => {
   const { store, clock, agent } = given();
   await using _ = agent('192.0.2.1');
   await clock.advance(0);
@@ -93,7 +93,7 @@ test('keepEndpoints() renews its lease every 10 s and writes nothing else that h
   assert.ok(store.writes.every(write => write.startsWith('replace Lease/')));
 });
 
-test('keepEndpoints() merges three agents, whose addresses leave when they do', async () => {
+test('keepEndpoints() merges three agents, and removes the address of one that ends', async () => {
   const { store, clock, agent } = given();
   await using _1 = agent('192.0.2.1');
   const second = agent('192.0.2.2');
@@ -109,7 +109,7 @@ test('keepEndpoints() merges three agents, whose addresses leave when they do', 
   assert.equal(store.keys().filter(key => key.startsWith('Lease/')).length, 2);
 });
 
-test('keepEndpoints() takes out an agent that is gone without a word, 40 s after its last renewal', async () => {
+test('keepEndpoints() removes an agent that died, 40 s after its last renewal', async () => {
   const { store, clock, agent } = given();
   await using _ = agent('192.0.2.1');
   const api = store.client();
@@ -133,7 +133,7 @@ test('keepEndpoints() takes out an agent that is gone without a word, 40 s after
   assert.equal(store.keys().filter(key => key.startsWith('Lease/')).length, 1);
 });
 
-test('keepEndpoints() takes nobody for gone after an outage in which nobody could renew', async () => {
+test('keepEndpoints() removes no agent after an outage in which none could renew', async () => {
   const { store, clock, agent } = given();
   await using _1 = agent('192.0.2.1');
   await using _2 = agent('192.0.2.2');
@@ -150,7 +150,7 @@ test('keepEndpoints() takes nobody for gone after an outage in which nobody coul
   );
 });
 
-test('keepEndpoints() keeps an address that two agents have until the second leaves', async () => {
+test('keepEndpoints() keeps an address that two agents share until the second one ends', async () => {
   const { store, clock, agent } = given();
   const old = agent('192.0.2.1', { identity: 'node/old' });
   await using _ = agent('192.0.2.1', { identity: 'node/new' });
@@ -180,7 +180,7 @@ test('keepEndpoints() removes addresses that an earlier reconciler of the API se
   assert.deepEqual(findings, []);
 });
 
-test('keepEndpoints() makes a slice anew whose family is another', async () => {
+test('keepEndpoints() recreates a slice of the wrong family', async () => {
   const stale: EndpointSlice = {
     apiVersion: 'discovery.k8s.io/v1',
     kind: 'EndpointSlice',
@@ -195,7 +195,7 @@ test('keepEndpoints() makes a slice anew whose family is another', async () => {
   assert.deepEqual(addresses(store), ['2001:db8::1']);
 });
 
-test('keepEndpoints() writes both families where the Service has both, the second as a slice of its own', async () => {
+test('keepEndpoints() writes a second slice for the second family of the Service', async () => {
   const { store, clock, agent } = given(kubernetesService('10.96.0.1', '2001:db8:96::1'));
   await using _1 = agent(['192.0.2.1', '2001:DB8:0::1']);
   await using _2 = agent(['192.0.2.2', '2001:db8::2']);
@@ -206,7 +206,7 @@ test('keepEndpoints() writes both families where the Service has both, the secon
   assert.deepEqual(oldAddresses(store), ['192.0.2.1', '192.0.2.2']);
 });
 
-test('keepEndpoints() calls the second slice -ipv4 where IPv6 comes first, and removes it with the family', async () => {
+test('keepEndpoints() names the second slice -ipv4 if IPv6 comes first, and removes it with the family', async () => {
   const { store, clock, agent } = given(kubernetesService('2001:db8:96::1', '10.96.0.1'));
   await using _ = agent(['192.0.2.1', '2001:db8::1']);
   await clock.advance(1000);
@@ -232,7 +232,7 @@ for (const [address, why] of [
   ['0.0.0.0', /unspecified$/],
   ['::', /unspecified$/],
   ['224.0.0.1', /a multicast address$/],
-  ['node-1', /no IP address$/],
+  ['node-1', /not an IP address$/],
 ] as const) {
   test(`keepEndpoints() refuses ${address}`, () => {
     const { agent } = given();
@@ -243,7 +243,7 @@ for (const [address, why] of [
   });
 }
 
-test('keepEndpoints() never writes an address of the Service network, neither its own nor that of another', async () => {
+test('keepEndpoints() never writes an address of the Service network', async () => {
   const cidr = {
     apiVersion: 'networking.k8s.io/v1',
     kind: 'ServiceCIDR',
@@ -263,7 +263,7 @@ test('keepEndpoints() never writes an address of the Service network, neither it
   assert.match(findings.flat().at(-1)?.text ?? '', /^--advertise 10\.96\.7\.7 is an address of the Service/);
 });
 
-test('keepEndpoints() says when it has no address of the family of the Service', async () => {
+test("keepEndpoints() reports that it has no address of the Service's family", async () => {
   const { store, clock, agent, findings } = given();
   await using _ = agent('2001:db8::1');
   await clock.advance(1000);
@@ -274,7 +274,7 @@ test('keepEndpoints() says when it has no address of the family of the Service',
   );
 });
 
-test('keepEndpoints() settles agents with different ports on that of most, without a fight', async () => {
+test('keepEndpoints() uses the port of most agents, without repeated writes', async () => {
   const { store, clock, agent, findings } = given();
   await using _1 = agent('192.0.2.1');
   await using _2 = agent('192.0.2.2', { port: 7443 });
@@ -290,7 +290,7 @@ test('keepEndpoints() settles agents with different ports on that of most, witho
   );
 });
 
-test('keepEndpoints() does not fight with agents that call the cluster something else', async () => {
+test('keepEndpoints() does not fight with agents that use another cluster name', async () => {
   const { store, clock, agent } = given();
   await using _1 = agent('192.0.2.1');
   await using _2 = agent('192.0.2.2', { cluster: 'b' });
@@ -304,7 +304,7 @@ test('keepEndpoints() does not fight with agents that call the cluster something
   );
 });
 
-test('keepEndpoints() stands back for 10 minutes from somebody who undoes its write, then tries again', async () => {
+test('keepEndpoints() backs off for 10 minutes when its write is reverted, then retries', async () => {
   const { store, clock, agent, findings, lines } = given();
   await using _ = agent('192.0.2.1');
   await clock.advance(1000);
@@ -316,19 +316,19 @@ test('keepEndpoints() stands back for 10 minutes from somebody who undoes its wr
   );
   assert.match(findings.at(-1)?.[0].text ?? '', /'kube-apiserver'/);
   assert.match(findings.at(-1)?.[0].fix ?? '', /--endpoint-reconciler-type=none/);
-  assert.ok(!lines.some(line => line.includes('kube-apiserver')), 'it is not told twice');
+  assert.ok(!lines.some(line => line.includes('kube-apiserver')), 'reported only as a finding');
   assert.deepEqual(addresses(store), ['198.51.100.7']);
   store.writes.length = 0;
   await clock.advance(590_000);
   assert.ok(store.writes.length > 50 && store.writes.every(write => write.startsWith('replace Lease/')));
   await clock.advance(20_000);
   assert.deepEqual(addresses(store), ['192.0.2.1']);
-  assert.equal(findings.at(-1)?.length, 1, 'until it lasts');
+  assert.equal(findings.at(-1)?.length, 1, 'until the write has lasted');
   await clock.advance(80_000);
   assert.deepEqual(findings.at(-1), []);
 });
 
-test('keepEndpoints() puts back what is changed long after its write', async () => {
+test('keepEndpoints() corrects a change that comes long after its write', async () => {
   const { store, clock, agent, findings } = given();
   await using _ = agent('192.0.2.1');
   await clock.advance(120_000);
@@ -338,7 +338,7 @@ test('keepEndpoints() puts back what is changed long after its write', async () 
   assert.deepEqual(findings, []);
 });
 
-test('keepEndpoints() makes a deleted slice anew, but stands back when it is deleted again', async () => {
+test('keepEndpoints() recreates a deleted slice, but backs off when it is deleted again', async () => {
   const { store, clock, agent, findings } = given();
   await using _ = agent('192.0.2.1');
   await clock.advance(1000);
@@ -359,7 +359,7 @@ test('keepEndpoints() makes a deleted slice anew, but stands back when it is del
   );
 });
 
-test('keepEndpoints() makes its lease anew when somebody has deleted it', async () => {
+test('keepEndpoints() recreates its lease after it was deleted', async () => {
   const { store, clock, agent } = given();
   await using _ = agent('192.0.2.1');
   await clock.advance(1000);
@@ -369,7 +369,7 @@ test('keepEndpoints() makes its lease anew when somebody has deleted it', async 
   assert.ok(store.peek(key));
 });
 
-test('keepEndpoints() waits for an API server that is not there yet, tries at least every 10 s, and says so once', async () => {
+test('keepEndpoints() waits for the API server, retries at least every 10 s, and logs it once', async () => {
   const { store, clock, agent, lines } = given();
   let tries = 0;
   store.fault = () => {
@@ -380,7 +380,7 @@ test('keepEndpoints() waits for an API server that is not there yet, tries at le
   await clock.advance(3_600_000);
   assert.ok(tries >= 360 && tries < 400, `${tries} tries in an hour`);
   assert.deepEqual(lines, [
-    'warn: The endpoints of default/kubernetes cannot be kept now, and are tried again until they can: Unreachable: connect ECONNREFUSED 192.0.2.1:6443',
+    'warn: Cannot maintain the endpoints of default/kubernetes; retrying: Unreachable: connect ECONNREFUSED 192.0.2.1:6443',
   ]);
   store.fault = undefined;
   await clock.advance(10_000);
@@ -389,7 +389,7 @@ test('keepEndpoints() waits for an API server that is not there yet, tries at le
   assert.equal(lines.filter(line => line.includes('answers again')).length, 1);
 });
 
-test('keepEndpoints() goes on through every failure of a single call', async () => {
+test('keepEndpoints() recovers from a failure of any single call', async () => {
   const { store, clock, agent } = given();
   await using _ = agent('192.0.2.1');
   const plurals = ['services', 'servicecidrs', 'endpointslices', 'endpoints', 'leases'];
@@ -404,7 +404,7 @@ test('keepEndpoints() goes on through every failure of a single call', async () 
   }
 });
 
-test('keepEndpoints() goes on after objects that nobody has thought of', async () => {
+test('keepEndpoints() recovers from unexpected objects', async () => {
   const { store, clock, agent, lines } = given();
   const client = store.client();
   let answer: { ok: true; value: never } | undefined = { ok: true, value: null as never };
@@ -420,7 +420,7 @@ test('keepEndpoints() goes on after objects that nobody has thought of', async (
   assert.deepEqual(addresses(store), ['192.0.2.1']);
 });
 
-test('keepEndpoints() ends within seconds when nobody answers', async () => {
+test('keepEndpoints() ends within seconds when the API server does not answer', async () => {
   const { store, clock, agent } = given();
   const kept = agent('192.0.2.1');
   await clock.advance(1000);
@@ -433,21 +433,21 @@ test('keepEndpoints() ends within seconds when nobody answers', async () => {
   await end;
 });
 
-test('keepEndpoints() looks at the whole more rarely where there are many agents', async () => {
+test('keepEndpoints() reconciles less often when there are many agents', async () => {
   const { store, clock, agent } = given();
   await using stack = new AsyncDisposableStack();
   for (let i = 0; i < 60; i++) stack.use(agent(`192.0.2.${i + 1}`));
   await clock.advance(60_000);
   assert.equal(addresses(store)?.length, 60);
-  let looks = 0;
+  let reconciled = 0;
   store.gate = async label => {
-    if (label === 'list leases') looks++;
+    if (label === 'list leases') reconciled++;
   };
   await clock.advance(120_000);
-  assert.ok(looks >= 60 && looks <= 300, `${looks} looks of 60 agents in 2 minutes`);
+  assert.ok(reconciled >= 60 && reconciled <= 300, `60 agents reconciled ${reconciled} times in 2 minutes`);
 });
 
-test('keepEndpoints() loses no living address and keeps no dead one, however the calls of agents interleave', async () => {
+test('keepEndpoints() loses no living address and keeps no dead one, for any interleaving of calls', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.scheduler(),
@@ -469,7 +469,7 @@ test('keepEndpoints() loses no living address and keeps no dead one, however the
             clock: {
               now: () => 0,
               date: () => new Date(0),
-              // Waits after a conflict are over at once, those between rounds never.
+              // Waits after a conflict end at once, those between rounds never end.
               wait: (ms, signal) =>
                 new Promise(resolve => {
                   if (ms < 5000 || signal.aborted) resolve();
@@ -478,12 +478,12 @@ test('keepEndpoints() loses no living address and keeps no dead one, however the
             },
           }),
         );
-        const wishes = agents.map(async (agent, i) => {
-          // Some leave at any moment, also before they are done.
+        const ends = agents.map(async (agent, i) => {
+          // Some end at any moment, also before they have settled.
           if (i >= staying) await scheduler.schedule(Promise.resolve(), `agent ${i} leaves`);
           await (i < staying ? agent.settled : agent[Symbol.asyncDispose]());
         });
-        await scheduler.waitFor(Promise.all(wishes));
+        await scheduler.waitFor(Promise.all(ends));
         await scheduler.waitIdle();
         const expected = Array.from({ length: staying }, (_, i) => `192.0.2.${i + 1}`);
         assert.deepEqual(addresses(store), expected);

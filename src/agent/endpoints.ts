@@ -1,6 +1,6 @@
-// `--endpoints`: keeps EndpointSlice and Endpoints `default/kubernetes` of the tenant right, so that its pods reach
-// the API server through the agents. A round renews our lease and has reconcile-endpoints.ts look at the whole. It
-// starts before the API server, waits, and never gives up.
+// `--endpoints`: maintains EndpointSlice and Endpoints `default/kubernetes` of the tenant, so that its pods reach the
+// API server through the agents. Each round renews our lease and reconciles (reconcile-endpoints.ts). It may start
+// before the API server does: it waits and never gives up.
 
 import type { Finding } from '../cluster/finding.ts';
 import type { KubeApi, KubeFault } from '../kube/kube-api.ts';
@@ -10,43 +10,43 @@ import { AgentLease, RENEW_MS } from './agent-lease.ts';
 import type { AgentLog } from './agent-log.ts';
 import { EndpointsReconciler, type Outcome } from './reconcile-endpoints.ts';
 
-/** With many agents each looks at the whole more rarely, so that all of them together look about twice a second. */
-const LOOK_MS_PER_AGENT = 500;
+/** With many agents each reconciles less often, so that all together reconcile about twice a second. */
+const RECONCILE_MS_PER_AGENT = 500;
 const FIRST_BACKOFF_MS = 500;
 const MAX_BACKOFF_MS = 10_000;
-/** Conflicts in one round: after that the lease may be due. */
+/** Attempts per round after conflicts: by then the lease may be due. */
 const ATTEMPTS = 6;
 const FIRST_CONFLICT_WAIT_MS = 50;
-/** For all that is done at the end. A pod has 30 s by default, and its connections drain after this. */
+/** Deadline for leaving the endpoints. A pod has 30 s by default, and its connections drain after this. */
 const LEAVE_MS = 5000;
 
 export interface EndpointsOptions {
   readonly api: KubeApi;
-  /** Its id, which is what an agent knows of it: for labels and findings. */
+  /** The cluster's id, for labels and findings: an agent does not know its name. */
   readonly cluster: string;
-  /** Of this agent among all of the cluster: node and pod. */
+  /** Node and pod; unique among the agents of the cluster. */
   readonly identity: string;
-  /** One address, or one of each family. */
+  /** One address, or one per family. */
   readonly advertise: readonly string[];
   readonly port: number;
   /** The same for all agents of the cluster. */
   readonly leaseNamespace: string;
   readonly log: AgentLog;
-  /** Told all of them whenever they change. */
+  /** Called with all findings whenever they change. */
   readonly onFindings?: (findings: readonly Finding[]) => void;
   readonly clock?: AgentClock;
-  /** From 0 to 1. */
+  /** Returns a number from 0 to 1. */
   readonly random?: () => number;
 }
 
 export interface KeptEndpoints extends AsyncDisposable {
-  /** Resolves when everything was right for the first time, or somebody else's, or at the end. */
+  /** Resolves when the endpoints are as desired for the first time, belong to a foreign writer, or at the end. */
   readonly settled: Promise<void>;
 }
 
 /**
- * Throws AdvertiseError where an address cannot be an endpoint. Disposing gives the lease back and takes the address
- * out, within seconds; `api` must live until then, and so must the uplink that it goes through.
+ * Throws AdvertiseError if an address cannot be an endpoint. Disposing releases the lease and removes the address,
+ * within seconds; `api` and the uplink that it uses must work until then.
  */
 export function keepEndpoints(options: EndpointsOptions): KeptEndpoints {
   const keeper = new EndpointsKeeper(options);
@@ -65,7 +65,7 @@ class EndpointsKeeper implements KeptEndpoints {
   readonly #leaving = new AbortController();
   #loop: Promise<void> = Promise.resolve();
   #failing = false;
-  #lookedAt = Number.NEGATIVE_INFINITY;
+  #reconciledAt = Number.NEGATIVE_INFINITY;
   #reported: readonly Finding[] = [];
 
   constructor(options: EndpointsOptions) {
@@ -92,7 +92,7 @@ class EndpointsKeeper implements KeptEndpoints {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#leaving.abort();
     const done = new AbortController();
-    // A renewal under way must not come after the lease is given back.
+    // A renewal in progress must not come after the release of the lease.
     const left = this.#loop.then(() => this.#leave());
     await Promise.race([left, this.#clock.wait(LEAVE_MS, done.signal)]);
     done.abort();
@@ -109,7 +109,7 @@ class EndpointsKeeper implements KeptEndpoints {
         continue;
       }
       if (this.#failing)
-        log('info', 'The API server answers again: the endpoints of default/kubernetes are kept');
+        log('info', 'The API server answers again: maintaining the endpoints of default/kubernetes');
       this.#failing = false;
       failures = 0;
       if (outcome === 'done') this.#settled.resolve();
@@ -120,16 +120,16 @@ class EndpointsKeeper implements KeptEndpoints {
   async #round(): Promise<Outcome> {
     const renewed = await this.#lease.renew();
     if (!renewed.ok) return renewed.fault;
-    const period = Math.max(RENEW_MS / 2, this.#reconciler.agents * LOOK_MS_PER_AGENT);
-    if (this.#clock.now() - this.#lookedAt < period) return 'done';
-    const outcome = await this.#look(this.#own, this.#leaving.signal);
-    this.#tell(this.#reconciler.findings);
-    if (outcome === 'done') this.#lookedAt = this.#clock.now();
+    const period = Math.max(RENEW_MS / 2, this.#reconciler.agents * RECONCILE_MS_PER_AGENT);
+    if (this.#clock.now() - this.#reconciledAt < period) return 'done';
+    const outcome = await this.#reconcile(this.#own, this.#leaving.signal);
+    this.#report(this.#reconciler.findings);
+    if (outcome === 'done') this.#reconciledAt = this.#clock.now();
     return outcome;
   }
 
-  /** Until what was read could be written. */
-  async #look(own: readonly AgentEndpoint[], signal: AbortSignal): Promise<Outcome> {
+  /** Retries after conflicts. */
+  async #reconcile(own: readonly AgentEndpoint[], signal: AbortSignal): Promise<Outcome> {
     let outcome: Outcome = 'conflict';
     for (let attempt = 0; attempt < ATTEMPTS && outcome === 'conflict'; attempt++) {
       if (attempt > 0) {
@@ -140,7 +140,7 @@ class EndpointsKeeper implements KeptEndpoints {
     return outcome;
   }
 
-  /** Once when it begins. */
+  /** Logs only the first of consecutive failures. */
   #failed({ status, reason, message }: KubeFault): void {
     this.#reconciler.forget();
     if (this.#failing || this.#leaving.signal.aborted) return;
@@ -148,30 +148,30 @@ class EndpointsKeeper implements KeptEndpoints {
     const what = status === 0 ? reason : `${status} ${reason}`;
     this.#options.log(
       'warn',
-      `The endpoints of default/kubernetes cannot be kept now, and are tried again until they can: ${what}: ${message}`,
+      `Cannot maintain the endpoints of default/kubernetes; retrying: ${what}: ${message}`,
     );
   }
 
-  /** Up to a fifth less, so that agents that started together do not stay together. */
+  /** Waits up to a fifth less, so that agents that started together spread out. */
   #wait(ms: number): Promise<void> {
     return this.#clock.wait(ms * (1 - this.#random() / 5), this.#leaving.signal);
   }
 
-  #tell(findings: readonly Finding[]): void {
+  #report(findings: readonly Finding[]): void {
     const before = new Set(this.#reported.map(({ text }) => text));
     if (before.size === findings.length && findings.every(({ text }) => before.has(text))) return;
     this.#reported = findings;
     this.#options.onFindings?.(findings);
   }
 
-  /** The lease first: while it is there, others would put the address back. */
+  /** Releases the lease first: while it exists, other agents would add the address again. */
   async #leave(): Promise<void> {
     const released = await this.#lease.release();
-    if (released.ok || released.fault.status === 404) await this.#look([], new AbortController().signal);
+    if (released.ok || released.fault.status === 404) await this.#reconcile([], new AbortController().signal);
   }
 }
 
-/** A mistake of ours here must not end an agent that carries connections. */
+/** A bug here must not end an agent that carries connections. */
 function unexpected(error: unknown): KubeFault {
   return { status: 0, reason: 'Unexpected', message: String(error) };
 }

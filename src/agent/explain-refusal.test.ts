@@ -4,14 +4,14 @@ import { type CloseReason, closeReasons } from '../gateway/close-reason.ts';
 import type { NamedRecord } from '../gateway/control/gateway.ts';
 import { explainRefusal, hintOf } from './explain-refusal.ts';
 
-test('explainRefusal() says what the gateway said and what to look at', () => {
+test("explainRefusal() shows the gateway's answer and what to check", () => {
   assert.match(
     explainRefusal(403, 'not-allowed: no'),
     /answered 403: not-allowed: no\. .*'agents'.*'allow'.*--key-file/,
   );
-  assert.match(explainRefusal(404, ''), /answered 404\. It knows no cluster with this --cluster-id/);
+  assert.match(explainRefusal(404, ''), /answered 404\. It has no cluster with this --cluster-id/);
   assert.match(explainRefusal(400, ''), /Is that a Causeway/);
-  assert.match(explainRefusal(0, ''), /closed, or answered CONNECT with something else/);
+  assert.match(explainRefusal(0, ''), /closed the connection, or did not answer CONNECT with HTTP/);
   assert.equal(explainRefusal(503, 'over-limit'), 'the gateway answered 503: over-limit');
 });
 
@@ -27,15 +27,15 @@ function record({ reason = 'done', bytesIn = 500, bytesOut = 0, dialMs = 1, ...m
   return { reason: closeReasons.indexOf(reason), bytesIn, bytesOut, dialMs, ...more } as NamedRecord;
 }
 
-test('hintOf() explains an alert and a close without a word', () => {
+test('hintOf() explains an alert and a close without an answer', () => {
   for (const uplink of ['proxy', 'tunnel'] as const) {
     assert.match(hintOf(record({ bytesOut: 7 }), uplink) ?? '', /TLS alert\. .*--cluster-id/);
-    assert.match(hintOf(record({}), uplink) ?? '', /closed without a word\. .*'agents'/);
-    assert.match(hintOf(record({ reason: 'backend-reset' }), uplink) ?? '', /without a word/);
+    assert.match(hintOf(record({}), uplink) ?? '', /closed without an answer\. .*'agents'/);
+    assert.match(hintOf(record({ reason: 'backend-reset' }), uplink) ?? '', /without an answer/);
   }
 });
 
-test('hintOf() has nothing to say where the gateway is not to blame, or has spoken for itself', () => {
+test('hintOf() gives no hint when the gateway did not refuse, or has answered', () => {
   const cases: readonly Ended[] = [
     { bytesOut: 3000 },
     { bytesIn: 0 },

@@ -1,13 +1,13 @@
-// Notices somebody else who keeps the endpoints of Service `default/kubernetes`: most often the API server itself,
-// which does so unless it runs with --endpoint-reconciler-type=none. Two who undo each other's work every few
-// seconds are worse for a cluster than either alone, so the agent stands back.
+// Detects another writer of the endpoints of Service `default/kubernetes`: usually the API server itself, unless it
+// runs with --endpoint-reconciler-type=none. Two writers that revert each other every few seconds are worse for a
+// cluster than either alone, so the agent backs off.
 
 import { MANAGER } from '../kube/cluster-label.ts';
 import type { EndpointSlice, Endpoints } from '../kube/kube-object.ts';
 
-/** A write that was undone within this time was undone because of it. The API server looks every 10 s. */
-const UNDONE_WITHIN_MS = 60_000;
-const STAND_BACK_MS = 600_000;
+/** A write that is reverted within this time has a rival. The API server reconciles every 10 s. */
+const REVERTED_WITHIN_MS = 60_000;
+const BACK_OFF_MS = 600_000;
 
 export class ForeignWriter {
   readonly #written = new Map<string, number>();
@@ -19,33 +19,33 @@ export class ForeignWriter {
     this.#written.set(key, now);
   }
 
-  /** We have taken it away ourselves. */
+  /** We removed the object ourselves. */
   removed(key: string): void {
     this.#written.delete(key);
   }
 
-  /** An object does not say what it should, or is not there: is that somebody's doing? */
+  /** An object is missing or not as desired: decides whether another writer is responsible. */
   differs(key: string, existing: EndpointSlice | Endpoints | undefined, now: number): void {
     const at = this.#written.get(key);
-    if (at === undefined || now - at > UNDONE_WITHIN_MS) return;
-    // Deleted once, by a person or by an agent that makes it anew, is no reason to leave pods without endpoints.
+    if (at === undefined || now - at > REVERTED_WITHIN_MS) return;
+    // A single deletion, by a person or by an agent that recreates it, must not leave pods without endpoints.
     if (existing === undefined && !this.#isMissedAgain(key, now)) return;
-    const manager = existing === undefined ? 'somebody who deletes them' : lastWriter(existing);
-    // Another agent, that has seen more leases or fewer.
+    const manager = existing === undefined ? 'a writer that deletes them' : lastWriter(existing);
+    // Another agent that sees different leases.
     if (manager === MANAGER) return;
     this.#manager = manager;
-    this.#until = now + STAND_BACK_MS;
+    this.#until = now + BACK_OFF_MS;
     this.#written.clear();
   }
 
-  standsBack(now: number): boolean {
+  isBackingOff(now: number): boolean {
     return now < this.#until;
   }
 
-  /** Who it is, until a write has lasted. */
+  /** The other writer, until a write of ours has lasted. */
   manager(now: number): string | undefined {
-    if (this.standsBack(now)) return this.#manager;
-    const isTrying = [this.#until, ...this.#written.values()].some(at => now - at <= UNDONE_WITHIN_MS);
+    if (this.isBackingOff(now)) return this.#manager;
+    const isTrying = [this.#until, ...this.#written.values()].some(at => now - at <= REVERTED_WITHIN_MS);
     if (!isTrying) this.#manager = undefined;
     return this.#manager;
   }
@@ -53,11 +53,11 @@ export class ForeignWriter {
   #isMissedAgain(key: string, now: number): boolean {
     const before = this.#missed.get(key);
     this.#missed.set(key, now);
-    return before !== undefined && now - before <= UNDONE_WITHIN_MS;
+    return before !== undefined && now - before <= REVERTED_WITHIN_MS;
   }
 }
 
-/** Both lists are atomic: whoever changed one last owns all of it. */
+/** Both lists are atomic: the last writer owns the whole list. */
 function lastWriter({ metadata: { managedFields = [] } }: EndpointSlice | Endpoints): string {
   const owner = managedFields.find(
     ({ fieldsV1 = {} }) => 'f:endpoints' in fieldsV1 || 'f:subsets' in fieldsV1,

@@ -5,7 +5,7 @@ import type { Program } from '../../testbed/program.ts';
 import { addLocalAddress } from './local-address.ts';
 import type { LocalNetwork } from './local-network.ts';
 
-/** A kernel in memory: devices with their addresses, and `ip` as far as it is used. */
+/** A kernel in memory: devices with their addresses, and the part of `ip` that is used. */
 function given(options: { privileged?: boolean; dummies?: boolean; program?: boolean } = {}) {
   const { privileged = true, dummies = true, program = true } = options;
   const devices = new Map([['lo', new Set(['127.0.0.1'])]]);
@@ -44,7 +44,7 @@ const later = async () => {
   for (let turn = 0; turn < 5; turn++) await new Promise(resolve => setImmediate(resolve));
 };
 
-test('addLocalAddress() adds an IPv4 address to lo for this host alone, and removes it', async () => {
+test('addLocalAddress() adds an IPv4 address to lo with host scope, and removes it', async () => {
   const { devices, calls, network, log } = given();
   {
     await using _ = await addLocalAddress({ address: '172.20.0.1', network, log });
@@ -63,7 +63,7 @@ test('addLocalAddress() adds an IPv6 address in any spelling', async () => {
   assert.equal(calls[0], 'address add fd00::1/128 dev lo');
 });
 
-test('addLocalAddress() uses what is there, without privileges and without a program, and leaves it', async () => {
+test('addLocalAddress() uses an existing address without privileges or `ip`, and does not remove it', async () => {
   const { devices, calls, network, log } = given({ privileged: false, program: false });
   devices.get('lo')?.add('172.20.0.1');
   {
@@ -74,7 +74,7 @@ test('addLocalAddress() uses what is there, without privileges and without a pro
   assert.ok(devices.get('lo')?.has('172.20.0.1'));
 });
 
-test('addLocalAddress() makes a device that does not exist, and removes it', async () => {
+test('addLocalAddress() creates a missing device, and removes it', async () => {
   const { devices, calls, network, log } = given();
   {
     await using _ = await addLocalAddress({ address: 'fd00::1', device: 'causeway0', network, log });
@@ -88,7 +88,7 @@ test('addLocalAddress() makes a device that does not exist, and removes it', asy
   ]);
 });
 
-test('addLocalAddress() keeps a device that it found, and takes only its address off', async () => {
+test('addLocalAddress() keeps an existing device, and removes only its own address', async () => {
   const { devices, network, log } = given();
   devices.set('dummy7', new Set(['192.0.2.7']));
   {
@@ -103,22 +103,22 @@ for (const [what, options, device, message] of [
     'privileges',
     { privileged: false },
     'lo',
-    "Cannot add 172.20.0.1 to 'lo' as that needs the capability NET_ADMIN. Run as root with it (in a pod: securityContext.capabilities.add: [NET_ADMIN]), or add the address beforehand: ip address add 172.20.0.1/32 dev lo",
+    "Cannot add 172.20.0.1 to 'lo': this needs the capability NET_ADMIN. Run as root with it (in a pod: securityContext.capabilities.add: [NET_ADMIN]), or add the address beforehand: ip address add 172.20.0.1/32 dev lo",
   ],
   [
     'the program',
     { program: false },
     'lo',
-    "Cannot add 172.20.0.1 to 'lo' as there is no program 'ip'. Install the package iproute2, or add the address beforehand: ip address add 172.20.0.1/32 dev lo",
+    "Cannot add 172.20.0.1 to 'lo': the program 'ip' is missing. Install the package iproute2, or add the address beforehand: ip address add 172.20.0.1/32 dev lo",
   ],
   [
     'the device type',
     { dummies: false },
     'causeway0',
-    "Cannot make the device 'causeway0' (Error: Unknown device type.): this kernel may have no type dummy. Use --local-device lo, or make the device beforehand",
+    "Cannot create the device 'causeway0' (Error: Unknown device type.): this kernel may not support dummy devices. Use --local-device lo, or create the device beforehand",
   ],
 ] as const) {
-  test(`addLocalAddress() says what is missing and what to do without ${what}`, async () => {
+  test(`addLocalAddress() explains what to do without ${what}`, async () => {
     const { network, log } = given(options);
     await assert.rejects(addLocalAddress({ address: '172.20.0.1', device, network, log }), {
       code: 'ERR_LOCAL_ADDRESS',
@@ -138,7 +138,7 @@ for (const address of ['node-1', '0.0.0.0', '::', '224.0.0.1', 'ff02::1', '172.2
   });
 }
 
-test('addLocalAddress() adds the address again when the agent that had added it leaves', async t => {
+test('addLocalAddress() adds the address again when the agent that added it ends', async t => {
   t.mock.timers.enable({ apis: ['setInterval'] });
   const { devices, network, log, lines } = given();
   for (const device of ['lo', 'causeway0']) {
@@ -156,13 +156,13 @@ test('addLocalAddress() adds the address again when the agent that had added it 
   }
 });
 
-test('addLocalAddress() says once that it cannot add the address again, and goes on trying', async t => {
+test('addLocalAddress() logs once that it cannot add the address again, and keeps retrying', async t => {
   t.mock.timers.enable({ apis: ['setInterval'] });
   const { devices, network, log, lines, calls } = given({ privileged: false });
   devices.get('lo')?.add('172.20.0.1');
   await using _ = await addLocalAddress({ address: '172.20.0.1', network, log });
   devices.get('lo')?.delete('172.20.0.1');
-  for (let look = 0; look < 5; look++) {
+  for (let check = 0; check < 5; check++) {
     t.mock.timers.tick(2000);
     await later();
   }
@@ -173,7 +173,7 @@ test('addLocalAddress() says once that it cannot add the address again, and goes
   assert.equal(calls.filter(call => call.startsWith('address add')).length, 5);
 });
 
-test('addLocalAddress() outlives a kernel that cannot be asked for a while', async t => {
+test('addLocalAddress() survives a temporary failure to list addresses', async t => {
   t.mock.timers.enable({ apis: ['setInterval'] });
   const { devices, network, log, lines } = given();
   let broken = false;
@@ -186,10 +186,7 @@ test('addLocalAddress() outlives a kernel that cannot be asked for a while', asy
   broken = true;
   t.mock.timers.tick(2000);
   await later();
-  assert.equal(
-    lines.at(-1),
-    'error: 172.20.0.1 cannot be looked for. uv_interface_addresses returned EMFILE',
-  );
+  assert.equal(lines.at(-1), 'error: 172.20.0.1 cannot be checked. uv_interface_addresses returned EMFILE');
   broken = false;
   t.mock.timers.tick(2000);
   await later();
@@ -197,7 +194,7 @@ test('addLocalAddress() outlives a kernel that cannot be asked for a while', asy
 });
 
 const MODULE = new URL('./local-address.ts', import.meta.url).href;
-/** Adds its address, listens on it, says what it is told, and leaves on SIGTERM. */
+/** Adds its address, listens on it, prints its log, and ends on SIGTERM. */
 const AGENT = `
   const { addLocalAddress } = await import(process.argv[1]);
   const [address, device] = process.argv.slice(2);
@@ -227,7 +224,7 @@ for (const [address, shown] of [
   ['172.20.0.1', '172.20.0.1/32 scope host lo'],
   ['fd00::172:20:0:1', 'fd00::172:20:0:1/128 scope global'],
 ] as const) {
-  test(`addLocalAddress() adds ${address} to a real lo; a second agent listens on when the first is gone`, {
+  test(`addLocalAddress() adds ${address} to a real lo; a second agent keeps listening when the first ends`, {
     skip: missingNetns(),
     timeout: 60_000,
   }, async () => {
@@ -240,7 +237,7 @@ for (const [address, shown] of [
     const first = await startAgent(node, address);
     assert.ok((await addressesOn(node)).includes(shown));
     await using second = await startAgent(node, address, 6444);
-    assert.match(second.log(), /is there already/);
+    assert.match(second.log(), /already exists/);
     await first.stop();
     await until(async () => (await addressesOn(node)).includes(shown));
     assert.equal(await connects(6444), 'hello');
@@ -250,7 +247,7 @@ for (const [address, shown] of [
   });
 }
 
-test('addLocalAddress() says what is missing where a real kernel refuses', {
+test('addLocalAddress() explains the refusal of a real kernel', {
   skip: missingNetns(),
   timeout: 60_000,
 }, async () => {
@@ -264,7 +261,7 @@ test('addLocalAddress() says what is missing where a real kernel refuses', {
   ]);
   assert.match(stdout.toString(), /needs the capability NET_ADMIN/);
   const device = await node.run(process.execPath, [...args, 'causeway-too-long-a-name']);
-  assert.match(device.stdout.toString(), /Cannot make the device 'causeway-too-long-a-name'/);
+  assert.match(device.stdout.toString(), /Cannot create the device 'causeway-too-long-a-name'/);
 });
 
 async function until(condition: () => Promise<boolean>): Promise<void> {

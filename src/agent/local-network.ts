@@ -1,23 +1,23 @@
-// The addresses and devices of this machine, or of this network namespace, as the agent's local address needs them.
-// They are read from the kernel, which takes neither privileges nor a program; changed by the program `ip`.
+// The addresses and devices of this machine or network namespace. Reading them needs neither privileges nor a program;
+// they are changed with the program `ip`.
 
 import { execFile } from 'node:child_process';
 import { networkInterfaces } from 'node:os';
 import { formatIp, parseIp } from '../wire/ip-address.ts';
 
-/** It only talks to the kernel. */
+/** Generous: `ip` only talks to the kernel. */
 const IP_TIMEOUT_MS = 5000;
 /** Users other than root often have no sbin in their PATH. */
 const IP_PROGRAMS = ['ip', '/usr/sbin/ip', '/sbin/ip'];
 
 export interface IpResult {
   readonly ok: boolean;
-  /** What it says on stderr, in one line; 'ENOENT' where there is no such program. */
+  /** The stderr of `ip` in one line; 'ENOENT' if the program is missing. */
   readonly fault: string;
 }
 
 export interface LocalNetwork {
-  /** Of every device that is up, in RFC 5952's text. */
+  /** The addresses of all devices that are up, in RFC 5952 format. */
   addresses(): ReadonlySet<string>;
   /** Runs `ip` with these arguments. Never rejects. */
   ip(...args: readonly string[]): Promise<IpResult>;
@@ -46,9 +46,9 @@ function run(program: string, args: readonly string[]): Promise<IpResult> {
   return new Promise(resolve => {
     execFile(program, args, { timeout: IP_TIMEOUT_MS, killSignal: 'SIGKILL' }, (error, _stdout, stderr) => {
       if (error === null) return resolve({ ok: true, fault: '' });
-      const said = stderr.trim().replaceAll(/\s*\n\s*/g, '; ');
+      const output = stderr.trim().replaceAll(/\s*\n\s*/g, '; ');
       const code = String(error.code ?? error.signal);
-      resolve({ ok: false, fault: error.code === 'ENOENT' ? 'ENOENT' : said || `it ended with ${code}` });
+      resolve({ ok: false, fault: error.code === 'ENOENT' ? 'ENOENT' : output || `it ended with ${code}` });
     });
   });
 }

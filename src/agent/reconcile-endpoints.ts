@@ -1,10 +1,10 @@
-// One look at the endpoints of Service `default/kubernetes`, and what follows from it:
+// Reconciles the endpoints of Service `default/kubernetes`:
 //
 //   read the objects ──► read the leases ──► write what differs, at the version that was read
 //
-// The order is what keeps agents from losing each other's addresses: an agent makes its lease before it writes, so
-// whoever reads the objects after that also reads its lease, and whoever read them before is refused by the version.
-// An address without a living lease leaves, whoever wrote it.
+// This order keeps agents from losing each other's addresses: an agent creates its lease before it writes, so an agent
+// that reads the objects later also reads that lease, and one that read them earlier fails on the resource version.
+// An address without a living lease is removed, no matter who wrote it.
 
 import type { Finding } from '../cluster/finding.ts';
 import { MANAGER } from '../kube/cluster-label.ts';
@@ -36,7 +36,7 @@ import {
 import { findingsOf } from './endpoint-findings.ts';
 import { ForeignWriter } from './foreign-writer.ts';
 
-/** 'conflict': what was read is no longer as it was, so look again. */
+/** 'conflict': an object changed after it was read, so reconcile again. */
 export type Outcome = 'done' | 'conflict' | KubeFault;
 
 export interface ReconcilerOptions {
@@ -44,7 +44,7 @@ export interface ReconcilerOptions {
   readonly clock: AgentClock;
   readonly cluster: string;
   readonly leaseNamespace: string;
-  /** The name of our own lease. */
+  /** The name of this agent's lease. */
   readonly ownLease: string;
   readonly log: AgentLog;
 }
@@ -56,7 +56,7 @@ interface Existing {
   readonly endpoints: Endpoints | undefined;
 }
 
-/** Remembers between looks what only shows over time: leases that are not renewed, writes that are undone. */
+/** Keeps state between runs: leases that are not renewed, and writes that are reverted. */
 export class EndpointsReconciler {
   readonly #options: ReconcilerOptions;
   readonly #api: KubeApi;
@@ -71,29 +71,29 @@ export class EndpointsReconciler {
     this.#api = options.api;
   }
 
-  /** As of the last look that came so far. */
+  /** The findings of the last run that got far enough. */
   get findings(): readonly Finding[] {
     return this.#findings;
   }
 
-  /** How many have a lease. */
+  /** The number of agents with a lease. */
   get agents(): number {
     return this.#agents;
   }
 
-  /** There was an outage: that others did not renew their leases proves nothing. */
+  /** Call this after an outage, when missing renewals prove nothing. */
   forget(): void {
     this.#others.forget();
   }
 
-  /** `own` are our endpoints, none when we leave. Nothing is written once the signal is aborted. */
+  /** `own` are this agent's endpoints, empty when it ends. Writes nothing once the signal is aborted. */
   async reconcile(own: readonly AgentEndpoint[], signal: AbortSignal): Promise<Outcome> {
     const service = await this.#api.get(services, 'default', 'kubernetes');
     if (!service.ok) return service.fault;
     await this.#learnServiceCidrs();
     const existing = await this.#read();
     if (!existing.ok) return existing.fault;
-    // Only after the objects: see the top of this file.
+    // After the objects: see the top of this file.
     const { leaseNamespace, ownLease, clock, cluster } = this.#options;
     const all = await this.#api.list(leases, { namespace: leaseNamespace, labelSelector: LEASE_SELECTOR });
     if (!all.ok) return all.fault;
@@ -108,7 +108,7 @@ export class EndpointsReconciler {
     const candidates = [...own, ...living.flatMap(endpointsOf)].filter(each => !isClusterIp(each));
     const desired = desiredEndpoints(cluster, families, candidates);
 
-    this.#noticeForeignWriter(desired, existing.value, now);
+    this.#detectForeignWriter(desired, existing.value, now);
     this.#findings = findingsOf({
       cluster,
       foreignWriter: this.#foreign.manager(now),
@@ -116,13 +116,13 @@ export class EndpointsReconciler {
       missingFamilies: own.some(({ family }) => families.includes(family)) ? [] : families,
       otherPorts: desired.otherPorts,
     });
-    if (signal.aborted || this.#foreign.standsBack(now)) return 'done';
+    if (signal.aborted || this.#foreign.isBackingOff(now)) return 'done';
     const written = await this.#write(desired, existing.value);
     if (written === 'done') await this.#removeLeases(expired);
     return written;
   }
 
-  /** Addresses of any Service. Kubernetes tells since 1.33, where we may ask; else the Service's own are known. */
+  /** The Service network. The resource exists since Kubernetes 1.33; without it only this Service's own IPs are known. */
   async #learnServiceCidrs(): Promise<void> {
     if (this.#serviceCidrs !== undefined) return;
     const answer = await this.#api.list(serviceCidrs, {});
@@ -142,7 +142,7 @@ export class EndpointsReconciler {
     return { ok: true, value: { slices, endpoints: endpoints.ok ? endpoints.value : undefined } };
   }
 
-  #noticeForeignWriter(desired: DesiredEndpoints, existing: Existing, now: number): void {
+  #detectForeignWriter(desired: DesiredEndpoints, existing: Existing, now: number): void {
     const compare = (wanted: Kept, found: Kept | undefined) => {
       if (found === undefined || !isAsDesired(found, wanted))
         this.#foreign.differs(keyOf(wanted), found, now);
@@ -154,7 +154,7 @@ export class EndpointsReconciler {
   async #write(desired: DesiredEndpoints, existing: Existing): Promise<Outcome> {
     for (const slice of existing.slices.values()) {
       const wanted = desired.slices.find(({ metadata }) => metadata.name === slice.metadata.name);
-      const outcome = await this.#removeUseless(slice, wanted);
+      const outcome = await this.#removeObsolete(slice, wanted);
       if (outcome !== 'done') return outcome;
     }
     for (const slice of desired.slices) {
@@ -164,14 +164,14 @@ export class EndpointsReconciler {
     return this.#put(endpointsResource, existing.endpoints, desired.endpoints);
   }
 
-  /** A slice keeps its family for life; ours of a family that the Service no longer has is of no use. */
-  async #removeUseless(slice: EndpointSlice, wanted: EndpointSlice | undefined): Promise<Outcome> {
+  /** The family of a slice is immutable; our slice of a family that the Service no longer has is useless. */
+  async #removeObsolete(slice: EndpointSlice, wanted: EndpointSlice | undefined): Promise<Outcome> {
     const isOurs = slice.metadata.labels?.[SLICE_MANAGER_LABEL] === MANAGER;
     if (wanted === undefined ? !isOurs : wanted.addressType === slice.addressType) return 'done';
     const removed = await this.#api.remove(endpointSlices, slice);
     if (!removed.ok) return outcomeOf(removed);
     this.#foreign.removed(keyOf(slice));
-    this.#options.log('info', `Removed EndpointSlice default/${slice.metadata.name} of ${slice.addressType}`);
+    this.#options.log('info', `Removed EndpointSlice default/${slice.metadata.name} (${slice.addressType})`);
     return wanted === undefined ? 'done' : 'conflict';
   }
 
@@ -187,13 +187,13 @@ export class EndpointsReconciler {
     return 'done';
   }
 
-  /** At the version that was seen: one that is renewed at last stays. Were it gone, its agent would make it anew. */
+  /** At the version that was seen, so that a lease renewed meanwhile stays. Its agent would recreate it anyway. */
   async #removeLeases(expired: readonly Lease[]): Promise<void> {
     for (const lease of expired) await this.#api.remove(leases, lease);
   }
 }
 
-/** In the Service's order. Where it does not say, its addresses do. */
+/** In the Service's order; derived from its addresses if it states none. */
 function familiesOf({ spec }: Service): Family[] {
   const stated = spec?.ipFamilies ?? spec?.clusterIPs?.map(ip => (ip.includes(':') ? 'IPv6' : 'IPv4')) ?? [];
   return stated.filter(family => family === 'IPv4' || family === 'IPv6');
@@ -219,5 +219,5 @@ function changeOf(existing: Kept | undefined, desired: Kept): string {
     ...(removed.length > 0 ? [`removed ${removed.join(', ')}`] : []),
   ];
   const what = changes.length > 0 ? changes.join(', ') : 'addresses unchanged';
-  return `Wrote ${desired.kind} default/${desired.metadata.name}: ${what}; ${after.length} in all`;
+  return `Wrote ${desired.kind} default/${desired.metadata.name}: ${what}; ${after.length} in total`;
 }

@@ -1,6 +1,6 @@
-// What an agent does in its tenant besides carrying connections: its address on the node, and its place among the
-// endpoints of Service `kubernetes`. Its own API client goes through its own listener and uplink, never through the
-// Service: that is what it is about to make work.
+// What an agent manages in its tenant besides connections: its address on the node, and its entry in the endpoints of
+// Service `kubernetes`. Its API client uses the agent's own listener and uplink, never the Service, which does not work
+// before the endpoints are written.
 
 import type { Logger } from 'pino';
 import type { Finding } from '../cluster/finding.ts';
@@ -29,7 +29,7 @@ export class TenantSide implements AsyncDisposable {
     return this.#findings;
   }
 
-  /** Before the listener is opened. Throws a LocalAddressError. */
+  /** Call this before the listener opens. Throws a LocalAddressError. */
   async addAddress(): Promise<void> {
     const { localAddress, localDevice } = this.#options;
     if (localAddress === undefined) return;
@@ -60,7 +60,7 @@ export class TenantSide implements AsyncDisposable {
     };
   }
 
-  /** Clients are led elsewhere from now on. While the uplink still works. */
+  /** Sends new clients to other agents. Call this while the uplink still works. */
   async leaveEndpoints(): Promise<void> {
     await this.#endpoints?.[Symbol.asyncDispose]();
     this.#endpoints = undefined;

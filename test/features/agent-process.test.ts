@@ -383,7 +383,7 @@ describe('wrong usage', () => {
       'a tunnel without a key',
       () => [...flags, 'tunnel', '--server-name', 'x.test'],
       64,
-      /--key-file is needed: a tunnel carries signed ids only/,
+      /--key-file is required: a tunnel accepts only signed ids/,
     ],
     [
       'a file that is not there',

@@ -129,7 +129,7 @@ const refusals: readonly Refusal[] = [
     reasons: ['untrusted-agent'],
     alert: undefined,
     msg: closedAtOnce,
-    why: /closed without a word.*'agents'/,
+    why: /closed without an answer.*'agents'/,
   },
   ...(
     [

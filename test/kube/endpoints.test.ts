@@ -152,7 +152,7 @@ test('keepEndpoints() finds an API server that writes the endpoints itself, and 
   await until(async () => agent.findings.length > 0);
   const [finding] = agent.findings.at(-1) ?? [];
   assert.equal(finding?.code, 'EndpointsOverwritten');
-  assert.match(finding.text, /changed back by 'kube-apiserver'/);
+  assert.match(finding.text, /'kube-apiserver' reverts the endpoints/);
   assert.match(finding.fix, /--endpoint-reconciler-type=none/);
   await until(async () => (await addresses(api)).join() === '198.51.100.7');
   await agent.kept[Symbol.asyncDispose]();
