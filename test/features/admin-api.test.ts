@@ -60,6 +60,7 @@ describe('clusters', () => {
         name: 'lab',
         id: 'lab-id',
         source: 'file',
+        object: null,
         routes: [
           {
             kind: 'api',
@@ -85,6 +86,7 @@ describe('clusters', () => {
         name: 'closed',
         id: null,
         source: 'file',
+        object: null,
         routes: [
           {
             kind: 'api',

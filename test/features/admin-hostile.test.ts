@@ -98,7 +98,9 @@ test('a slow request is cut', async () => {
 });
 
 test('clients that never read their answers hold a bounded amount of memory', async () => {
+  const start = performance.now();
   const { body } = await ask(gateway, '/api/v1/clusters');
+  const answerMs = performance.now() - start;
   assert.ok(body.length > 1_000_000, `${body.length}`);
   const before = await residentMiB();
   // Each asks for much more than the kernel takes, again and again.
@@ -124,8 +126,8 @@ test('clients that never read their answers hold a bounded amount of memory', as
   });
   const grown = (await residentMiB()) - before;
   assert.ok(grown < 400, `grew by ${grown} MiB, asked for ${asked()} MiB`);
-  // A probe that has to wait a second fails. Here it waits for one answer, on a machine that has other things to do.
-  assert.ok(slowest < 2000, `a probe took ${slowest} ms`);
+  // It waits for an answer or two that are being made, not for those of all 200 clients.
+  assert.ok(slowest < 50 * answerMs, `a probe took ${slowest} ms, an answer ${answerMs} ms`);
   await othersAreUnharmed();
 });
 
