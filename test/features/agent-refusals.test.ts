@@ -226,7 +226,7 @@ test('one refusal does not keep another from being told', async () => {
   await using gateway = await EndOfAll.start();
   await using agent = await startAgent({ uplink: 'proxy', gateway: `127.0.0.1:${gateway.port}`, id: ID });
   const answers: readonly [Uint8Array, RegExp][] = [
-    [Buffer.alloc(0), /closed without a word/],
+    [Buffer.alloc(0), /closed without an answer/],
     [alert(80), /answered with a TLS alert/],
   ];
   for (const [nth, [answer, why]] of answers.entries()) {
