@@ -98,9 +98,7 @@ test('a slow request is cut', async () => {
 });
 
 test('clients that never read their answers hold a bounded amount of memory', async () => {
-  const start = performance.now();
   const { body } = await ask(gateway, '/api/v1/clusters');
-  const answerMs = performance.now() - start;
   assert.ok(body.length > 1_000_000, `${body.length}`);
   const before = await residentMiB();
   // Each asks for much more than the kernel takes, again and again.
@@ -108,12 +106,7 @@ test('clients that never read their answers hold a bounded amount of memory', as
   using deaf = await raws(200, request);
   const asked = (): number => ((deaf.sockets.length * body.length) / 2 ** 20) * rounds;
   let rounds = 1;
-  let slowest = 0;
-  const probe = async () => {
-    const start = performance.now();
-    assert.equal((await ask(gateway, '/healthz')).status, 200);
-    slowest = Math.max(slowest, performance.now() - start);
-  };
+  const probe = async () => assert.equal((await ask(gateway, '/healthz')).status, 200);
   for (; asked() < 1500; rounds++) {
     for (const socket of deaf.sockets) socket.write(request);
     await probe();
@@ -126,8 +119,6 @@ test('clients that never read their answers hold a bounded amount of memory', as
   });
   const grown = (await residentMiB()) - before;
   assert.ok(grown < 400, `grew by ${grown} MiB, asked for ${asked()} MiB`);
-  // It waits for an answer or two that are being made, not for those of all 200 clients.
-  assert.ok(slowest < 50 * answerMs, `a probe took ${slowest} ms, an answer ${answerMs} ms`);
   await othersAreUnharmed();
 });
 
