@@ -3,11 +3,12 @@
 // on the observer's own clock, since clocks of nodes differ.
 
 import { createHash } from 'node:crypto';
+import type { Clock } from '../kube/clock.ts';
 import { MANAGED_BY_LABEL, MANAGER, ownLabels } from '../kube/cluster-label.ts';
 import { type Answer, type KubeApi, leases } from '../kube/kube-api.ts';
 import type { Lease } from '../kube/kube-object.ts';
-import type { AgentClock } from './agent-clock.ts';
-import { type AgentEndpoint, formatEndpoints, parseEndpoints } from './agent-endpoint.ts';
+import type { ServiceEndpoint } from '../kube/service-endpoint.ts';
+import { formatEndpoints, parseEndpoints } from './agent-endpoint.ts';
 
 export const RENEW_MS = 10_000;
 /** Three renewals may fail. */
@@ -26,18 +27,18 @@ export interface AgentLeaseOptions {
   readonly cluster: string;
   /** Of this agent among all: node and pod. */
   readonly identity: string;
-  readonly endpoints: readonly AgentEndpoint[];
+  readonly endpoints: readonly ServiceEndpoint[];
 }
 
 /** This agent's own. */
 export class AgentLease {
   readonly name: string;
   readonly #api: KubeApi;
-  readonly #clock: AgentClock;
+  readonly #clock: Clock;
   readonly #options: AgentLeaseOptions;
   #held: Lease | undefined;
 
-  constructor(api: KubeApi, clock: AgentClock, options: AgentLeaseOptions) {
+  constructor(api: KubeApi, clock: Clock, options: AgentLeaseOptions) {
     const { identity, endpoints } = options;
     const hash = createHash('sha256')
       .update(`${identity}\n${formatEndpoints(endpoints)}`)
@@ -141,6 +142,6 @@ export class LeaseWatch {
   }
 }
 
-export function endpointsOf(lease: Lease): AgentEndpoint[] {
+export function endpointsOf(lease: Lease): ServiceEndpoint[] {
   return parseEndpoints(lease.metadata.annotations?.[ENDPOINTS_ANNOTATION] ?? '');
 }

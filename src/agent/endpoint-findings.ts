@@ -1,18 +1,18 @@
 // What a person should know about the endpoints of Service `default/kubernetes`, in words.
 
 import type { Finding } from '../cluster/finding.ts';
-import type { AgentEndpoint, Family } from './agent-endpoint.ts';
+import type { Family, ServiceEndpoint } from '../kube/service-endpoint.ts';
 
 export interface EndpointsState {
   readonly cluster: string;
   /** Who undoes what agents write. */
   readonly foreignWriter: string | undefined;
   /** Our own addresses that belong to Services. */
-  readonly clusterIps: readonly AgentEndpoint[];
+  readonly clusterIps: readonly ServiceEndpoint[];
   /** The Service's families, where we have an address of none of them. */
   readonly missingFamilies: readonly Family[];
   /** Agents whose port is not that of most. */
-  readonly otherPorts: readonly AgentEndpoint[];
+  readonly otherPorts: readonly ServiceEndpoint[];
 }
 
 export function findingsOf(state: EndpointsState): Finding[] {

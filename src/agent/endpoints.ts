@@ -3,9 +3,10 @@
 // starts before the API server, waits, and never gives up.
 
 import type { Finding } from '../cluster/finding.ts';
+import { type Clock, systemClock } from '../kube/clock.ts';
 import type { KubeApi, KubeFault } from '../kube/kube-api.ts';
-import { type AgentClock, agentClock } from './agent-clock.ts';
-import { type AgentEndpoint, agentEndpoint } from './agent-endpoint.ts';
+import type { ServiceEndpoint } from '../kube/service-endpoint.ts';
+import { advertisedEndpoint } from './agent-endpoint.ts';
 import { AgentLease, RENEW_MS } from './agent-lease.ts';
 import type { AgentLog } from './agent-log.ts';
 import { EndpointsReconciler, type Outcome } from './reconcile-endpoints.ts';
@@ -34,7 +35,7 @@ export interface EndpointsOptions {
   readonly log: AgentLog;
   /** Told all of them whenever they change. */
   readonly onFindings?: (findings: readonly Finding[]) => void;
-  readonly clock?: AgentClock;
+  readonly clock?: Clock;
   /** From 0 to 1. */
   readonly random?: () => number;
 }
@@ -56,9 +57,9 @@ export function keepEndpoints(options: EndpointsOptions): KeptEndpoints {
 
 class EndpointsKeeper implements KeptEndpoints {
   readonly #options: EndpointsOptions;
-  readonly #clock: AgentClock;
+  readonly #clock: Clock;
   readonly #random: () => number;
-  readonly #own: readonly AgentEndpoint[];
+  readonly #own: readonly ServiceEndpoint[];
   readonly #lease: AgentLease;
   readonly #reconciler: EndpointsReconciler;
   readonly #settled = Promise.withResolvers<void>();
@@ -70,11 +71,11 @@ class EndpointsKeeper implements KeptEndpoints {
 
   constructor(options: EndpointsOptions) {
     const { api, cluster, identity, advertise, port, leaseNamespace, log } = options;
-    const { clock = agentClock, random = Math.random } = options;
+    const { clock = systemClock, random = Math.random } = options;
     this.#options = options;
     this.#clock = clock;
     this.#random = random;
-    this.#own = advertise.map(address => agentEndpoint(address, port));
+    this.#own = advertise.map(address => advertisedEndpoint(address, port));
     const lease = { namespace: leaseNamespace, cluster, identity, endpoints: this.#own };
     this.#lease = new AgentLease(api, clock, lease);
     const ownLease = this.#lease.name;
@@ -129,7 +130,7 @@ class EndpointsKeeper implements KeptEndpoints {
   }
 
   /** Until what was read could be written. */
-  async #look(own: readonly AgentEndpoint[], signal: AbortSignal): Promise<Outcome> {
+  async #look(own: readonly ServiceEndpoint[], signal: AbortSignal): Promise<Outcome> {
     let outcome: Outcome = 'conflict';
     for (let attempt = 0; attempt < ATTEMPTS && outcome === 'conflict'; attempt++) {
       if (attempt > 0) {

@@ -7,7 +7,18 @@
 // An address without a living lease leaves, whoever wrote it.
 
 import type { Finding } from '../cluster/finding.ts';
+import type { Clock } from '../kube/clock.ts';
 import { MANAGER } from '../kube/cluster-label.ts';
+import {
+  addressesOf,
+  corrected,
+  type DesiredEndpoints,
+  desiredEndpoints,
+  isAsDesired,
+  SLICE_MANAGER_LABEL,
+  sliceNames,
+} from '../kube/desired-endpoints.ts';
+import { ForeignWriter } from '../kube/foreign-writer.ts';
 import {
   type Answer,
   endpointSlices,
@@ -19,29 +30,18 @@ import {
   serviceCidrs,
   services,
 } from '../kube/kube-api.ts';
-import type { EndpointSlice, Endpoints, Lease, Service } from '../kube/kube-object.ts';
-import type { AgentClock } from './agent-clock.ts';
-import { type AgentEndpoint, type Family, isWithin } from './agent-endpoint.ts';
+import type { EndpointSlice, Endpoints, Lease } from '../kube/kube-object.ts';
+import { familiesOf, isWithin, type ServiceEndpoint } from '../kube/service-endpoint.ts';
 import { endpointsOf, LEASE_SELECTOR, LeaseWatch } from './agent-lease.ts';
 import type { AgentLog } from './agent-log.ts';
-import {
-  addressesOf,
-  corrected,
-  type DesiredEndpoints,
-  desiredEndpoints,
-  isAsDesired,
-  SLICE_MANAGER_LABEL,
-  sliceNames,
-} from './desired-endpoints.ts';
 import { findingsOf } from './endpoint-findings.ts';
-import { ForeignWriter } from './foreign-writer.ts';
 
 /** 'conflict': what was read is no longer as it was, so look again. */
 export type Outcome = 'done' | 'conflict' | KubeFault;
 
 export interface ReconcilerOptions {
   readonly api: KubeApi;
-  readonly clock: AgentClock;
+  readonly clock: Clock;
   readonly cluster: string;
   readonly leaseNamespace: string;
   /** The name of our own lease. */
@@ -87,7 +87,7 @@ export class EndpointsReconciler {
   }
 
   /** `own` are our endpoints, none when we leave. Nothing is written once the signal is aborted. */
-  async reconcile(own: readonly AgentEndpoint[], signal: AbortSignal): Promise<Outcome> {
+  async reconcile(own: readonly ServiceEndpoint[], signal: AbortSignal): Promise<Outcome> {
     const service = await this.#api.get(services, 'default', 'kubernetes');
     if (!service.ok) return service.fault;
     await this.#learnServiceCidrs();
@@ -104,7 +104,7 @@ export class EndpointsReconciler {
 
     const families = familiesOf(service.value);
     const taken = [...(service.value.spec?.clusterIPs ?? []), ...(this.#serviceCidrs ?? [])];
-    const isClusterIp = ({ address }: AgentEndpoint) => taken.some(cidr => isWithin(address, cidr));
+    const isClusterIp = ({ address }: ServiceEndpoint) => taken.some(cidr => isWithin(address, cidr));
     const candidates = [...own, ...living.flatMap(endpointsOf)].filter(each => !isClusterIp(each));
     const desired = desiredEndpoints(cluster, families, candidates);
 
@@ -191,12 +191,6 @@ export class EndpointsReconciler {
   async #removeLeases(expired: readonly Lease[]): Promise<void> {
     for (const lease of expired) await this.#api.remove(leases, lease);
   }
-}
-
-/** In the Service's order. Where it does not say, its addresses do. */
-function familiesOf({ spec }: Service): Family[] {
-  const stated = spec?.ipFamilies ?? spec?.clusterIPs?.map(ip => (ip.includes(':') ? 'IPv6' : 'IPv4')) ?? [];
-  return stated.filter(family => family === 'IPv4' || family === 'IPv6');
 }
 
 function outcomeOf(answer: Answer<unknown>): Outcome {

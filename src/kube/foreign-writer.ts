@@ -1,9 +1,9 @@
 // Notices somebody else who keeps the endpoints of Service `default/kubernetes`: most often the API server itself,
 // which does so unless it runs with --endpoint-reconciler-type=none. Two who undo each other's work every few
-// seconds are worse for a cluster than either alone, so the agent stands back.
+// seconds are worse for a cluster than either alone, so we stand back.
 
-import { MANAGER } from '../kube/cluster-label.ts';
-import type { EndpointSlice, Endpoints } from '../kube/kube-object.ts';
+import { MANAGER } from './cluster-label.ts';
+import type { EndpointSlice, Endpoints } from './kube-object.ts';
 
 /** A write that was undone within this time was undone because of it. The API server looks every 10 s. */
 const UNDONE_WITHIN_MS = 60_000;
@@ -31,7 +31,7 @@ export class ForeignWriter {
     // Deleted once, by a person or by an agent that makes it anew, is no reason to leave pods without endpoints.
     if (existing === undefined && !this.#isMissedAgain(key, now)) return;
     const manager = existing === undefined ? 'somebody who deletes them' : lastWriter(existing);
-    // Another agent, that has seen more leases or fewer.
+    // Another of us, which has seen more leases or fewer.
     if (manager === MANAGER) return;
     this.#manager = manager;
     this.#until = now + STAND_BACK_MS;

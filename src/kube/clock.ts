@@ -1,8 +1,8 @@
-// Time for the agent's slow loops. Tests have one that they move themselves.
+// Time for slow loops: leases, list-watch, endpoints. Tests have one that they move themselves.
 
 import { setTimeout } from 'node:timers/promises';
 
-export interface AgentClock {
+export interface Clock {
   /** Milliseconds that never jump. */
   now(): number;
   /** The time of day, for people and for other programs. */
@@ -11,7 +11,7 @@ export interface AgentClock {
   wait(ms: number, signal: AbortSignal): Promise<void>;
 }
 
-export const agentClock: AgentClock = {
+export const systemClock: Clock = {
   now: () => performance.now(),
   date: () => new Date(),
   wait: (ms, signal) => setTimeout(ms, undefined, { signal }).catch(() => {}),

@@ -1,13 +1,14 @@
-// What the endpoints of Service `default/kubernetes` should be, from the agents that live. Pure: every agent that
-// sees the same leases comes to the same answer, so that it does not matter who writes it.
+// What the endpoints of a tenant's Service `default/kubernetes` should be, from the endpoints that live: agents, or
+// whatever else leads to its API server. Pure: every agent that sees the same leases comes to the same answer, so it
+// does not matter which of them writes it.
 //
 //   slice `kubernetes`         the Service's first family
 //   slice `kubernetes-ipv6`    its second one (or `kubernetes-ipv4`), where it has two
 //   Endpoints `kubernetes`     the first family alone: it knows no second one
 
-import { CLUSTER_LABEL, MANAGER, ownLabels } from '../kube/cluster-label.ts';
-import type { EndpointSlice, Endpoints, ObjectMeta } from '../kube/kube-object.ts';
-import type { AgentEndpoint, Family } from './agent-endpoint.ts';
+import { CLUSTER_LABEL, MANAGER, ownLabels } from './cluster-label.ts';
+import type { EndpointSlice, Endpoints, ObjectMeta } from './kube-object.ts';
+import type { Family, ServiceEndpoint } from './service-endpoint.ts';
 
 const SERVICE = 'kubernetes';
 /** As Kubernetes validates a slice. */
@@ -20,15 +21,15 @@ export const sliceNames = [SERVICE, `${SERVICE}-ipv4`, `${SERVICE}-ipv6`] as con
 export interface DesiredEndpoints {
   readonly slices: readonly EndpointSlice[];
   readonly endpoints: Endpoints;
-  /** A slice has one port for all: agents that listen on another than most are left out. */
-  readonly otherPorts: readonly AgentEndpoint[];
+  /** A slice has one port for all: endpoints with another than most are left out. */
+  readonly otherPorts: readonly ServiceEndpoint[];
 }
 
 /** `families` in the Service's order. */
 export function desiredEndpoints(
   cluster: string,
   families: readonly Family[],
-  living: readonly AgentEndpoint[],
+  living: readonly ServiceEndpoint[],
 ): DesiredEndpoints {
   const served = living.filter(({ family }) => families.includes(family));
   const port = commonestPort(served);
@@ -72,7 +73,7 @@ export function desiredEndpoints(
 }
 
 /** Of two as common the lower: the same for everyone. */
-function commonestPort(endpoints: readonly AgentEndpoint[]): number | undefined {
+function commonestPort(endpoints: readonly ServiceEndpoint[]): number | undefined {
   const counts = new Map<number, number>();
   for (const { port } of endpoints) counts.set(port, (counts.get(port) ?? 0) + 1);
   return [...counts].toSorted(([a, m], [b, n]) => n - m || a - b)[0]?.[0];
@@ -124,7 +125,7 @@ function essence(object: EndpointSlice | Endpoints): string {
   ]);
 }
 
-/** Agents that disagree about the cluster's name would otherwise correct each other for ever. */
+/** Writers that disagree about the cluster's name would otherwise correct each other for ever. */
 function has(
   existing: Readonly<Record<string, string>> | undefined,
   wanted: Readonly<Record<string, string>> | undefined,
