@@ -5,8 +5,10 @@
 import { createHash } from 'node:crypto';
 import type { Clock } from '../kube/clock.ts';
 import { MANAGED_BY_LABEL, MANAGER, ownLabels } from '../kube/cluster-label.ts';
-import { type Answer, type KubeApi, leases } from '../kube/kube-api.ts';
+import { type Answer, type KubeApi } from '../kube/kube-api.ts';
+import { microTime } from '../kube/kube-event.ts';
 import type { Lease } from '../kube/kube-object.ts';
+import { leases } from '../kube/resources.ts';
 import type { ServiceEndpoint } from '../kube/service-endpoint.ts';
 import { formatEndpoints, parseEndpoints } from './agent-endpoint.ts';
 
@@ -97,7 +99,7 @@ export class AgentLease {
   #object(): Lease {
     const { namespace, cluster, identity, endpoints } = this.#options;
     const { labels, annotations } = ownLabels(cluster);
-    const time = this.#clock.date().toISOString().replace('Z', '000Z');
+    const time = microTime(this.#clock.date());
     return {
       apiVersion: 'coordination.k8s.io/v1',
       kind: 'Lease',

@@ -4,7 +4,7 @@
 
 import type { Finding } from '../cluster/finding.ts';
 import { type Clock, systemClock } from '../kube/clock.ts';
-import type { KubeApi, KubeFault } from '../kube/kube-api.ts';
+import { type KubeApi, type KubeFault, wordsOf } from '../kube/kube-api.ts';
 import type { ServiceEndpoint } from '../kube/service-endpoint.ts';
 import { advertisedEndpoint } from './agent-endpoint.ts';
 import { AgentLease, RENEW_MS } from './agent-lease.ts';
@@ -142,14 +142,13 @@ class EndpointsKeeper implements KeptEndpoints {
   }
 
   /** Once when it begins. */
-  #failed({ status, reason, message }: KubeFault): void {
+  #failed(fault: KubeFault): void {
     this.#reconciler.forget();
     if (this.#failing || this.#leaving.signal.aborted) return;
     this.#failing = true;
-    const what = status === 0 ? reason : `${status} ${reason}`;
     this.#options.log(
       'warn',
-      `The endpoints of default/kubernetes cannot be kept now, and are tried again until they can: ${what}: ${message}`,
+      `The endpoints of default/kubernetes cannot be kept now, and are tried again until they can: ${wordsOf(fault)}`,
     );
   }
 

@@ -19,18 +19,16 @@ import {
   sliceNames,
 } from '../kube/desired-endpoints.ts';
 import { ForeignWriter } from '../kube/foreign-writer.ts';
+import { type Answer, type KubeApi, type KubeFault } from '../kube/kube-api.ts';
+import type { EndpointSlice, Endpoints, Lease } from '../kube/kube-object.ts';
 import {
-  type Answer,
   endpointSlices,
   endpoints as endpointsResource,
-  type KubeApi,
-  type KubeFault,
   leases,
   type Resource,
   serviceCidrs,
   services,
-} from '../kube/kube-api.ts';
-import type { EndpointSlice, Endpoints, Lease } from '../kube/kube-object.ts';
+} from '../kube/resources.ts';
 import { familiesOf, isWithin, type ServiceEndpoint } from '../kube/service-endpoint.ts';
 import { endpointsOf, LEASE_SELECTOR, LeaseWatch } from './agent-lease.ts';
 import type { AgentLog } from './agent-log.ts';
@@ -97,8 +95,8 @@ export class EndpointsReconciler {
     const { leaseNamespace, ownLease, clock, cluster } = this.#options;
     const all = await this.#api.list(leases, { namespace: leaseNamespace, labelSelector: LEASE_SELECTOR });
     if (!all.ok) return all.fault;
-    this.#agents = all.value.length;
-    const others = all.value.filter(({ metadata }) => metadata.name !== ownLease);
+    this.#agents = all.value.items.length;
+    const others = all.value.items.filter(({ metadata }) => metadata.name !== ownLease);
     const now = clock.now();
     const { living, expired } = this.#others.sort(others, now);
 
@@ -126,7 +124,7 @@ export class EndpointsReconciler {
   async #learnServiceCidrs(): Promise<void> {
     if (this.#serviceCidrs !== undefined) return;
     const answer = await this.#api.list(serviceCidrs, {});
-    if (answer.ok) this.#serviceCidrs = answer.value.flatMap(({ spec }) => spec?.cidrs ?? []);
+    if (answer.ok) this.#serviceCidrs = answer.value.items.flatMap(({ spec }) => spec?.cidrs ?? []);
     else if (answer.fault.status === 403 || answer.fault.status === 404) this.#serviceCidrs = [];
   }
 
