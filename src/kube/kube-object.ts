@@ -44,6 +44,8 @@ export interface Lease extends KubeObject {
     /** RFC 3339 with exactly six digits of a second. */
     readonly acquireTime?: string;
     readonly renewTime?: string;
+    /** How often it has gone from one holder to another. */
+    readonly leaseTransitions?: number;
   };
 }
 
