@@ -7,18 +7,27 @@ import { dirname, resolve } from 'node:path';
 import { createSecureContext } from 'node:tls';
 import { type KubeAccess, KubeAccessError, type KubeCredentials } from './kube-access.ts';
 import { type Kubeconfig, KubeconfigFault, type Pem, parseKubeconfig } from './kubeconfig.ts';
+import type { pluginCredentials } from './plugin-credentials.ts';
+
+interface Loaded {
+  readonly text: string;
+  readonly config: Kubeconfig;
+  plugin?: ReturnType<typeof pluginCredentials>;
+}
 
 /** Rejects with KubeAccessError where the file cannot be used as it is now; later it is read again when it changes. */
 export async function kubeconfigAccess(file: string, context?: string): Promise<KubeAccess> {
   const path = resolve(file);
   const directory = dirname(path);
-  const load = (text: string) => ({ text, config: parsed(`'${path}'`, text, context) });
+  const load = (text: string): Loaded => ({ text, config: parsed(`'${path}'`, text, context) });
   let loaded = load(await textOf(path));
   return {
     async credentials() {
       const text = await textOf(path);
       if (text !== loaded.text) loaded = load(text);
-      const { config } = loaded;
+      // Another may be loaded meanwhile.
+      const current = loaded;
+      const { config } = current;
       const [ca, cert, key, tokenFile] = await Promise.all([
         pemOf(path, directory, config.ca),
         pemOf(path, directory, config.cert),
@@ -27,10 +36,11 @@ export async function kubeconfigAccess(file: string, context?: string): Promise<
       ]);
       const own = credentialsOf(config, { ca, cert, key, token: tokenFile?.toString() ?? config.token });
       if (config.plugin === undefined) return own;
-      // Loaded only where it is used: it takes a second and 75 MB.
-      const { pluginCredentials } = await import('./plugin-credentials.ts');
       try {
-        const given = await pluginCredentials(text, context, directory);
+        // Loaded only where it is used: it takes a second and 75 MB.
+        const { pluginCredentials } = await import('./plugin-credentials.ts');
+        current.plugin ??= pluginCredentials(text, context, directory);
+        const given = await current.plugin();
         return { ...own, ...given, headers: { ...own.headers, ...given.headers } };
       } catch (error) {
         throw unusable(`'${path}'`, `gives no credentials: ${(error as Error).message.trim()}`, error);

@@ -48,11 +48,15 @@ test('openKubeAccess() reads a kubeconfig again when it changes, and its tokenFi
   );
 });
 
-test('openKubeAccess() runs the exec plugin of a kubeconfig', { skip }, async () => {
+test('openKubeAccess() runs the exec plugin of a kubeconfig once for as long as its credentials last', {
+  skip,
+}, async () => {
   await using api = await startApiStandIn(['api.a.test']);
   const file = await api.kubeconfig({ server: 'https://api.a.test' });
   const config = JSON.parse(await readFile(file, 'utf8'));
-  const program = `console.log(JSON.stringify({ status: { token: process.env.FROM } }))`;
+  const runs = api.dir.file('runs');
+  const program = `require('fs').appendFileSync(${JSON.stringify(runs)}, '.');
+    console.log(JSON.stringify({ status: { token: process.env.FROM } }))`;
   const exec = {
     command: process.execPath,
     args: ['-e', program],
@@ -61,9 +65,15 @@ test('openKubeAccess() runs the exec plugin of a kubeconfig', { skip }, async ()
   config.users[0].user = { exec };
   await writeFile(file, JSON.stringify(config));
   using client = openKubeClient({ access: await openKubeAccess({ kubeconfig: file }), at: api.at });
-  const answer = await client.get(services, 'default', 'kubernetes');
-  assert.ok(answer.ok, JSON.stringify(answer));
-  assert.equal(api.asked[0].authorization, 'Bearer a plugin');
+  const get = () => client.get(services, 'default', 'kubernetes');
+  for (const answer of [...(await Promise.all([get(), get()])), await get()]) {
+    assert.ok(answer.ok, JSON.stringify(answer));
+  }
+  assert.deepEqual(
+    new Set(api.asked.map(({ authorization }) => authorization)),
+    new Set(['Bearer a plugin']),
+  );
+  assert.equal(await readFile(runs, 'utf8'), '.');
 });
 
 for (const [what, change, message] of [

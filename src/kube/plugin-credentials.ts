@@ -7,16 +7,28 @@ import type { KubeCredentials } from './kube-access.ts';
 
 type Given = Pick<KubeCredentials, 'cert' | 'key' | 'headers'>;
 
-/** Rejects with what the plugin, or the official client, says. */
-export async function pluginCredentials(
+/**
+ * Asks the plugin when called. The official client remembers what a plugin gave until it expires, so that it is not run
+ * for each call. Rejects with what the plugin, or the official client, says.
+ */
+export function pluginCredentials(
   text: string,
   context: string | undefined,
   directory: string,
-): Promise<Given> {
+): () => Promise<Given> {
   const config = new KubeConfig();
   config.loadFromString(text);
   config.makePathsAbsolute(directory);
   if (context !== undefined) config.setCurrentContext(context);
+  let underWay: Promise<Given> | undefined;
+  return () => {
+    // Calls that come together wait for one run of the plugin.
+    underWay ??= given(config).finally(() => (underWay = undefined));
+    return underWay;
+  };
+}
+
+async function given(config: KubeConfig): Promise<Given> {
   const options: RequestOptions = {};
   await config.applyToHTTPSOptions(options);
   const { cert, key } = options as { cert?: Buffer; key?: Buffer };
