@@ -63,6 +63,8 @@ export class ListWatch<T extends KubeObject, K> {
   /** Deletions that were reported and await a look at the definition. By key: the version of the event. */
   readonly #unconfirmed = new Map<string, string>();
   #isConfirming = false;
+  /** Why the definition could not be looked at. */
+  #unconfirmedFault: KubeFault | undefined;
   #state: ListWatchState = { synced: false, absent: false, emptied: false, fault: undefined };
   /** As it was listed last, and the uid of its definition then. */
   #resource: Resource<T> | undefined;
@@ -80,7 +82,7 @@ export class ListWatch<T extends KubeObject, K> {
   }
 
   get state(): ListWatchState {
-    const { fault = this.#objects.fault } = this.#state;
+    const { fault = this.#unconfirmedFault ?? this.#objects.fault } = this.#state;
     return { ...this.#state, fault };
   }
 
@@ -176,14 +178,11 @@ export class ListWatch<T extends KubeObject, K> {
     const began = clock.now();
     let isOpen = false;
     const onOpen = () => {
-      if (watch.signal.aborted) return;
       isOpen = true;
       this.#set({ fault: undefined });
     };
     const options = { ...selection, resourceVersion: position, signal: watch.signal, onOpen };
-    const watching = api.watch(this.#resource as Resource<T>, options, event => {
-      if (!watch.signal.aborted) this.#apply(event);
-    });
+    const watching = api.watch(this.#resource as Resource<T>, options, event => this.#apply(event));
     const end = await this.#unlessEnded(watching);
     watch.abort();
     if (end === undefined || end.why === 'aborted') return 'go on';
@@ -237,11 +236,10 @@ export class ListWatch<T extends KubeObject, K> {
       const definition = await this.#lookAtDefinition(resource);
       if (definition === undefined) return;
       if (definition.is === 'unknown') {
-        this.#set({ fault: definition.fault });
+        this.#failedToConfirm(definition.fault);
         await clock.wait(backOffMs(++failures, random), this.#end.signal);
         continue;
       }
-      if (failures > 0) this.#set({ fault: undefined });
       failures = 0;
       if (definition.is === 'gone' || this.#isReplaced(definition.uid)) {
         this.#unconfirmed.clear();
@@ -255,6 +253,13 @@ export class ListWatch<T extends KubeObject, K> {
       }
     }
     this.#isConfirming = false;
+    this.#failedToConfirm(undefined);
+  }
+
+  #failedToConfirm(fault: KubeFault | undefined): void {
+    if (this.#unconfirmedFault?.message === fault?.message) return;
+    this.#unconfirmedFault = fault;
+    this.#options.changed();
   }
 
   /** A definition that was deleted and created again took its objects with it. */

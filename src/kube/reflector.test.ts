@@ -396,6 +396,28 @@ test('openReflector() keeps objects where it lists while their definition is bei
   assert.match(reflector.error ?? '', /is being deleted/);
 });
 
+test('openReflector() keeps objects whose definition is deleted just before they are listed', async () => {
+  const held = { ...widget('x').metadata, finalizers: ['test.causeway.dev/hold'] };
+  const { store, clock, open, goAway, removeDefinition } = given(
+    definition(),
+    { ...widget('x'), metadata: held },
+    widget('y'),
+  );
+  await using reflector = open();
+  await clock.advance(0);
+  goAway();
+  await clock.advance(1000);
+  store.fault = undefined;
+  store.slowTermination = true;
+  store.gate = async label => {
+    if (label !== 'list widgets') return;
+    store.gate = async () => {};
+    await removeDefinition();
+  };
+  await clock.advance(10 * MINUTE);
+  assert.deepEqual([names(reflector), reflector.absent], [['a/x', 'a/y'], true]);
+});
+
 test('openReflector() keeps objects where their definition is replaced between two watches', async () => {
   const { store, clock, api, open, removeDefinition } = given(definition(), widget('x'), widget('y'));
   await using reflector = open();
@@ -425,6 +447,19 @@ test('openReflector() believes a deletion only after it could look at the defini
   store.fault = undefined;
   await clock.advance(MINUTE);
   assert.deepEqual([names(reflector), reflector.error], [['a/y'], undefined]);
+});
+
+test('openReflector() no longer reports a look at the definition that it does not need any more', async () => {
+  const { store, clock, api, open, remove } = given(definition(), widget('x'));
+  await using reflector = open();
+  await clock.advance(0);
+  store.fault = method => (method === 'get' ? FORBIDDEN : method === 'discover' ? UNREACHABLE : undefined);
+  await remove('x');
+  await clock.advance(5000);
+  assert.match(reflector.error ?? '', /^Unreachable/);
+  await api.apply(widgets, widget('x'));
+  await clock.advance(MINUTE);
+  assert.deepEqual([names(reflector), reflector.error], [['a/x'], undefined]);
 });
 
 test('openReflector() keeps an object that is created again before its deletion is confirmed', async () => {
