@@ -4,13 +4,14 @@ import assert from 'node:assert/strict';
 import { readFile, writeFile } from 'node:fs/promises';
 import { after, before, describe, test } from 'node:test';
 import { parseAllDocuments } from 'yaml';
-import { type AgentClock, agentClock } from '../../src/agent/agent-clock.ts';
 import { keepEndpoints } from '../../src/agent/endpoints.ts';
 import type { Finding } from '../../src/cluster/finding.ts';
-import { type KubeAccessOptions, openKubeAccess } from '../../src/kube/kube-access.ts';
-import { type KubeApi, leases as leasesResource } from '../../src/kube/kube-api.ts';
+import { type Clock, systemClock } from '../../src/kube/clock.ts';
+import { type KubeApi } from '../../src/kube/kube-api.ts';
 import { openKubeClient } from '../../src/kube/kube-client.ts';
 import type { EndpointSlice, Endpoints } from '../../src/kube/kube-object.ts';
+import { type KubeAccessOptions, openKubeAccess } from '../../src/kube/open-kube-access.ts';
+import { leases as leasesResource } from '../../src/kube/resources.ts';
 import { authorityOf } from '../../testbed/certificates.ts';
 import { freePort } from '../../testbed/free-port.ts';
 import { missingGoPrograms } from '../../testbed/go-build.ts';
@@ -24,10 +25,10 @@ const TIMEOUT_MS = 900_000;
 /** Leases expire after eight seconds instead of forty. */
 const HURRY = 5;
 
-const hurried: AgentClock = {
-  now: () => agentClock.now() * HURRY,
-  date: agentClock.date,
-  wait: (ms, signal) => agentClock.wait(ms / HURRY, signal),
+const hurried: Clock = {
+  now: () => systemClock.now() * HURRY,
+  date: systemClock.date,
+  wait: (ms, signal) => systemClock.wait(ms / HURRY, signal),
 };
 
 /** Of its own, so that the role reaches no other leases. */
@@ -148,7 +149,10 @@ test('keepEndpoints() finds an API server that writes the endpoints itself, and 
   await using api = await startApiServer({ endpointReconciler: 'lease', flags });
   using client = await clientOf(api, { kubeconfig: await api.kubeconfig() });
   // In real time: the API server looks every 10 s.
-  await using agent = startAgent(client, ['192.0.2.1'], { clock: agentClock, leaseNamespace: 'kube-system' });
+  await using agent = startAgent(client, ['192.0.2.1'], {
+    clock: systemClock,
+    leaseNamespace: 'kube-system',
+  });
   await until(async () => agent.findings.length > 0);
   const [finding] = agent.findings.at(-1) ?? [];
   assert.equal(finding?.code, 'EndpointsOverwritten');
