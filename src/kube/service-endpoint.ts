@@ -27,12 +27,12 @@ const REFUSED = [
 
 export type ParsedEndpoint =
   | { readonly endpoint: ServiceEndpoint }
-  /** What the address is instead: 'a loopback address', 'no IP address'. */
+  /** What the address is instead: 'a loopback address', 'not an IP address'. */
   | { readonly refused: string };
 
 export function serviceEndpoint(address: string, port: number): ParsedEndpoint {
   const bytes = parseIp(address);
-  if (bytes === undefined) return { refused: 'no IP address' };
+  if (bytes === undefined) return { refused: 'not an IP address' };
   const refused = REFUSED.find(([cidr]) => isWithin(address, cidr));
   if (refused !== undefined) return { refused: refused[1] };
   return { endpoint: { family: isIpv4(bytes, 0) ? 'IPv4' : 'IPv6', address: formatIp(bytes, 0), port } };
