@@ -1,10 +1,30 @@
-// What the admin side answers, as far as the page reads it (docs/operations.md), and how it is asked. Fields that an
-// older gateway may lack are optional: the page then shows less.
+// The admin API, as far as the page reads it (docs/operations.md). Fields that an older gateway may lack are optional:
+// the page then shows less.
 
-import { parsePrintable } from './parse-printable.ts';
+import { parsePrintable, printable } from './parse-printable.ts';
 
-/** Reason → how many connections ended so. */
+/** Close reason → number of connections that ended with it. */
 export type Reasons = Readonly<Record<string, number>>;
+
+/** Counted in the last five minutes. */
+export interface Recent {
+  /** Connections that began in that time. */
+  readonly opened: number;
+  readonly bytesIn: number;
+  readonly bytesOut: number;
+  /** Connections that ended in that time. */
+  readonly reasons: Reasons;
+}
+
+/** Counted since the start. */
+export interface Counts {
+  /** Connections that ended. */
+  readonly connections: number;
+  readonly bytesIn: number;
+  readonly bytesOut: number;
+  readonly reasons: Reasons;
+  readonly recent?: Recent;
+}
 
 export interface Status {
   readonly version: string;
@@ -31,25 +51,22 @@ export interface Status {
     readonly hosts: number;
     readonly connections: number;
   };
-  /** Since the start; `connections` are those that ended. */
-  readonly traffic?: {
-    readonly connections: number;
-    readonly bytesIn: number;
-    readonly bytesOut: number;
-    readonly reasons: Reasons;
+  readonly traffic?: Counts & {
+    /** The part of it that belongs to no cluster. */
+    readonly unrouted?: Counts;
   };
-  /** `stretch`: how many times longer than asked for the intervals of checks are. */
+  /** `stretch`: factor by which intervals between checks exceed the configured ones. */
   readonly health?: { readonly backends: number; readonly down: number; readonly stretch: number };
 }
 
 export interface Backend {
   readonly address: string;
-  /** null: not known. */
+  /** null: not known, as before the first check. */
   readonly up: boolean | null;
   readonly connections?: number;
   /** The kind of check. */
   readonly health?: string;
-  /** Of the last change from up to down or back, if there was one. */
+  /** When it last went down or came back; missing if that never happened. */
   readonly since?: string;
   readonly why?: string;
 }
@@ -62,8 +79,9 @@ export interface Route {
   readonly bytesIn: number;
   readonly bytesOut: number;
   readonly reasons?: Reasons;
+  readonly recent?: Recent;
   readonly balance?: string;
-  /** To https, instead of having backends. */
+  /** Redirects to https and has no backends. */
   readonly redirect?: boolean;
 }
 
@@ -102,7 +120,7 @@ export interface RefusalEvent {
   readonly clusterId?: string | null;
   /** Why no backend was reached. */
   readonly error?: string | null;
-  /** Refusals before this one that were not told, as there were too many. */
+  /** Refusals before this one that the gateway left out because there were too many. */
   readonly skipped?: number;
 }
 
@@ -125,47 +143,47 @@ export interface TableEvent {
   readonly error: string | null;
 }
 
-/** An answer that is not the one asked for. */
+/** The gateway answered with an error status. */
 export class AnswerError extends Error {
   readonly status: number;
 
   constructor(path: string, status: number) {
-    super(`${path} was answered with ${status}`);
+    super(`The gateway answered ${status} to ${path}`);
     this.status = status;
   }
 }
 
-/** A gateway that does not answer for this long counts as out of reach. */
+/** Without an answer for this long, the gateway counts as unreachable. */
 const ANSWER_MS = 10_000;
 
-/** Paths are relative, so that the page also works behind a proxy that adds a prefix. */
-export async function askStatus(): Promise<Status> {
-  return parsePrintable<Status>(await ask('api/v1/status'));
+/** Paths are relative, so that the page works behind a proxy that adds a prefix. */
+export async function fetchStatus(): Promise<Status> {
+  return parsePrintable<Status>(await request('api/v1/status'));
 }
 
-export async function askClusters(): Promise<readonly Cluster[]> {
-  return parsePrintable<readonly Cluster[]>(await ask('api/v1/clusters'));
+export async function fetchClusters(): Promise<readonly Cluster[]> {
+  return parsePrintable<readonly Cluster[]>(await request('api/v1/clusters'));
 }
 
-export async function askConnections(cluster: string, limit: number): Promise<readonly Connection[]> {
+export async function fetchConnections(cluster: string, limit: number): Promise<readonly Connection[]> {
   const query = new URLSearchParams({ limit: String(limit), ...(cluster !== '' && { cluster }) });
-  return parsePrintable<readonly Connection[]>(await ask(`api/v1/connections?${query}`));
+  return parsePrintable<readonly Connection[]>(await request(`api/v1/connections?${query}`));
 }
 
 export async function endConnection(id: string): Promise<void> {
-  await ask(`api/v1/connections/${encodeURIComponent(id)}`, {
+  await request(`api/v1/connections/${encodeURIComponent(id)}`, {
     method: 'DELETE',
     headers: { 'Content-Type': 'application/json' },
   });
 }
 
 /** Why the gateway is not ready, or undefined when it is. */
-export async function askNotReady(): Promise<string | undefined> {
+export async function fetchNotReady(): Promise<string | undefined> {
   const answer = await fetch('readyz', { cache: 'no-store', signal: AbortSignal.timeout(ANSWER_MS) });
-  return answer.status === 503 ? (await answer.text()).trim() : undefined;
+  return answer.status === 503 ? printable((await answer.text()).trim()) : undefined;
 }
 
-async function ask(path: string, init: RequestInit = {}): Promise<string> {
+async function request(path: string, init: RequestInit = {}): Promise<string> {
   const answer = await fetch(path, { ...init, cache: 'no-store', signal: AbortSignal.timeout(ANSWER_MS) });
   if (!answer.ok) throw new AnswerError(path, answer.status);
   return answer.text();

@@ -1,4 +1,4 @@
-// Banners above everything else, read out as they appear.
+// Banners above everything else. Screen readers announce them as they appear.
 
 import { type ComponentChild, h } from 'preact';
 import type { Banner } from './banners.ts';

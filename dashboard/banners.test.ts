@@ -11,19 +11,19 @@ test('bannersOf() is silent while all is well, and before anything is known', ()
   assert.deepEqual(bannersOf(undefined, { at: undefined, lost: undefined }, undefined), []);
 });
 
-test('bannersOf() says since when there is no contact', () => {
+test('bannersOf() says since when the gateway cannot be reached', () => {
   const at = new Date(2026, 0, 2, 9, 5, 7).getTime();
-  const lost = 'It cannot be reached';
+  const lost = 'Connection failed';
   const [{ tone, title, text }] = bannersOf(sampleStatus(), { at, lost }, undefined);
-  assert.deepEqual([tone, title], ['error', 'No contact with the gateway since 09:05:07']);
-  assert.match(text, /^It cannot be reached\. What is shown is from then/);
+  assert.deepEqual([tone, title], ['error', 'The gateway cannot be reached since 09:05:07']);
+  assert.match(text, /^Connection failed\. Retrying .* last state received/);
   assert.equal(
     bannersOf(undefined, { at: undefined, lost }, undefined)[0].title,
-    'The gateway does not answer',
+    'The gateway cannot be reached',
   );
 });
 
-test('bannersOf() gives the mistakes of a refused file once, though its source has them too', () => {
+test('bannersOf() shows the mistakes of a refused config file once, though its source has them too', () => {
   const error = 'causeway.yaml:1:1: a\ncauseway.yaml:2:1: b';
   const status = sampleStatus({
     config: { ok: false, error, restartNeeded: ['engine', 'workers'] },
@@ -36,17 +36,17 @@ test('bannersOf() gives the mistakes of a refused file once, though its source h
     bannersOf(status, inContact, undefined).map(({ tone, text }) => [tone, text]),
     [
       ['error', error],
-      ['warning', 'Changed in the file and not served yet: engine, workers'],
+      ['warning', 'Changed in the config file, but not in effect yet: engine, workers'],
       ['warning', 'connection refused'],
     ],
   );
 });
 
-test('bannersOf() says that the gateway drains, or is not ready, or checks too slowly', () => {
+test('bannersOf() says that the gateway is draining, not ready, or checks too slowly', () => {
   const titles = (status: Status, notReady?: string) =>
     bannersOf(status, inContact, notReady).map(({ title }) => title);
   assert.deepEqual(titles(sampleStatus(), 'draining'), ['The gateway is draining']);
   assert.deepEqual(titles(sampleStatus(), 'the listeners are not open yet'), ['The gateway is not ready']);
   const stretched = sampleStatus({ health: { backends: 9000, down: 0, stretch: 3.6 } });
-  assert.deepEqual(titles(stretched), ['Health checks are slower than asked for']);
+  assert.deepEqual(titles(stretched), ['Health checks run less often than configured']);
 });

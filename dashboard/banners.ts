@@ -1,4 +1,4 @@
-// What stands above everything else until it is over: no contact, a refused file, a restart that is needed, a drain.
+// Conditions shown above everything else while they last: gateway unreachable, config refused, restart needed, draining.
 
 import type { Status } from './api.ts';
 import { formatClock } from './format.ts';
@@ -6,14 +6,14 @@ import { formatClock } from './format.ts';
 export interface Banner {
   readonly tone: 'error' | 'warning';
   readonly title: string;
-  /** Lines are kept. */
+  /** Line ends are kept. */
   readonly text: string;
 }
 
 export interface Contact {
   /** When the last answer came, in ms since 1970. */
   readonly at: number | undefined;
-  /** Why there is none now. */
+  /** Why the gateway cannot be reached now. */
   readonly lost: string | undefined;
 }
 
@@ -28,9 +28,9 @@ export function bannersOf(
       tone: 'error',
       title:
         contact.at === undefined
-          ? 'The gateway does not answer'
-          : `No contact with the gateway since ${formatClock(contact.at)}`,
-      text: `${contact.lost}. ${contact.at === undefined ? 'It' : 'What is shown is from then; it'} is asked again every few seconds.`,
+          ? 'The gateway cannot be reached'
+          : `The gateway cannot be reached since ${formatClock(contact.at)}`,
+      text: `${contact.lost}. Retrying every few seconds.${contact.at === undefined ? '' : ' The page shows the last state received.'}`,
     });
   }
   if (notReady !== undefined) {
@@ -39,7 +39,7 @@ export function bannersOf(
         ? {
             tone: 'warning',
             title: 'The gateway is draining',
-            text: 'Open connections may finish; new ones are not accepted any more, or soon will not be. Then it exits.',
+            text: 'Open connections may finish. New ones are no longer accepted, or soon will not be. Then the gateway exits.',
           }
         : { tone: 'warning', title: 'The gateway is not ready', text: notReady },
     );
@@ -49,7 +49,7 @@ export function bannersOf(
   if (!config.ok) {
     banners.push({
       tone: 'error',
-      title: 'The file was refused; what was served before goes on',
+      title: 'The config file was refused; the last good one is still served',
       text: config.error ?? '',
     });
   }
@@ -57,19 +57,19 @@ export function bannersOf(
     banners.push({
       tone: 'warning',
       title: 'A restart is needed',
-      text: `Changed in the file and not served yet: ${config.restartNeeded.join(', ')}`,
+      text: `Changed in the config file, but not in effect yet: ${config.restartNeeded.join(', ')}`,
     });
   }
   for (const { name, up, error } of sources) {
-    // The file's own mistakes are said already.
+    // The mistakes in the config file have their own banner.
     if (up || (!config.ok && error === config.error)) continue;
     banners.push({ tone: 'warning', title: `Source '${name}' cannot be read`, text: error ?? '' });
   }
   if (health !== undefined && health.stretch > 1) {
     banners.push({
       tone: 'warning',
-      title: 'Health checks are slower than asked for',
-      text: `There are more than can be made: their intervals are ${health.stretch.toFixed(1)} times as long`,
+      title: 'Health checks run less often than configured',
+      text: `There are too many of them: intervals are ${health.stretch.toFixed(1)} times as long`,
     });
   }
   return banners;

@@ -1,7 +1,7 @@
-// What changed lately: backends that went up or down, tables that were served or refused.
+// Recent changes: backends that went up or down, configs that were applied or refused.
 
 import { type ComponentChild, h } from 'preact';
-import { stateWords } from './cluster-rows.ts';
+import { backendState } from './backend-state.ts';
 import { formatClock, plural } from './format.ts';
 import type { Change } from './gateway-watch.ts';
 
@@ -14,7 +14,7 @@ export function ChangeList({ changes, onCluster }: ChangeListProps): ComponentCh
   return h(
     'section',
     { class: 'panel changes', 'aria-labelledby': 'changes-title' },
-    h('div', { class: 'panel-head' }, h('h2', { id: 'changes-title' }, 'Changes lately')),
+    h('div', { class: 'panel-head' }, h('h2', { id: 'changes-title' }, 'Recent changes')),
     changes.length === 0
       ? h('p', { class: 'empty' }, 'None since this page was opened')
       : h(
@@ -37,16 +37,16 @@ function healthText(
   onCluster: (cluster: string) => void,
 ): ComponentChild {
   const { cluster, route, backend, up, why } = change;
-  const [tone, mark, word] = stateWords(up);
   return h(
     'div',
     null,
     h(
       'p',
       { class: 'what' },
-      h('span', { class: `state ${tone}` }, h('i', { 'aria-hidden': 'true' }, mark), word),
+      // Whether it is an outage, the table of clusters shows.
+      backendState(up, false),
       ' ',
-      h('code', null, backend),
+      h('code', { class: 'address', title: backend }, backend),
     ),
     h(
       'p',
@@ -69,7 +69,7 @@ function tableText({
   return h(
     'div',
     null,
-    h('p', { class: 'what' }, ok ? `Generation ${generation} is served` : 'The file was refused'),
+    h('p', { class: 'what' }, ok ? `Generation ${generation} is served` : 'The config file was refused'),
     h(
       'p',
       { class: 'who' },

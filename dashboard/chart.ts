@@ -1,5 +1,5 @@
-// A small line chart of the last minutes, drawn by uPlot. Colours are those of the style sheet, read again when the
-// system turns dark or light. Pointing at it shows the figure of that moment.
+// A small line chart of the last minutes, drawn by uPlot. Colours come from the style sheet and are read again when the
+// system switches between dark and light. The pointer shows the figure at that moment.
 
 import { type ComponentChild, h } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
@@ -20,13 +20,14 @@ interface ChartProps {
   readonly format: (value: number) => string;
 }
 
-const HEIGHT = 64;
-/** A chart that stretched its first two points over its whole width would say nothing. */
+/** As in the style sheet. */
+const HEIGHT = 52;
+/** Two points stretched over the whole width would show nothing. */
 const LEAST_SECONDS = 60;
 
 export function Chart({ name, lines, data, format }: ChartProps): ComponentChild {
   const place = useRef<HTMLDivElement>(null);
-  const told = useRef<HTMLDivElement>(null);
+  const readout = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | undefined>(undefined);
   const latest = useRef(data);
   latest.current = data;
@@ -34,12 +35,12 @@ export function Chart({ name, lines, data, format }: ChartProps): ComponentChild
   useEffect(() => {
     const element = place.current as HTMLDivElement;
     const dark = matchMedia('(prefers-color-scheme: dark)');
-    const tell = (text: string) => {
-      if (told.current !== null) told.current.textContent = text;
+    const show = (text: string) => {
+      if (readout.current !== null) readout.current.textContent = text;
     };
     const build = () => {
       plot.current?.destroy();
-      plot.current = new uPlot(optionsOf(lines, format, element.clientWidth, tell), latest.current, element);
+      plot.current = new uPlot(optionsOf(lines, format, element.clientWidth, show), latest.current, element);
     };
     build();
     const size = new ResizeObserver(() =>
@@ -59,7 +60,7 @@ export function Chart({ name, lines, data, format }: ChartProps): ComponentChild
     'div',
     { class: 'chart', role: 'img', 'aria-label': `${name} over the last ${HISTORY_SECONDS / 60} minutes` },
     h('div', { ref: place }),
-    h('div', { class: 'told', ref: told }),
+    h('div', { class: 'readout', ref: readout }),
   );
 }
 
@@ -67,7 +68,7 @@ function optionsOf(
   lines: readonly Line[],
   format: (value: number) => string,
   width: number,
-  tell: (text: string) => void,
+  show: (text: string) => void,
 ): uPlot.Options {
   const style = getComputedStyle(document.documentElement);
   const colour = (name: string) => style.getPropertyValue(name).trim();
@@ -78,9 +79,9 @@ function optionsOf(
     padding: [4, 0, 0, 0],
     axes: [{ show: false }, { show: false }],
     scales: {
-      // The newest at the right edge; a page that was opened just now begins with less.
+      // The newest point is at the right edge. A page that was just opened starts with a shorter span.
       x: { range: (_, min, max) => [Math.min(min ?? 0, (max ?? 0) - LEAST_SECONDS), max ?? 0] },
-      // From zero, and never so close that a single connection is a mountain range.
+      // From zero, and with a minimum height, so that a single connection does not fill the chart.
       y: { range: (_, __, max) => [0, Math.max(4, (max ?? 0) * 1.1)] },
     },
     cursor: { y: false, drag: { x: false, y: false }, points: { size: 6 } },
@@ -96,12 +97,12 @@ function optionsOf(
     hooks: {
       setCursor: [
         ({ cursor: { idx }, data }) => {
-          if (idx === null || idx === undefined) return tell('');
+          if (idx === null || idx === undefined) return show('');
           const figures = lines.map(({ name }, index) => {
             const value = data[index + 1][idx];
             return `${lines.length > 1 ? `${name} ` : ''}${value === null || value === undefined ? '–' : format(value)}`;
           });
-          tell(`${formatClock(data[0][idx] * 1000)}  ${figures.join('  ')}`);
+          show(`${formatClock(data[0][idx] * 1000)}  ${figures.join('  ')}`);
         },
       ],
     },

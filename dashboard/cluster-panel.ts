@@ -1,4 +1,4 @@
-// The clusters: filter, order, and the table. Each cluster opens to its routes and their backends.
+// The panel of clusters: filter, order, and the table. Each cluster opens to its routes and their backends.
 
 import { type ComponentChild, h, type TargetedEvent } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
@@ -11,49 +11,77 @@ import {
   type Sort,
   type SortKey,
   sortClusters,
+  unroutedMatches,
 } from './cluster-view.ts';
 import { formatCount, plural } from './format.ts';
+import type { View } from './gateway-watch.ts';
+import type { PageState } from './page-state.ts';
+import { RECENT, SINCE_START } from './traffic-cells.ts';
+import { UNROUTED, UnroutedRows } from './unrouted-rows.ts';
+import type { Choose } from './use-page-state.ts';
 
 interface ClusterPanelProps {
   readonly clusters: readonly ClusterView[] | undefined;
+  readonly unrouted: View['unrouted'];
   readonly loading: boolean;
-  readonly filter: string;
-  readonly problemsOnly: boolean;
-  readonly onFilter: (filter: string) => void;
-  readonly onProblemsOnly: (on: boolean) => void;
-  readonly onConnections: (cluster: string) => void;
+  readonly state: PageState;
+  readonly choose: Choose;
 }
 
-const COLUMNS: readonly { readonly by: SortKey; readonly name: string; readonly about: string }[] = [
-  { by: 'name', name: 'Cluster', about: 'by name' },
-  { by: 'health', name: 'Backends', about: 'backends that are down first' },
-  { by: 'open', name: 'Open', about: 'connections open now' },
-  { by: 'rate', name: 'New', about: 'new connections a second' },
-  { by: 'total', name: 'Total', about: 'connections since the start' },
-  { by: 'in', name: 'In', about: 'bytes from clients, a second' },
-  { by: 'out', name: 'Out', about: 'bytes to clients, a second' },
-  { by: 'refused', name: 'Refused', about: 'connections that were not let in' },
-  { by: 'failed', name: 'Failed', about: 'connections that no backend took, or that it reset' },
+interface Column {
+  readonly by: SortKey;
+  readonly name: string;
+  /** What the two lines of its cells are. */
+  readonly lines: readonly string[];
+  readonly about: string;
+}
+
+const counted = [RECENT, SINCE_START];
+const COLUMNS: readonly Column[] = [
+  { by: 'name', name: 'Cluster', lines: [], about: 'by name' },
+  { by: 'health', name: 'Backends', lines: [], about: 'most backends down first' },
+  { by: 'open', name: 'Open', lines: ['now', 'new'], about: 'connections open now' },
+  { by: 'rate', name: 'Bytes/s', lines: ['in', 'out'], about: 'bytes per second, both ways' },
+  { by: 'connections', name: 'Connections', lines: counted, about: 'connections opened' },
+  { by: 'in', name: 'In', lines: counted, about: 'bytes from clients' },
+  { by: 'out', name: 'Out', lines: counted, about: 'bytes to clients' },
+  { by: 'refused', name: 'Refused', lines: counted, about: 'connections that were not admitted' },
+  {
+    by: 'failed',
+    name: 'Failed',
+    lines: counted,
+    about: 'connections that no backend took, or that a backend reset',
+  },
 ];
-/** Up to so many clusters are open from the start: then the page needs no click. On a phone none is. */
+/** Up to this many clusters are open at first, so that no click is needed. On a phone none is. */
 const OPEN_UP_TO = matchMedia('(max-width: 760px)').matches ? 0 : 5;
-/** More are drawn when asked for: thousands of rows, drawn every two seconds, would make the page slow. */
+/** More rows are drawn on request: thousands of them, drawn every two seconds, would make the page slow. */
 const ROWS = 500;
-/** An order by figures that change is settled anew this often, so that rows do not dance. */
-const SETTLE_MS = 10_000;
+/** While figures change, rows are sorted again this often, so that they do not jump about. */
+const SORT_EVERY_MS = 10_000;
 
 export function ClusterPanel(props: ClusterPanelProps): ComponentChild {
-  const { clusters, loading, filter, problemsOnly, onFilter, onProblemsOnly, onConnections } = props;
-  const [sort, setSort] = useState<Sort>(firstOrder('name'));
-  /** Those that a person has opened or closed; the others are as their number suggests. */
-  const [chosen, setChosen] = useState<ReadonlyMap<string, boolean>>(new Map());
+  const { clusters, unrouted, state, choose } = props;
+  const { filter, problemsOnly, sort } = state;
   const [rows, setRows] = useState(ROWS);
   const all = clusters ?? [];
   const problems = all.filter(hasProblem).length;
   const matching = filterClusters(all, filter, problemsOnly);
-  const shown = useSettledOrder(matching, sort).slice(0, rows);
-  const isOpen = (name: string) => chosen.get(name) ?? matching.length <= OPEN_UP_TO;
+  const shown = useSteadyOrder(matching, sort).slice(0, rows);
+  const isOpen = (name: string, atFirst = matching.length <= OPEN_UP_TO) =>
+    state.rows.get(name) ?? state.rowsOpen ?? atFirst;
   const anyOpen = shown.some(({ cluster }) => isOpen(cluster.name));
+  const toggle = (name: string, open: boolean) =>
+    choose({ rows: new Map(state.rows).set(name, !open) }, 'replace');
+  const onSort = (order: Sort) => choose({ sort: order });
+  // Back undoes a filter as a whole, not letter by letter.
+  const onFilter = (text: string) =>
+    choose({ filter: text }, filter === '' || text === '' ? 'push' : 'replace');
+  const shownUnrouted =
+    unrouted !== undefined && !problemsOnly && unroutedMatches(unrouted.counts, filter)
+      ? unrouted
+      : undefined;
+  const isUnroutedOpen = isOpen(UNROUTED, false);
 
   return h(
     'section',
@@ -80,17 +108,17 @@ export function ClusterPanel(props: ClusterPanelProps): ComponentChild {
         h('input', {
           type: 'checkbox',
           checked: problemsOnly,
-          onChange: event => onProblemsOnly(event.currentTarget.checked),
+          onChange: event => choose({ problemsOnly: event.currentTarget.checked }),
         }),
         `Problems (${formatCount(problems)})`,
       ),
-      h(SortBox, { sort, onSort: setSort }),
+      h(SortBox, { sort, onSort }),
       h(
         'button',
         {
           type: 'button',
           class: 'quiet',
-          onClick: () => setChosen(new Map(shown.map(({ cluster }) => [cluster.name, !anyOpen]))),
+          onClick: () => choose({ rowsOpen: !anyOpen, rows: new Map() }, 'replace'),
         },
         anyOpen ? 'Close all' : 'Open all',
       ),
@@ -105,7 +133,7 @@ export function ClusterPanel(props: ClusterPanelProps): ComponentChild {
         h(
           'tr',
           { role: 'row' },
-          COLUMNS.map(column => h(ColumnHead, { key: column.by, column, sort, onSort: setSort })),
+          COLUMNS.map(column => h(ColumnHead, { key: column.by, column, sort, onSort })),
         ),
       ),
       shown.map(view =>
@@ -113,13 +141,20 @@ export function ClusterPanel(props: ClusterPanelProps): ComponentChild {
           key: view.cluster.name,
           view,
           open: isOpen(view.cluster.name),
-          onToggle: () =>
-            setChosen(before => new Map(before).set(view.cluster.name, !isOpen(view.cluster.name))),
-          onConnections,
+          onToggle: () => toggle(view.cluster.name, isOpen(view.cluster.name)),
+          onConnections: cluster => choose({ connections: cluster }),
         }),
       ),
+      shownUnrouted !== undefined &&
+        h(UnroutedRows, {
+          ...shownUnrouted,
+          open: isUnroutedOpen,
+          onToggle: () => toggle(UNROUTED, isUnroutedOpen),
+        }),
     ),
-    shown.length === 0 && h('p', { class: 'empty' }, emptyWord(props, all.length, loading)),
+    shown.length === 0 &&
+      !(filter !== '' && shownUnrouted !== undefined) &&
+      h('p', { class: 'empty' }, emptyText(props)),
     matching.length > shown.length &&
       h(
         'button',
@@ -129,35 +164,38 @@ export function ClusterPanel(props: ClusterPanelProps): ComponentChild {
   );
 }
 
-function emptyWord(
-  { clusters, filter, problemsOnly }: ClusterPanelProps,
-  all: number,
-  loading: boolean,
-): string {
-  if (loading) return 'Asking the gateway …';
-  if (clusters === undefined) return 'This gateway does not tell its clusters';
-  if (all === 0) return 'No cluster is served: add one to the file';
-  if (problemsOnly && filter === '') return 'No problems';
+function emptyText({ clusters, loading, state }: ClusterPanelProps): string {
+  if (loading) return 'Loading …';
+  if (clusters === undefined) return 'This gateway does not list its clusters';
+  if (clusters.length === 0) return 'No clusters yet: add one to the config file';
+  if (state.problemsOnly && state.filter === '') return 'No problems';
   return 'No cluster matches';
 }
 
-/** Sorted when order or members change, else every few seconds. */
-function useSettledOrder(clusters: readonly ClusterView[], sort: Sort): readonly ClusterView[] {
-  const settled = useRef({ at: 0, by: '', names: new Map<string, number>() });
-  const by = `${sort.by} ${sort.descending}`;
-  const { current } = settled;
-  const sameMembers =
-    clusters.length === current.names.size &&
-    clusters.every(({ cluster }) => current.names.has(cluster.name));
-  if (current.by !== by || !sameMembers || performance.now() - current.at > SETTLE_MS) {
-    const names = sortClusters(clusters, sort).map(({ cluster }, place) => [cluster.name, place] as const);
-    settled.current = { at: performance.now(), by, names: new Map(names) };
+/** Sorted when the order or the set of clusters changes, otherwise every few seconds. */
+function useSteadyOrder(clusters: readonly ClusterView[], sort: Sort): readonly ClusterView[] {
+  const last = useRef({ at: 0, by: '', places: new Map<string, number>() });
+  const outages = clusters.filter(({ outage }) => outage).length;
+  const by = `${sort.by} ${sort.descending} ${outages}`;
+  const { current } = last;
+  const isSameSet =
+    clusters.length === current.places.size &&
+    clusters.every(({ cluster }) => current.places.has(cluster.name));
+  if (current.by !== by || !isSameSet || performance.now() - current.at > SORT_EVERY_MS) {
+    const places = sortClusters(clusters, sort).map(({ cluster }, place) => [cluster.name, place] as const);
+    last.current = { at: performance.now(), by, places: new Map(places) };
   }
-  const place = (view: ClusterView) => settled.current.names.get(view.cluster.name) ?? 0;
+  const place = (view: ClusterView) => last.current.places.get(view.cluster.name) ?? 0;
   return clusters.toSorted((a, b) => place(a) - place(b));
 }
 
-function FilterBox({ filter, onFilter }: Pick<ClusterPanelProps, 'filter' | 'onFilter'>): ComponentChild {
+function FilterBox({
+  filter,
+  onFilter,
+}: {
+  readonly filter: string;
+  readonly onFilter: (filter: string) => void;
+}): ComponentChild {
   const box = useRef<HTMLInputElement>(null);
   useEffect(() => {
     const onKey = (event: KeyboardEvent) => {
@@ -180,7 +218,7 @@ function FilterBox({ filter, onFilter }: Pick<ClusterPanelProps, 'filter' | 'onF
     value: filter,
     onInput: event => onFilter(event.currentTarget.value),
     onKeyDown: event => {
-      if (event.key === 'Escape') onFilter('');
+      if (event.key === 'Escape' && filter !== '') onFilter('');
     },
   });
 }
@@ -190,7 +228,7 @@ interface Sorting {
   readonly onSort: (sort: Sort) => void;
 }
 
-/** Where the screen is too narrow for the table's head. */
+/** For screens that are too narrow for the head of the table. */
 function SortBox({ sort, onSort }: Sorting): ComponentChild {
   return h(
     'select',
@@ -205,12 +243,8 @@ function SortBox({ sort, onSort }: Sorting): ComponentChild {
   );
 }
 
-function ColumnHead({
-  column,
-  sort,
-  onSort,
-}: Sorting & { readonly column: (typeof COLUMNS)[number] }): ComponentChild {
-  const { by, name, about } = column;
+function ColumnHead({ column, sort, onSort }: Sorting & { readonly column: Column }): ComponentChild {
+  const { by, name, lines, about } = column;
   const current = sort.by === by;
   const next = current ? { by, descending: !sort.descending } : firstOrder(by);
   return h(
@@ -226,5 +260,6 @@ function ColumnHead({
       name,
       h('span', { class: 'arrow', 'aria-hidden': 'true' }, current ? (sort.descending ? '↓' : '↑') : ''),
     ),
+    lines.map(line => h('small', { key: line, class: 'line' }, line)),
   );
 }

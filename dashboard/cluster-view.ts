@@ -1,23 +1,38 @@
-// A cluster as the table shows it: sums over its routes, its rates, how its backends are; and which of them are shown,
-// in which order.
+// A cluster as the table shows it: sums over its routes, its rates and the health of its backends; and which clusters are
+// shown, in which order.
 
-import type { Cluster, Route } from './api.ts';
+import type { Cluster, Counts, Reasons, Recent, Route } from './api.ts';
+import { countOf } from './describe-reason.ts';
 import { type Counters, type Rates, ratesOver } from './rates.ts';
-import { countOf } from './reason-words.ts';
 
-export interface Figures {
-  readonly open: number;
-  /** Open ones included. */
-  readonly total: number;
+/** Counted over some time. */
+export interface Totals {
+  /** Connections that began, open ones included. */
+  readonly connections: number;
   readonly bytesIn: number;
   readonly bytesOut: number;
   readonly refused: number;
   readonly failed: number;
+}
+
+export interface Traffic {
+  readonly sinceStart: Totals;
+  /** Of the last five minutes; undefined: the gateway does not report it. */
+  readonly recent: Totals | undefined;
+  readonly rates: Rates | undefined;
+}
+
+export interface Health {
   readonly backends: number;
   readonly down: number;
-  /** Of which it is not known whether they are up. */
+  /** Backends that have not been checked. */
   readonly unknown: number;
-  readonly rates: Rates | undefined;
+  /** A route has no backend that can be used. */
+  readonly outage: boolean;
+}
+
+interface Figures extends Traffic, Health {
+  readonly open: number;
 }
 
 export interface RouteView extends Figures {
@@ -29,18 +44,29 @@ export interface ClusterView extends Figures {
   readonly routes: readonly RouteView[];
 }
 
-/** The columns. */
-export type SortKey = 'name' | 'health' | 'open' | 'rate' | 'total' | 'in' | 'out' | 'refused' | 'failed';
+/** One for each column. */
+export const sortKeys = [
+  'name',
+  'health',
+  'open',
+  'rate',
+  'connections',
+  'in',
+  'out',
+  'refused',
+  'failed',
+] as const;
+export type SortKey = (typeof sortKeys)[number];
 
 export interface Sort {
   readonly by: SortKey;
   readonly descending: boolean;
 }
 
-/** tenant-9 stands before tenant-10. One collator for all: making one takes longer than comparing with it. */
+/** Orders tenant-9 before tenant-10. Shared, because making a collator takes longer than comparing with it. */
 const byName = new Intl.Collator('en', { numeric: true });
 
-/** Names read from A; of figures the largest is what one looks for. */
+/** Names start with A, figures with the largest. */
 export function firstOrder(by: SortKey): Sort {
   return { by, descending: by !== 'name' };
 }
@@ -48,84 +74,129 @@ export function firstOrder(by: SortKey): Sort {
 export function clusterView(cluster: Cluster, readings: (route: Route) => readonly Counters[]): ClusterView {
   const routes = cluster.routes.map(route => ({
     route,
-    ...figuresOf(route),
-    rates: ratesOver(readings(route)),
-  }));
-  return { cluster, routes, ...sumOf(routes) };
-}
-
-export function figuresOf(route: Route): Omit<Figures, 'rates'> {
-  const reasons = route.reasons ?? {};
-  const ended = Object.values(reasons).reduce((sum, count) => sum + count, 0);
-  return {
     open: route.connections,
-    total: ended + route.connections,
-    bytesIn: route.bytesIn,
-    bytesOut: route.bytesOut,
-    refused: countOf(reasons, 'refused'),
-    failed: countOf(reasons, 'failed'),
-    backends: route.backends.length,
-    down: route.backends.filter(({ up }) => up === false).length,
-    unknown: route.backends.filter(({ up }) => up === null).length,
+    sinceStart: totalsOf(route),
+    recent: route.recent && recentTotals(route.recent),
+    rates: ratesOver(readings(route)),
+    ...healthOf(route),
+  }));
+  return {
+    cluster,
+    routes,
+    open: sum(routes, ({ open }) => open),
+    ...trafficOf(routes),
+    backends: sum(routes, ({ backends }) => backends),
+    down: sum(routes, ({ down }) => down),
+    unknown: sum(routes, ({ unknown }) => unknown),
+    outage: routes.some(({ outage }) => outage),
   };
 }
 
-function sumOf(parts: readonly Figures[]): Figures {
-  const sum = (figure: (part: Figures) => number) => parts.reduce((total, part) => total + figure(part), 0);
-  const known = parts.filter(({ rates }) => rates !== undefined);
-  const rate = (key: keyof Rates) => known.reduce((total, { rates }) => total + (rates?.[key] ?? 0), 0);
+/** Connections that belong to no cluster. */
+export function unroutedView(counts: Counts, readings: readonly Counters[]): Traffic {
   return {
-    open: sum(({ open }) => open),
-    total: sum(({ total }) => total),
-    bytesIn: sum(({ bytesIn }) => bytesIn),
-    bytesOut: sum(({ bytesOut }) => bytesOut),
-    refused: sum(({ refused }) => refused),
-    failed: sum(({ failed }) => failed),
-    backends: sum(({ backends }) => backends),
-    down: sum(({ down }) => down),
-    unknown: sum(({ unknown }) => unknown),
+    sinceStart: totals(counts.connections, counts, counts.reasons),
+    recent: counts.recent && recentTotals(counts.recent),
+    rates: ratesOver(readings),
+  };
+}
+
+export function totalsOf(route: Route): Totals {
+  const ended = Object.values(route.reasons ?? {}).reduce((total, count) => total + count, 0);
+  return totals(ended + route.connections, route, route.reasons ?? {});
+}
+
+function recentTotals(recent: Recent): Totals {
+  return totals(recent.opened, recent, recent.reasons);
+}
+
+function totals(
+  connections: number,
+  { bytesIn, bytesOut }: { readonly bytesIn: number; readonly bytesOut: number },
+  reasons: Reasons,
+): Totals {
+  const [refused, failed] = [countOf(reasons, 'refused'), countOf(reasons, 'failed')];
+  return { connections, bytesIn, bytesOut, refused, failed };
+}
+
+function healthOf(route: Route): Health {
+  const { backends } = route;
+  return {
+    backends: backends.length,
+    down: backends.filter(({ up }) => up === false).length,
+    unknown: backends.filter(({ up }) => up === null).length,
+    outage: isOutage(route),
+  };
+}
+
+/** None of its backends can be used. One that has not been checked yet is tried, so it counts as usable. */
+function isOutage({ backends, redirect, kind }: Route): boolean {
+  // A redirect needs no backend. An older gateway does not say which routes redirect; those for cleartext may.
+  if (backends.length === 0) return !(redirect ?? kind === 'apps-http');
+  return backends.every(({ up }) => up === false);
+}
+
+function trafficOf(routes: readonly Traffic[]): Traffic {
+  const recent = routes.flatMap(route => route.recent ?? []);
+  const rates = routes.flatMap(route => route.rates ?? []);
+  return {
+    sinceStart: sumOfTotals(routes.map(({ sinceStart }) => sinceStart)),
+    recent: recent.length < routes.length ? undefined : sumOfTotals(recent),
     rates:
-      known.length === 0
+      rates.length === 0
         ? undefined
         : {
-            connections: rate('connections'),
-            bytesIn: rate('bytesIn'),
-            bytesOut: rate('bytesOut'),
-            refused: rate('refused'),
+            connections: sum(rates, rate => rate.connections),
+            bytesIn: sum(rates, rate => rate.bytesIn),
+            bytesOut: sum(rates, rate => rate.bytesOut),
+            refused: sum(rates, rate => rate.refused),
           },
   };
 }
 
-/** Something a person should look at: a backend that is down, a route without one, a finding that is no mere note. */
-export function hasProblem({ down, routes, cluster }: ClusterView): boolean {
-  return (
-    down > 0 ||
-    routes.some(({ route }) => lacksBackends(route)) ||
-    cluster.findings.some(({ severity }) => severity !== 'info')
-  );
+function sumOfTotals(parts: readonly Totals[]): Totals {
+  return {
+    connections: sum(parts, part => part.connections),
+    bytesIn: sum(parts, part => part.bytesIn),
+    bytesOut: sum(parts, part => part.bytesOut),
+    refused: sum(parts, part => part.refused),
+    failed: sum(parts, part => part.failed),
+  };
 }
 
-/** A redirect needs none. Where the gateway does not tell which routes are one, cleartext ones may be. */
-export function lacksBackends({ backends, redirect, kind }: Route): boolean {
-  return backends.length === 0 && !(redirect ?? kind === 'apps-http');
+function sum<T>(parts: readonly T[], valueOf: (part: T) => number): number {
+  return parts.reduce((total, part) => total + valueOf(part), 0);
 }
 
-/** Every word of the filter occurs somewhere. */
+/** Needs a look: an outage, a backend that is down, or a finding that is more than a note. */
+export function hasProblem({ outage, down, cluster }: ClusterView): boolean {
+  return outage || down > 0 || cluster.findings.some(({ severity }) => severity !== 'info');
+}
+
+/** A cluster matches when each word of the filter occurs in one of its texts. */
 export function filterClusters(
   clusters: readonly ClusterView[],
   filter: string,
   problemsOnly: boolean,
 ): readonly ClusterView[] {
-  const wanted = filter.toLowerCase().split(/\s+/).filter(Boolean);
-  if (wanted.length === 0 && !problemsOnly) return clusters;
-  return clusters.filter(view => (!problemsOnly || hasProblem(view)) && hasWords(view, wanted));
+  const words = wordsOf(filter);
+  if (words.length === 0 && !problemsOnly) return clusters;
+  return clusters.filter(view => (!problemsOnly || hasProblem(view)) && clusterMatches(view, words));
 }
 
-/** In whatever a person may look for. */
-function hasWords({ cluster }: ClusterView, wanted: readonly string[]): boolean {
-  if (wanted.length === 0) return true;
+/** The row of connections that belong to no cluster: their reasons can be looked for. */
+export function unroutedMatches({ reasons }: Counts, filter: string): boolean {
+  return textsMatch(['no cluster', ...Object.keys(reasons)], wordsOf(filter));
+}
+
+function wordsOf(filter: string): readonly string[] {
+  return filter.toLowerCase().split(/\s+/).filter(Boolean);
+}
+
+function clusterMatches({ cluster }: ClusterView, words: readonly string[]): boolean {
+  if (words.length === 0) return true;
   const { name, id, source, routes, findings } = cluster;
-  const words = [
+  const texts = [
     name,
     id ?? '',
     source,
@@ -136,40 +207,58 @@ function hasWords({ cluster }: ClusterView, wanted: readonly string[]): boolean 
     ]),
     ...findings.map(({ code }) => code),
   ];
-  const text = words.join('\n').toLowerCase();
-  return wanted.every(word => text.includes(word));
+  return textsMatch(texts, words);
 }
 
+function textsMatch(texts: readonly string[], words: readonly string[]): boolean {
+  const text = texts.join('\n').toLowerCase();
+  return words.every(word => text.includes(word));
+}
+
+/** Outages come first in every order. */
 export function sortClusters(
   clusters: readonly ClusterView[],
   { by, descending }: Sort,
 ): readonly ClusterView[] {
   const sign = descending ? -1 : 1;
-  return clusters.toSorted((a, b) => sign * compare(a, b, by) || compare(a, b, 'name'));
+  return clusters.toSorted(
+    (a, b) =>
+      Number(b.outage) - Number(a.outage) || sign * compare(a, b, by) || byName.compare(nameOf(a), nameOf(b)),
+  );
 }
 
 function compare(a: ClusterView, b: ClusterView, by: SortKey): number {
-  if (by === 'name') return byName.compare(a.cluster.name, b.cluster.name);
-  return valueOf(a, by) - valueOf(b, by);
+  switch (by) {
+    case 'name':
+      return byName.compare(nameOf(a), nameOf(b));
+    case 'health':
+      return a.down - b.down || Number(hasProblem(a)) - Number(hasProblem(b));
+    case 'open':
+      return a.open - b.open;
+    case 'rate':
+      return byteRate(a) - byteRate(b);
+    case 'connections':
+      return compareTotals(a, b, 'connections');
+    case 'in':
+      return compareTotals(a, b, 'bytesIn');
+    case 'out':
+      return compareTotals(a, b, 'bytesOut');
+    case 'refused':
+      return compareTotals(a, b, 'refused');
+    case 'failed':
+      return compareTotals(a, b, 'failed');
+  }
 }
 
-function valueOf(view: ClusterView, by: Exclude<SortKey, 'name'>): number {
-  switch (by) {
-    case 'health':
-      return view.down + (hasProblem(view) ? 0.5 : 0);
-    case 'open':
-      return view.open;
-    case 'rate':
-      return view.rates?.connections ?? 0;
-    case 'total':
-      return view.total;
-    case 'in':
-      return view.rates?.bytesIn ?? 0;
-    case 'out':
-      return view.rates?.bytesOut ?? 0;
-    case 'refused':
-      return view.refused;
-    case 'failed':
-      return view.failed;
-  }
+/** By the last five minutes, then by all time. */
+function compareTotals(a: ClusterView, b: ClusterView, key: keyof Totals): number {
+  return (a.recent?.[key] ?? 0) - (b.recent?.[key] ?? 0) || a.sinceStart[key] - b.sinceStart[key];
+}
+
+function byteRate({ rates }: ClusterView): number {
+  return (rates?.bytesIn ?? 0) + (rates?.bytesOut ?? 0);
+}
+
+function nameOf({ cluster }: ClusterView): string {
+  return cluster.name;
 }

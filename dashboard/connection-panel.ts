@@ -1,16 +1,16 @@
-// The open connections, of all clusters or of one: asked for only while the panel is open. An admin may end one, after
-// being asked; whether this user is an admin shows in the gateway's answer.
+// The open connections of all clusters or of one, fetched only while the panel is open. An admin may end one, after a
+// confirmation; the gateway's answer shows whether this user is an admin.
 
 import { type ComponentChild, type ComponentChildren, h, type TargetedEvent } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { AnswerError, askConnections, type Connection, endConnection } from './api.ts';
+import { AnswerError, type Connection, endConnection, fetchConnections } from './api.ts';
 import { formatBytes, formatCount, formatDuration } from './format.ts';
 
 interface ConnectionPanelProps {
-  /** '' is all, undefined: closed. */
+  /** '' lists all, undefined closes the panel. */
   readonly cluster: string | undefined;
   readonly clusters: readonly string[];
-  /** How many there are in all. */
+  /** Number of open connections of the whole gateway. */
   readonly open: number | undefined;
   readonly onCluster: (cluster: string | undefined) => void;
 }
@@ -24,15 +24,15 @@ export function ConnectionPanel({
   open,
   onCluster,
 }: ConnectionPanelProps): ComponentChild {
-  const { connections, trouble, refresh } = useConnections(cluster);
+  const { connections, error, refresh } = useConnections(cluster);
   const [ending, setEnding] = useState<Connection | undefined>(undefined);
   const isOpen = cluster !== undefined;
   const section = useRef<HTMLElement>(null);
-  // One cluster's are asked for from its row, further up.
-  const reveal = cluster !== undefined && cluster !== '' && connections !== undefined;
+  // The list of one cluster is opened from its row, further up.
+  const isRequested = cluster !== undefined && cluster !== '' && connections !== undefined;
   useEffect(() => {
-    if (reveal) section.current?.scrollIntoView({ block: 'start' });
-  }, [reveal, cluster]);
+    if (isRequested) section.current?.scrollIntoView({ block: 'start' });
+  }, [isRequested, cluster]);
   return h(
     'section',
     { ref: section, class: 'panel connections', 'aria-labelledby': 'connections-title' },
@@ -59,7 +59,7 @@ export function ConnectionPanel({
         h(
           'select',
           {
-            'aria-label': 'Whose connections',
+            'aria-label': 'Connections of',
             value: cluster,
             onChange: (event: TargetedEvent<HTMLSelectElement>) => onCluster(event.currentTarget.value),
           },
@@ -67,13 +67,13 @@ export function ConnectionPanel({
           clusters.map(name => h('option', { key: name, value: name }, name)),
         ),
     ),
-    isOpen && trouble !== undefined && h('p', { class: 'empty', role: 'alert' }, trouble),
+    isOpen && error !== undefined && h('p', { class: 'empty', role: 'alert' }, error),
     isOpen &&
       connections !== undefined &&
       (connections.length === 0
-        ? h('p', { class: 'empty' }, 'None is open')
+        ? h('p', { class: 'empty' }, 'No open connections')
         : h(ConnectionTable, { connections, onEnd: setEnding })),
-    isOpen && connections?.length === LIMIT && h('p', { class: 'empty' }, `The first ${LIMIT} are shown`),
+    isOpen && connections?.length === LIMIT && h('p', { class: 'empty' }, `The newest ${LIMIT} are shown`),
     ending !== undefined &&
       h(EndDialog, {
         connection: ending,
@@ -85,31 +85,31 @@ export function ConnectionPanel({
   );
 }
 
-/** Asked again every two seconds, while somebody looks. */
+/** Fetched every two seconds while the page is visible. */
 function useConnections(cluster: string | undefined): {
   connections: readonly Connection[] | undefined;
-  trouble: string | undefined;
+  error: string | undefined;
   refresh: () => void;
 } {
   const [connections, setConnections] = useState<readonly Connection[] | undefined>(undefined);
-  const [trouble, setTrouble] = useState<string | undefined>(undefined);
-  const [asked, setAsked] = useState(0);
+  const [error, setError] = useState<string | undefined>(undefined);
+  const [refreshes, setRefreshes] = useState(0);
   useEffect(() => {
     if (cluster === undefined) return;
     let over = false;
     let timer: ReturnType<typeof setTimeout> | undefined;
     const poll = async () => {
       try {
-        const answer = document.hidden ? undefined : await askConnections(cluster, LIMIT);
+        const answer = document.hidden ? undefined : await fetchConnections(cluster, LIMIT);
         if (over) return;
         if (answer !== undefined) setConnections(answer);
-        setTrouble(undefined);
-      } catch (error) {
+        setError(undefined);
+      } catch (cause) {
         if (over) return;
-        setTrouble(
-          error instanceof AnswerError && error.status === 404
-            ? 'This gateway does not tell its open connections'
-            : 'The open connections cannot be asked for now',
+        setError(
+          cause instanceof AnswerError && cause.status === 404
+            ? 'This gateway does not list its open connections'
+            : 'The list of open connections is not available now',
         );
       }
       timer = setTimeout(() => void poll(), POLL_MS);
@@ -119,10 +119,10 @@ function useConnections(cluster: string | undefined): {
       over = true;
       clearTimeout(timer);
     };
-  }, [cluster, asked]);
-  // Those of another cluster go at once; the same list stays until the new one is here.
+  }, [cluster, refreshes]);
+  // The list of another cluster is cleared at once; the same list stays until the new one has arrived.
   useEffect(() => () => setConnections(undefined), [cluster]);
-  return { connections, trouble, refresh: () => setAsked(times => times + 1) };
+  return { connections, error, refresh: () => setRefreshes(count => count + 1) };
 }
 
 interface ConnectionTableProps {
@@ -159,13 +159,13 @@ function ConnectionTable({ connections, onEnd }: ConnectionTableProps): Componen
         return h(
           'tr',
           { key: id, role: 'row' },
-          cell('Client', h('code', null, client ?? '–')),
+          cell('Client', h('code', { class: 'address', title: client ?? '' }, client ?? '–')),
           cell('Host', [
             h('code', null, h('bdi', null, host ?? '–')),
             protocol !== null && h('small', null, protocol),
           ]),
           cell('Cluster', [cluster ?? '–', route !== null && h('small', null, route)]),
-          cell('Backend', h('code', null, backend ?? '–')),
+          cell('Backend', h('code', { class: 'address', title: backend ?? '' }, backend ?? '–')),
           cell('In', formatBytes(bytesIn), 'number'),
           cell('Out', formatBytes(out), 'number'),
           cell('Open for', formatDuration(ms / 1000), 'number'),
@@ -197,15 +197,15 @@ function EndDialog({
   readonly onClose: () => void;
 }): ComponentChild {
   const dialog = useRef<HTMLDialogElement>(null);
-  const [trouble, setTrouble] = useState<string | undefined>(undefined);
+  const [error, setError] = useState<string | undefined>(undefined);
   useEffect(() => dialog.current?.showModal(), []);
   const { id, client, host, cluster } = connection;
   const end = async () => {
     try {
       await endConnection(id);
       dialog.current?.close();
-    } catch (error) {
-      setTrouble(troubleOf(error));
+    } catch (cause) {
+      setError(errorText(cause));
     }
   };
   return h(
@@ -216,14 +216,14 @@ function EndDialog({
       'dl',
       null,
       h('dt', null, 'Client'),
-      h('dd', null, h('code', null, client ?? '–')),
+      h('dd', null, h('code', { class: 'address', title: client ?? '' }, client ?? '–')),
       h('dt', null, 'Host'),
       h('dd', null, h('code', null, h('bdi', null, host ?? '–'))),
       h('dt', null, 'Cluster'),
       h('dd', null, cluster ?? '–'),
     ),
-    h('p', null, 'Both sides see a reset (reason revoked). The client may connect again at once.'),
-    trouble !== undefined && h('p', { class: 'trouble', role: 'alert' }, trouble),
+    h('p', null, 'Both sides receive a reset (reason revoked). The client may reconnect at once.'),
+    error !== undefined && h('p', { class: 'error', role: 'alert' }, error),
     h(
       'div',
       { class: 'actions' },
@@ -233,10 +233,10 @@ function EndDialog({
   );
 }
 
-function troubleOf(error: unknown): string {
+function errorText(error: unknown): string {
   if (!(error instanceof AnswerError)) return 'The gateway cannot be reached';
-  if (error.status === 403) return 'Your user may look, but not end connections: that takes role admin';
-  return error.status === 404 ? 'It is not open any more' : `It could not be ended: ${error.message}`;
+  if (error.status === 403) return 'Your user may not end connections: that takes role admin';
+  return error.status === 404 ? 'The connection has already ended' : error.message;
 }
 
 function cell(label: string, content: ComponentChildren, more = ''): ComponentChild {

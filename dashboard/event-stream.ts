@@ -1,25 +1,25 @@
-// The gateway's events, for as long as somebody looks. A stream that ends is opened again.
+// The gateway's events while the page is visible. A stream that ends is opened again.
 
 import type { HealthEvent, RefusalEvent, TableEvent } from './api.ts';
 import { parsePrintable } from './parse-printable.ts';
 
-interface Takers {
+interface Handlers {
   readonly live: (live: boolean) => void;
   readonly refusal: (event: RefusalEvent) => void;
   readonly health: (event: HealthEvent) => void;
   readonly table: (event: TableEvent) => void;
 }
 
-/** After an answer that is no stream: an older gateway, or one that has too many of them. */
+/** After an answer that is not a stream: an older gateway, or one that has too many streams. */
 const RETRY_MS = 5000;
 
 export class EventStream {
-  readonly #takers: Takers;
+  readonly #handlers: Handlers;
   #source: EventSource | undefined;
   #retry: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(takers: Takers) {
-    this.#takers = takers;
+  constructor(handlers: Handlers) {
+    this.#handlers = handlers;
   }
 
   open(): void {
@@ -27,35 +27,35 @@ export class EventStream {
     clearTimeout(this.#retry);
     const source = new EventSource('api/v1/events');
     this.#source = source;
-    source.addEventListener('open', () => this.#takers.live(true));
+    source.addEventListener('open', () => this.#handlers.live(true));
     source.addEventListener('error', () => {
-      this.#takers.live(false);
-      // The browser tries again by itself, but not after such an answer.
+      this.#handlers.live(false);
+      // The browser reconnects, but not after such an answer.
       if (source.readyState !== EventSource.CLOSED) return;
       this.close();
       this.#retry = setTimeout(() => this.open(), RETRY_MS);
     });
-    listen(source, 'refusal', this.#takers.refusal);
-    listen(source, 'health', this.#takers.health);
-    listen(source, 'table', this.#takers.table);
+    listen(source, 'refusal', this.#handlers.refusal);
+    listen(source, 'health', this.#handlers.health);
+    listen(source, 'table', this.#handlers.table);
   }
 
   close(): void {
     clearTimeout(this.#retry);
     this.#source?.close();
     this.#source = undefined;
-    this.#takers.live(false);
+    this.#handlers.live(false);
   }
 }
 
-function listen<T>(source: EventSource, name: string, take: (event: T) => void): void {
+function listen<T>(source: EventSource, name: string, handle: (event: T) => void): void {
   source.addEventListener(name, message => {
     let event: T;
     try {
       event = parsePrintable<T>((message as MessageEvent<string>).data);
     } catch {
-      return; // not ours: the next poll shows the state anyway
+      return; // malformed; the next poll shows the state anyway
     }
-    take(event);
+    handle(event);
   });
 }

@@ -1,9 +1,9 @@
-// Figures for people: short, of steady width, never more exact than it is worth.
+// Figures for people: short, of steady width, and no more exact than useful.
 
 const COUNT_UNITS = ['', 'k', 'M', 'G', 'T'];
-/** As in the log and on the command line. */
+/** The same units as in the log and on the command line. */
 const BYTE_UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
-/** Counts are written out up to here: people compare them with those in logs. */
+/** Smaller counts are written out, because people compare them with those in logs. */
 const WRITTEN_OUT = 100_000;
 const grouped = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });
 
@@ -18,7 +18,7 @@ export function formatBytes(bytes: number): string {
   return `${value} ${unit}`;
 }
 
-/** undefined is "not known yet". */
+/** undefined: not known yet. */
 export function formatRate(perSecond: number | undefined): string {
   if (perSecond === undefined) return '–';
   if (perSecond === 0) return '0/s';
@@ -30,7 +30,7 @@ export function formatByteRate(perSecond: number | undefined): string {
   return perSecond === undefined ? '–' : `${formatBytes(perSecond)}/s`;
 }
 
-/** The two largest units that say something: `3 d 4 h`, `12 min 5 s`, `0.4 s`. */
+/** The two largest units: `3 d 4 h`, `12 min 5 s`, `0.4 s`. */
 export function formatDuration(seconds: number): string {
   if (seconds < 10) return `${trimmed(seconds, 1)} s`;
   const whole = Math.floor(seconds);
@@ -48,7 +48,7 @@ export function formatDuration(seconds: number): string {
     .join(' ');
 }
 
-/** `09:05:07`, in the time of whoever looks. */
+/** `09:05:07` in local time. */
 export function formatClock(at: number): string {
   const date = new Date(at);
   if (Number.isNaN(date.getTime())) return '–';
@@ -57,7 +57,7 @@ export function formatClock(at: number): string {
     .join(':');
 }
 
-/** The time of day, and the day where it is another one: `2026-11-14 09:05`. */
+/** The time of day; with the date if it is not today: `2026-11-14 09:05`. */
 export function formatMoment(at: number, now: number): string {
   const date = new Date(at);
   if (Number.isNaN(date.getTime()) || date.toDateString() === new Date(now).toDateString())
@@ -70,11 +70,11 @@ export function plural(count: number, one: string, many = `${one}s`): string {
   return `${formatCount(count)} ${count === 1 ? one : many}`;
 }
 
-/** Three digits and the unit, each of which is `step` of the one before: 999, 1.02 k, 10.2 k, 102 k. */
+/** Three digits and a unit; each unit is `step` times the one before: 999, 1.02 k, 10.2 k, 102 k. */
 function scaled(amount: number, units: readonly string[], step: number): { value: string; unit: string } {
   let value = amount;
   let unit = 0;
-  // What would have four digits belongs to the next unit.
+  // Four digits would not fit: take the next unit.
   while (value >= 999.5 && unit < units.length - 1) {
     value /= step;
     unit++;

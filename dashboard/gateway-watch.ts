@@ -1,22 +1,23 @@
-// Asks the gateway every two seconds, listens to its events, and keeps what the page shows. It rests while nobody
-// looks: a hidden page would hold one of the browser's few connections, and cost the gateway work.
+// Polls the gateway every two seconds, listens to its events, and keeps what the page shows. It pauses while the page is
+// hidden, which would otherwise hold one of the browser's few connections and cost the gateway work.
 
 import {
   AnswerError,
-  askClusters,
-  askNotReady,
-  askStatus,
   type Cluster,
+  type Counts,
+  fetchClusters,
+  fetchNotReady,
+  fetchStatus,
   type HealthEvent,
   type Status,
   type TableEvent,
 } from './api.ts';
 import type { Contact } from './banners.ts';
-import { type ClusterView, clusterView, figuresOf } from './cluster-view.ts';
+import { type ClusterView, clusterView, type Traffic, totalsOf, unroutedView } from './cluster-view.ts';
+import { countOf } from './describe-reason.ts';
 import { EventStream } from './event-stream.ts';
 import { addPoint, type History, noHistory } from './history.ts';
 import { addReading, type Counters, type Rates, ratesOver, STEP_MS } from './rates.ts';
-import { countOf } from './reason-words.ts';
 import { addRefusal, noRefusals, type Refusals } from './refusals.ts';
 
 export type Change =
@@ -26,8 +27,10 @@ export type Change =
 /** Everything there is to show. */
 export interface View {
   readonly status: Status | undefined;
-  /** Undefined: the gateway does not tell. */
+  /** Undefined: the gateway does not list them. */
   readonly clusters: readonly ClusterView[] | undefined;
+  /** Connections that belong to no cluster; undefined: the gateway does not report them. */
+  readonly unrouted: { readonly counts: Counts; readonly traffic: Traffic } | undefined;
   readonly rates: Rates | undefined;
   readonly history: History;
   readonly refusals: Refusals;
@@ -40,18 +43,21 @@ export interface View {
 }
 
 const POLL_MS = 2000;
-/** The answer about thousands of clusters is work: it is asked for at most this share of the time. */
+/** Listing thousands of clusters is work for the gateway: at most this share of the time is spent on it. */
 const CLUSTERS_SHARE = 0.25;
-/** Events bring a poll forward, but never closer than this to the one before. */
+/** Events bring the next poll forward, but not closer than this to the last one. */
 const LEAST_POLL_MS = 500;
-/** A flood of events is drawn this often. */
+/** Events that come faster are drawn together. */
 const DRAW_MS = 150;
 const KEPT_CHANGES = 50;
+/** Keys of routes have names on both sides of the space. */
+const UNROUTED_KEY = ' ';
 
 export class GatewayWatch implements Disposable {
   view: View = {
     status: undefined,
     clusters: undefined,
+    unrouted: undefined,
     rates: undefined,
     history: noHistory,
     refusals: noRefusals,
@@ -76,7 +82,7 @@ export class GatewayWatch implements Disposable {
   #drawTimer: ReturnType<typeof setTimeout> | undefined;
   #polling = false;
   #polledAt = 0;
-  #hasten = false;
+  #isUrgent = false;
 
   constructor(onChange: (view: View) => void) {
     this.#onChange = onChange;
@@ -86,16 +92,16 @@ export class GatewayWatch implements Disposable {
 
   [Symbol.dispose](): void {
     document.removeEventListener('visibilitychange', this.#visibilityChanged);
-    this.#rest();
+    this.#pause();
   }
 
   readonly #visibilityChanged = (): void => {
-    if (document.hidden) return this.#rest();
+    if (document.hidden) return this.#pause();
     this.#events.open();
     void this.#poll();
   };
 
-  #rest(): void {
+  #pause(): void {
     clearTimeout(this.#pollTimer);
     this.#events.close();
   }
@@ -103,13 +109,13 @@ export class GatewayWatch implements Disposable {
   async #poll(): Promise<void> {
     if (this.#polling) return;
     this.#polling = true;
-    this.#hasten = false;
+    this.#isUrgent = false;
     clearTimeout(this.#pollTimer);
     try {
       const [status, clusters, notReady] = await Promise.all([
-        askStatus(),
+        fetchStatus(),
         this.#clustersIfDue(),
-        askNotReady(),
+        fetchNotReady(),
       ]);
       this.#answered(status, clusters, notReady);
     } catch (error) {
@@ -123,20 +129,20 @@ export class GatewayWatch implements Disposable {
   #schedule(): void {
     clearTimeout(this.#pollTimer);
     if (document.hidden || this.#polling) return;
-    const due = this.#polledAt + (this.#hasten ? LEAST_POLL_MS : POLL_MS);
+    const due = this.#polledAt + (this.#isUrgent ? LEAST_POLL_MS : POLL_MS);
     this.#pollTimer = setTimeout(() => void this.#poll(), Math.max(0, due - performance.now()));
   }
 
-  /** Undefined: not asked, or not told. */
+  /** Undefined: not due, or not available. */
   async #clustersIfDue(): Promise<readonly Cluster[] | undefined> {
     const began = performance.now();
     if (began < this.#nextClustersAt) return undefined;
     try {
-      const clusters = await askClusters();
+      const clusters = await fetchClusters();
       this.#nextClustersAt = began + (performance.now() - began) / CLUSTERS_SHARE;
       return clusters;
     } catch (error) {
-      // Not there, or too busy: what was told before stays. Whether there is contact, the status tells.
+      // Missing, or the gateway is busy: the last list stays. The status shows whether the gateway can be reached.
       if (error instanceof AnswerError) return undefined;
       throw error;
     }
@@ -156,6 +162,7 @@ export class GatewayWatch implements Disposable {
     this.#change({
       status,
       clusters: views,
+      unrouted: this.#unroutedOf(status, at),
       rates,
       history: addPoint(
         this.view.history,
@@ -174,21 +181,33 @@ export class GatewayWatch implements Disposable {
       clusterView(cluster, route => {
         const key = `${cluster.name} ${route.kind}`;
         known.add(key);
-        const { total, bytesIn, bytesOut, refused } = figuresOf(route);
-        const reading = { at, connections: total, bytesIn, bytesOut, refused };
-        const readings = addReading(this.#routeReadings.get(key) ?? [], reading);
-        this.#routeReadings.set(key, readings);
-        return readings;
+        return this.#addReading(key, { at, ...totalsOf(route) });
       }),
     );
-    for (const key of this.#routeReadings.keys()) if (!known.has(key)) this.#routeReadings.delete(key);
+    for (const key of this.#routeReadings.keys())
+      if (!known.has(key) && key !== UNROUTED_KEY) this.#routeReadings.delete(key);
     return views;
   }
 
-  /** The tables follow at once. */
+  #unroutedOf({ traffic }: Status, at: number): View['unrouted'] {
+    const counts = traffic?.unrouted;
+    if (counts === undefined) return undefined;
+    const { connections, bytesIn, bytesOut, reasons } = counts;
+    const reading = { at, connections, bytesIn, bytesOut, refused: countOf(reasons, 'refused') };
+    return { counts, traffic: unroutedView(counts, this.#addReading(UNROUTED_KEY, reading)) };
+  }
+
+  /** The readings of that key, with this one. */
+  #addReading(key: string, reading: Counters): readonly Counters[] {
+    const readings = addReading(this.#routeReadings.get(key) ?? [], reading);
+    this.#routeReadings.set(key, readings);
+    return readings;
+  }
+
+  /** Polls soon, so that the tables follow. */
   #changed(change: Change): void {
     this.#change({ changes: [change, ...this.view.changes].slice(0, KEPT_CHANGES) });
-    this.#hasten = true;
+    this.#isUrgent = true;
     this.#schedule();
   }
 
@@ -202,7 +221,7 @@ export class GatewayWatch implements Disposable {
   }
 }
 
-/** Of the whole gateway; where it has no totals, of all its routes. */
+/** Counters of the whole gateway; the sum over its routes if it has no totals. */
 function readingOf(
   at: number,
   { traffic, counts }: Status,
@@ -218,10 +237,10 @@ function readingOf(
     views.reduce((total, view) => total + figure(view), 0);
   return {
     at,
-    connections: sum(({ total }) => total),
-    bytesIn: sum(({ bytesIn }) => bytesIn),
-    bytesOut: sum(({ bytesOut }) => bytesOut),
-    refused: sum(({ refused, failed }) => refused + failed),
+    connections: sum(({ sinceStart }) => sinceStart.connections),
+    bytesIn: sum(({ sinceStart }) => sinceStart.bytesIn),
+    bytesOut: sum(({ sinceStart }) => sinceStart.bytesOut),
+    refused: sum(({ sinceStart }) => sinceStart.refused + sinceStart.failed),
   };
 }
 
@@ -230,6 +249,6 @@ function whyLost(error: unknown): string {
     return error.status === 401 ? 'The user name or password is no longer accepted' : error.message;
   }
   return error instanceof DOMException && error.name === 'TimeoutError'
-    ? 'It did not answer in time'
-    : 'It cannot be reached';
+    ? 'No answer in time'
+    : 'Connection failed';
 }

@@ -1,5 +1,5 @@
-// The last minutes for the charts: one column for each figure, as uPlot takes them. A gap (the page was hidden, the
-// gateway out of reach) is a null, so that no line is drawn across it.
+// The last minutes for the charts: one column per figure, as uPlot expects. A gap (the page was hidden, the gateway
+// unreachable) is a null, so that no line is drawn across it.
 
 import type { Rates } from './rates.ts';
 
@@ -17,7 +17,7 @@ type Column = readonly (number | null)[];
 type Figures = Readonly<Record<Exclude<keyof History, 'at'>, number | null>>;
 
 export const HISTORY_SECONDS = 300;
-/** Without a point for this long, the line breaks. */
+/** After this long without a point, the line breaks. */
 const GAP_SECONDS = 7;
 
 export const noHistory: History = {
@@ -40,7 +40,7 @@ export function addPoint(history: History, at: number, open: number, rates: Rate
   return since(append(known, at, point), at - HISTORY_SECONDS);
 }
 
-/** The highest of a column; 0 where nothing is known. */
+/** The highest value of a column; 0 if there is none. */
 export function peakOf(column: Column): number {
   return column.reduce<number>((peak, value) => Math.max(peak, value ?? 0), 0);
 }

@@ -1,4 +1,4 @@
-// The dashboard's first file: watches the gateway and draws what it says.
+// Entry point of the dashboard: watches the gateway and draws its state.
 
 import { h, render } from 'preact';
 import { GatewayWatch, type View } from './gateway-watch.ts';

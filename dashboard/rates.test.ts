@@ -26,7 +26,7 @@ test('addReading() forgets what is older than the window', () => {
   assert.equal(ratesOver(readings)?.connections, 0);
 });
 
-test('addReading() begins anew when a counter went down: the gateway was restarted', () => {
+test('addReading() starts again when a counter fell: the gateway was restarted', () => {
   const readings = read([reading(0, 100), reading(2000, 200), reading(4000, 7)]);
   assert.deepEqual(
     readings.map(({ at }) => at),
@@ -43,7 +43,7 @@ test('ratesOver() is never negative, though connections are not counted at one i
   assert.equal(ratesOver(readings)?.connections, 0);
 });
 
-test('addReading() begins anew when the clock stands still or goes back', () => {
+test('addReading() starts again when the clock stands still or goes back', () => {
   assert.equal(read([reading(2000, 1), reading(2000, 5)]).length, 1);
 });
 

@@ -1,11 +1,11 @@
-// Rates from counters that are read again and again: over the last seconds, so that a figure does not flicker between
-// two polls. Counters only grow; where one went down, it is another one of the same name (a restart, a new route), and
-// counting begins anew.
+// Rates from counters that are polled: over the last seconds, so that a figure does not flicker between two polls.
+// Counters only grow; one that fell belongs to a restarted gateway or a new route of the same name, and its readings
+// start again.
 
 export interface Counters {
-  /** When they were read, in ms of any steady clock. */
+  /** When they were read, in ms of a monotonic clock. */
   readonly at: number;
-  /** Ended and open. The two are not read at the same instant: this may go down by a few. */
+  /** Ended and open ones. The two are not read at the same instant, so the sum may fall by a few. */
   readonly connections: number;
   readonly bytesIn: number;
   readonly bytesOut: number;
@@ -19,15 +19,15 @@ export interface Rates {
   readonly refused: number;
 }
 
-/** Five polls: steady enough to read, quick enough to see a burst. */
+/** Five polls: steady enough to read, short enough to see a burst. */
 const WINDOW_MS = 10_000;
-/** For charts, which show bursts: two polls, as events bring further polls within them. */
+/** For charts, which show bursts: two polls. Events may bring further polls within that time. */
 export const STEP_MS = 4000;
 
-/** The readings that the next rate is made of, oldest first. */
+/** The readings that the next rate is computed from, oldest first. */
 export function addReading(readings: readonly Counters[], reading: Counters): readonly Counters[] {
   const last = readings.at(-1);
-  if (last !== undefined && (wentDown(last, reading) || reading.at <= last.at)) return [reading];
+  if (last !== undefined && (hasFallen(last, reading) || reading.at <= last.at)) return [reading];
   return [...readings.filter(({ at }) => reading.at - at <= WINDOW_MS), reading];
 }
 
@@ -45,6 +45,6 @@ export function ratesOver(readings: readonly Counters[], windowMs = WINDOW_MS): 
   };
 }
 
-function wentDown(before: Counters, after: Counters): boolean {
+function hasFallen(before: Counters, after: Counters): boolean {
   return after.bytesIn < before.bytesIn || after.bytesOut < before.bytesOut || after.refused < before.refused;
 }

@@ -1,24 +1,21 @@
-// How all connections ended since the start, by reason.
+// Why connections ended: in the last five minutes, and since the start.
 
 import { type ComponentChild, h } from 'preact';
-import type { Reasons } from './api.ts';
+import type { Counts } from './api.ts';
+import { bar } from './bar.ts';
+import { describeReason, kindOf } from './describe-reason.ts';
 import { formatCount } from './format.ts';
-import { kindOf, wordsOf } from './reason-words.ts';
 
-export function ReasonTable({ reasons = {} }: { readonly reasons?: Reasons | undefined }): ComponentChild {
-  const rows = Object.entries(reasons)
+export function ReasonTable({ traffic }: { readonly traffic: Counts | undefined }): ComponentChild {
+  const rows = Object.entries(traffic?.reasons ?? {})
     .filter(([, count]) => count > 0)
     .toSorted(([, a], [, b]) => b - a);
   const total = rows.reduce((sum, [, count]) => sum + count, 0);
+  const recent = traffic?.recent?.reasons;
   return h(
     'section',
     { class: 'panel', 'aria-labelledby': 'reasons-title' },
-    h(
-      'div',
-      { class: 'panel-head' },
-      h('h2', { id: 'reasons-title' }, 'How connections ended'),
-      h('small', null, 'since the start'),
-    ),
+    h('div', { class: 'panel-head' }, h('h2', { id: 'reasons-title' }, 'Why connections ended')),
     rows.length === 0
       ? h('p', { class: 'empty' }, 'None has ended yet')
       : h(
@@ -26,24 +23,39 @@ export function ReasonTable({ reasons = {} }: { readonly reasons?: Reasons | und
           { class: 'reasons' },
           h('caption', { class: 'unseen' }, 'Connections that ended, by reason'),
           h(
+            'thead',
+            null,
+            h(
+              'tr',
+              null,
+              h('th', { scope: 'col' }, 'Reason'),
+              h('th', { scope: 'col' }, 'last 5 min'),
+              h('th', { scope: 'col' }, 'since start'),
+            ),
+          ),
+          h(
             'tbody',
             null,
-            rows.map(([reason, count]) => reasonRow(reason, count, total)),
+            rows.map(([reason, count]) =>
+              reasonRow(reason, recent === undefined ? undefined : (recent[reason] ?? 0), count, total),
+            ),
           ),
         ),
   );
 }
 
-function reasonRow(reason: string, count: number, total: number): ComponentChild {
+function reasonRow(reason: string, recent: number | undefined, count: number, total: number): ComponentChild {
   return h(
     'tr',
     { key: reason },
     h(
       'th',
       { scope: 'row' },
-      h('span', null, wordsOf(reason)),
-      h('meter', { class: kindOf(reason), value: count, max: total, 'aria-hidden': 'true' }),
+      h('span', null, describeReason(reason)),
+      h('small', null, reason),
+      bar(kindOf(reason), count, total),
     ),
-    h('td', null, formatCount(count), h('small', null, reason)),
+    h('td', { class: recent === 0 ? 'zero' : '' }, recent === undefined ? '–' : formatCount(recent)),
+    h('td', null, formatCount(count)),
   );
 }

@@ -1,8 +1,8 @@
-// What was refused lately, in words. Host names are what clients sent: they are shown as text and nothing else.
+// Recent refusals in plain sentences. Host names come from clients: they are shown as text and nothing else.
 
 import { type ComponentChild, h } from 'preact';
+import { describeReason, kindOf } from './describe-reason.ts';
 import { formatClock, formatCount } from './format.ts';
-import { kindOf, wordsOf } from './reason-words.ts';
 import type { Refusals } from './refusals.ts';
 
 interface RefusalListProps {
@@ -17,11 +17,11 @@ export function RefusalList({ refusals: { list, skipped }, onCluster }: RefusalL
     h(
       'div',
       { class: 'panel-head' },
-      h('h2', { id: 'refusals-title' }, 'Refused lately'),
-      skipped > 0 && h('small', null, `and ${formatCount(skipped)} more that came too fast`),
+      h('h2', { id: 'refusals-title' }, 'Recent refusals'),
+      skipped > 0 && h('small', null, `${formatCount(skipped)} more not shown`),
     ),
     list.length === 0
-      ? h('p', { class: 'empty' }, 'Nothing since this page was opened')
+      ? h('p', { class: 'empty' }, 'None since this page was opened')
       : h(
           'ol',
           { class: 'feed', tabIndex: 0, 'aria-label': 'Refused connections, newest first' },
@@ -36,14 +36,15 @@ export function RefusalList({ refusals: { list, skipped }, onCluster }: RefusalL
                 h(
                   'p',
                   { class: 'what' },
-                  error === '' ? wordsOf(reason) : `${wordsOf(reason)}: ${error}`,
+                  describeReason(reason, error),
                   times > 1 && h('b', { class: 'times' }, `× ${times}`),
                 ),
                 h(
                   'p',
                   { class: 'who' },
                   host !== '' && h('code', { class: 'host' }, h('bdi', null, host)),
-                  client !== '' && h('span', null, 'from ', h('code', null, client)),
+                  client !== '' &&
+                    h('span', null, 'from ', h('code', { class: 'address', title: client }, client)),
                   cluster !== '' &&
                     h(
                       'button',

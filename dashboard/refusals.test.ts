@@ -30,7 +30,7 @@ test('addRefusal() counts the same refusal again on its line and moves it to the
   assert.equal(list[0].key, add(events.slice(0, 1)).list[0].key);
 });
 
-test('addRefusal() tells failed dials apart by what failed', () => {
+test('addRefusal() lists failed dials by their error', () => {
   const failed = (error: string) => refusal({ reason: 'connect-failed', error });
   const { list } = add([failed('refused'), failed('timeout'), failed('refused'), refusal({})]);
   assert.deepEqual(
@@ -50,7 +50,7 @@ test('addRefusal() keeps the last 100', () => {
   assert.equal(new Set(list.map(({ key }) => key)).size, 100);
 });
 
-test('addRefusal() adds up what the gateway did not tell', () => {
+test('addRefusal() adds up refusals that the gateway left out', () => {
   assert.equal(add([refusal({ skipped: 40 }), refusal({}), refusal({ skipped: 2 })]).skipped, 42);
 });
 

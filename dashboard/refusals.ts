@@ -1,18 +1,18 @@
-// What was refused lately, newest first. The same refusal again (a client that retries) is counted on its line instead
-// of pushing the others out.
+// Recent refusals, newest first. A repeated refusal (a client that retries) is counted on its line instead of pushing the
+// others out.
 
 import type { RefusalEvent } from './api.ts';
 
 export interface Refusal {
-  /** Of the list, for as long as it is shown. */
+  /** Identifies the line while it is shown. */
   readonly key: number;
-  /** Of the last one, in ms since 1970. */
+  /** Time of the last one, in ms since 1970. */
   readonly at: number;
   readonly reason: string;
   /** Why no backend was reached; else empty. */
   readonly error: string;
   readonly host: string;
-  /** Its address without the port, which differs each time. */
+  /** Address without the port, which differs each time. */
   readonly client: string;
   readonly cluster: string;
   readonly times: number;
@@ -20,7 +20,7 @@ export interface Refusal {
 
 export interface Refusals {
   readonly list: readonly Refusal[];
-  /** How many the gateway did not tell, as they came too fast. */
+  /** How many the gateway left out because there were too many at once. */
   readonly skipped: number;
   readonly nextKey: number;
 }

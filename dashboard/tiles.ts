@@ -1,17 +1,23 @@
-// The first row: the figures of the whole gateway, each with its last minutes.
+// The first row: figures of the whole gateway, each with a chart of the last minutes.
 
 import { type ComponentChild, h } from 'preact';
 import type { AlignedData } from 'uplot';
+import type { Reasons, Status } from './api.ts';
+import { stateMark } from './backend-state.ts';
+import { bar } from './bar.ts';
 import { Chart, type Line } from './chart.ts';
+import type { ClusterView, Health } from './cluster-view.ts';
+import { countOf } from './describe-reason.ts';
 import { formatByteRate, formatBytes, formatCount, formatRate, plural } from './format.ts';
 import type { View } from './gateway-watch.ts';
+import { healthText, toneOf } from './health-text.ts';
 import { type History, peakOf } from './history.ts';
-import { countOf } from './reason-words.ts';
 
 interface TileProps {
   readonly name: string;
   readonly figure: ComponentChild;
-  readonly note: string;
+  /** The last five minutes, and since the start. */
+  readonly notes: readonly [string, string];
   readonly history: History;
   readonly lines: readonly (Line & { readonly of: Exclude<keyof History, 'at'> })[];
   readonly format: (value: number) => string;
@@ -25,9 +31,13 @@ export function Tiles({
   readonly onProblems: () => void;
 }): ComponentChild {
   const { status, rates, history } = view;
-  const traffic = status?.traffic;
-  const ended = traffic?.connections;
-  const refused = traffic && countOf(traffic.reasons, 'refused') + countOf(traffic.reasons, 'failed');
+  const { traffic } = status ?? {};
+  const recent = traffic?.recent;
+  const lost = (reasons: Reasons) => countOf(reasons, 'refused') + countOf(reasons, 'failed');
+  const notes = (inRecent: string | undefined, sinceStart: string | undefined): [string, string] => [
+    inRecent === undefined ? '' : `${inRecent} in the last 5 min`,
+    sinceStart === undefined ? '' : `${sinceStart} since start`,
+  ];
   return h(
     'section',
     { class: 'tiles', 'aria-label': 'The whole gateway' },
@@ -35,7 +45,7 @@ export function Tiles({
     h(Tile, {
       name: 'Open connections',
       figure: status === undefined ? '–' : formatCount(status.counts.connections),
-      note: `peak ${formatCount(peakOf(history.open))}`,
+      notes: [`peak ${formatCount(peakOf(history.open))} in the last 5 min`, ''],
       history,
       lines: [{ of: 'open', name: 'open', colour: '--line-1' }],
       format: formatCount,
@@ -43,10 +53,10 @@ export function Tiles({
     h(Tile, {
       name: 'New connections',
       figure: formatRate(rates?.connections),
-      note:
-        ended === undefined
-          ? ''
-          : `${formatCount(ended + (status?.counts.connections ?? 0))} since the start`,
+      notes: notes(
+        recent && formatCount(recent.opened),
+        traffic && formatCount(traffic.connections + (status?.counts.connections ?? 0)),
+      ),
       history,
       lines: [{ of: 'connections', name: 'new', colour: '--line-1' }],
       format: formatRate,
@@ -71,10 +81,7 @@ export function Tiles({
           h('small', null, 'out'),
         ),
       ),
-      note:
-        traffic === undefined
-          ? ''
-          : `${formatBytes(traffic.bytesIn)} in, ${formatBytes(traffic.bytesOut)} out`,
+      notes: notes(recent && bothWays(recent), traffic && bothWays(traffic)),
       history,
       lines: [
         { of: 'bytesIn', name: 'in', colour: '--line-1' },
@@ -85,7 +92,10 @@ export function Tiles({
     h(Tile, {
       name: 'Refused or failed',
       figure: formatRate(rates?.refused),
-      note: refused === undefined ? '' : `${formatCount(refused)} since the start`,
+      notes: notes(
+        recent && formatCount(lost(recent.reasons)),
+        traffic && formatCount(lost(traffic.reasons)),
+      ),
       history,
       lines: [{ of: 'refused', name: 'refused', colour: '--line-3' }],
       format: formatRate,
@@ -93,30 +103,33 @@ export function Tiles({
   );
 }
 
-function Tile({ name, figure, note, history, lines, format }: TileProps): ComponentChild {
+function bothWays({ bytesIn, bytesOut }: { bytesIn: number; bytesOut: number }): string {
+  return `${formatBytes(bytesIn)} in, ${formatBytes(bytesOut)} out`;
+}
+
+function Tile({ name, figure, notes, history, lines, format }: TileProps): ComponentChild {
   const data = [history.at, ...lines.map(({ of }) => history[of])] as unknown as AlignedData;
   return h(
     'div',
     { class: 'tile' },
     h('h2', null, name),
     h('p', { class: 'figure' }, figure),
-    h('p', { class: 'note' }, note || '\u00a0'),
+    notes.map((note, index) => h('p', { key: index, class: 'note' }, note || '\u00a0')),
     h(Chart, { name, lines, data, format }),
   );
 }
 
-/** How many clusters there are, and how their backends are. */
+/** The number of clusters, and the health of their backends. */
 function HealthTile({
-  view,
+  view: { status, clusters },
   onProblems,
 }: {
   readonly view: View;
   readonly onProblems: () => void;
 }): ComponentChild {
-  const { status, clusters } = view;
-  const backends = clusters?.reduce((sum, cluster) => sum + cluster.backends, 0) ?? status?.health?.backends;
-  const down = clusters?.reduce((sum, cluster) => sum + cluster.down, 0) ?? status?.health?.down ?? 0;
   const counts = status?.counts;
+  const health = gatewayHealth(status, clusters);
+  const outages = clusters?.filter(({ outage }) => outage).length ?? 0;
   return h(
     'div',
     { class: 'tile health' },
@@ -127,25 +140,46 @@ function HealthTile({
       { class: 'note' },
       counts === undefined ? '\u00a0' : `${plural(counts.routes, 'route')}, ${plural(counts.hosts, 'host')}`,
     ),
-    backends !== undefined &&
-      h(
-        'div',
-        { class: 'backends' },
-        down === 0
-          ? h(
-              'span',
-              { class: 'state up' },
-              h('i', { 'aria-hidden': 'true' }, '●'),
-              `${plural(backends, 'backend')} up`,
-            )
+    h(
+      'div',
+      { class: 'backends' },
+      outages > 0 && problemLine('down', `${plural(outages, 'cluster')} with an outage`, onProblems),
+      health !== undefined &&
+        (health.down > 0
+          ? problemLine('warning', healthText(health, 'backend'), onProblems)
           : h(
-              'button',
-              { type: 'button', class: 'state down', onClick: onProblems },
-              h('i', { 'aria-hidden': 'true' }, '▲'),
-              `${formatCount(down)} of ${plural(backends, 'backend')} down`,
-            ),
-        backends > 0 &&
-          h('meter', { class: 'up', value: backends - down, max: backends, 'aria-hidden': 'true' }),
-      ),
+              'p',
+              { class: `state ${toneOf(health)}` },
+              stateMark(toneOf(health)),
+              healthText(health, 'backend'),
+            )),
+      health !== undefined &&
+        health.backends > 0 &&
+        bar(
+          `health ${outages > 0 ? 'down' : toneOf(health)}`,
+          health.backends - health.down - health.unknown,
+          health.backends,
+        ),
+    ),
   );
+}
+
+function problemLine(tone: 'down' | 'warning', text: string, onProblems: () => void): ComponentChild {
+  return h('button', { type: 'button', class: `state ${tone}`, onClick: onProblems }, stateMark(tone), text);
+}
+
+function gatewayHealth(
+  status: Status | undefined,
+  clusters: readonly ClusterView[] | undefined,
+): Health | undefined {
+  if (clusters === undefined) return status?.health && { ...status.health, unknown: 0, outage: false };
+  const sum = (valueOf: (view: ClusterView) => number) =>
+    clusters.reduce((total, view) => total + valueOf(view), 0);
+  return {
+    backends: sum(({ backends }) => backends),
+    down: sum(({ down }) => down),
+    unknown: sum(({ unknown }) => unknown),
+    // Has a line of its own.
+    outage: false,
+  };
 }

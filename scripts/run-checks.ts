@@ -19,15 +19,17 @@ const QUICK_TESTS = [
   'test/{architecture,docs}.test.ts',
   '{src,dashboard}/**/*.test.ts',
 ];
-/** The contract of the I/O port takes a third of that time, on each engine. */
-const NOT_QUICK = 'src/gateway/io/*-reactor.test.ts';
+/** Each of these would take a sixth of that time or more: the contract of the I/O port, and threads that die. */
+const NOT_QUICK = [
+  'src/gateway/io/*-reactor.test.ts',
+  'src/gateway/control/gateway{,-deaths}.test.ts',
+  'src/gateway/http/http-threads.test.ts',
+];
 /** The long ones first. */
 const ALL_TESTS = ['test', 'bench', 'testbed', '{src,dashboard}'].map(folder => `${folder}/**/*.test.ts`);
 /** What is shown end to end is shown on every engine. */
 const ON_EVERY_ENGINE = /^test\/(features|interop)\//;
 const ENGINES = ['epoll', 'net'];
-/** Tests wait for real programs more than they compute. */
-const PARALLEL = Math.max(2, availableParallelism());
 
 const LINT_TIMEOUT_MS = 300_000;
 const LINTERS = {
@@ -42,6 +44,8 @@ const { values, positionals: filters } = parseArgs({
   options: { quick: { type: 'boolean' } },
   allowPositionals: true,
 });
+/** Tests wait for real programs more than they compute; unit tests are short enough for one more at a time. */
+const PARALLEL = Math.max(2, availableParallelism()) + (values.quick ? 1 : 0);
 const counts = { passed: 0, failed: 0, skipped: 0 };
 /** In CI nothing may be missing. */
 const skipIsFailure = Boolean(process.env.CI) && process.env.CI !== 'false';
@@ -54,7 +58,7 @@ process.env.PATH = `${join(ROOT, 'node_modules/.bin')}${delimiter}${process.env.
 
 const patterns = values.quick ? QUICK_TESTS : ALL_TESTS;
 const files = patterns
-  .flatMap(pattern => globSync(pattern, { exclude: values.quick ? [NOT_QUICK] : [] }).toSorted())
+  .flatMap(pattern => globSync(pattern, { exclude: values.quick ? NOT_QUICK : [] }).toSorted())
   .filter(file => filters.length === 0 || filters.some(filter => file.includes(filter.replace(/^\.\//, ''))));
 if (files.length === 0) {
   say(`No test file matches: ${filters.join(' ')}`);
@@ -99,6 +103,9 @@ async function lint(): Promise<void> {
 
 async function test(): Promise<void> {
   const scratch = await mkdtemp(join(tmpdir(), 'causeway-test-'));
+  // Compiled modules, shared by all processes of this run: most of what a start of ours costs is compiling.
+  const compiled = join(scratch, 'compiled');
+  process.env.NODE_COMPILE_CACHE ??= compiled;
   const results: TestFileResult[] = [];
   const runs = files.flatMap(file =>
     !values.quick && ON_EVERY_ENGINE.test(file) ? ENGINES.map(engine => ({ file, engine })) : [{ file }],
@@ -124,6 +131,7 @@ async function test(): Promise<void> {
   for (const { file, failures } of failed) {
     for (const { test, line, text } of failures) say(`  ${file}:${line}: ${test || text.split('\n')[0]}`);
   }
+  await rm(compiled, { recursive: true, force: true });
   if (failed.length === 0) await rm(scratch, { recursive: true, force: true });
   else say(`\nLogs of the programs in failed test files: ${scratch}`);
 }

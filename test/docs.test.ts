@@ -40,9 +40,18 @@ for (const path of documents) {
   });
 }
 
-test('README.md and docs/configuration.md have files to copy', () => {
-  assert.ok(configsOf(read('README.md')).length >= 3);
-  assert.ok(configsOf(read('docs/configuration.md')).length >= 3);
+test('the documents have files to copy', () => {
+  assert.equal(configsOf(read('README.md')).length, 1);
+  for (const path of ['docs/quickstart.md', 'docs/configuration.md', 'docs/agent/choose.md'])
+    assert.ok(configsOf(read(path)).length >= 2, path);
+});
+
+test('README.md links to every document', () => {
+  const linked = new Set(linksOf(read('README.md')).map(link => link.split('#')[0]));
+  assert.deepEqual(
+    documents.filter(path => path !== 'README.md' && !linked.has(path)),
+    [],
+  );
 });
 
 test('docs/close-reasons.md has a row for each close reason, and no other', () => {
@@ -76,6 +85,37 @@ test('the metrics in the documents are those that the admin side has', () => {
   );
 });
 
+test('docs/operations.md: log lines and reasons of readyz are those that the code has', () => {
+  const source = globSync('src/{admin,agent,cli,controller,gateway}/**/*.ts', { cwd: ROOT })
+    .map(read)
+    .join('')
+    // `'it\\'s'`, and what is said of a kind of thread.
+    .replaceAll("\\'", "'")
+    .replaceAll('${kind}', 'worker');
+  const text = read('docs/operations.md');
+  const log = tableBelow(text, '| `msg` | level |').flatMap(codesOf);
+  const ready = tableBelow(text, '| reason | meaning |').flatMap(codesOf);
+  assert.ok(log.length > 30 && ready.length >= 5, `${log.length} log lines, ${ready.length} reasons`);
+  // A path and an address are not in the code.
+  const parts = [...log, ...ready].map(one => one.replace(/'.*/, ''));
+  assert.deepEqual(
+    parts.filter(part => !source.includes(part)),
+    [],
+  );
+});
+
+test('ARCHITECTURE.md and CONTRIBUTING.md name files that are there', () => {
+  const files = globSync('{src,dashboard,test,testbed,scripts}/**/*.{ts,mjs}', { cwd: ROOT });
+  for (const path of ['ARCHITECTURE.md', 'CONTRIBUTING.md']) {
+    const named = codesOf(read(path)).filter(code => /^[\w/.-]+\.(ts|mjs)$/.test(code));
+    // What a file would be called.
+    const missing = named.filter(
+      name => !name.startsWith('x.') && !files.some(file => `/${file}`.endsWith(`/${name}`)),
+    );
+    assert.deepEqual(missing, [], path);
+  }
+});
+
 test('docs/configuration.md names what is accepted and not there yet', () => {
   const { refused, ignored } = notThereYet(everything());
   const [, section] = read('docs/configuration.md').split(/^### Accepted, not there yet$/m);
@@ -96,9 +136,9 @@ test('docs/dependencies.md has a row for each dependency, and no other', () => {
   assert.deepEqual(rows.toSorted(), Object.keys({ ...dependencies, ...devDependencies }).toSorted());
 });
 
-test('docs/agent.md names every flag of causeway agent, and no other', () => {
+test('docs/agent/ names every flag of causeway agent, and no other', () => {
   const known = new Set(flagsOf(agentCommand.help));
-  const text = read('docs/agent.md');
+  const text = aboutTheAgent();
   const named = [...commandsOf(text).flat(), ...text.matchAll(/`(--[^`]*)`/g)].flatMap(one =>
     flagsOf(String(one)),
   );
@@ -107,8 +147,8 @@ test('docs/agent.md names every flag of causeway agent, and no other', () => {
   assert.deepEqual(new Set(named).difference(others), known);
 });
 
-test('docs/agent.md: its commands and objects start an agent', () => {
-  const commands = commandsOf(read('docs/agent.md'));
+test('docs/agent/: its commands and objects start an agent', () => {
+  const commands = commandsOf(aboutTheAgent());
   assert.ok(commands.length >= 7, `only ${commands.length} commands`);
   for (const args of commands) {
     const result = readAgentOptions(agentFlags(args));
@@ -118,6 +158,20 @@ test('docs/agent.md: its commands and objects start an agent', () => {
 
 function read(path: string): string {
   return readFileSync(resolve(ROOT, path), 'utf8');
+}
+
+function aboutTheAgent(): string {
+  return documents
+    .filter(path => path.startsWith('docs/agent/'))
+    .map(read)
+    .join('');
+}
+
+/** The first cells of the table with that head. */
+function tableBelow(markdown: string, head: string): string[] {
+  const [, after] = markdown.split(head, 2);
+  const rows = after.slice(0, after.indexOf('\n\n')).split('\n').slice(2);
+  return rows.map(row => row.split('|')[1]);
 }
 
 /** Links and images, those in code left out. */

@@ -27,7 +27,7 @@ export interface GoClientReport extends TlsClientReport {
   readonly receivedSha256: string;
 }
 
-const TIMEOUT_MS = 20_000;
+const TIMEOUT_MS = 120_000;
 
 /** Visits a TLS server. Without a `serverName` it dials an IP address and sends no SNI, as pods do. */
 export async function goClient(options: GoClientOptions): Promise<GoClientReport> {
@@ -57,7 +57,7 @@ export async function goClient(options: GoClientOptions): Promise<GoClientReport
   const result = await run(await goBuild('go-client'), args, {
     input,
     netns: options.netns,
-    timeoutMs: timeoutMs + 5_000,
+    timeoutMs: timeoutMs + 60_000,
   });
   const { code, stdout, stderr } = result;
   if (code !== 0) throw new Error(`go-client ended with code ${code}\n${stderr}`);

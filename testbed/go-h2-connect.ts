@@ -34,7 +34,7 @@ export interface GoH2Report {
   readonly streams: readonly GoH2Stream[];
 }
 
-const TIMEOUT_MS = 60_000;
+const TIMEOUT_MS = 240_000;
 
 export async function goH2Connect(options: GoH2Options): Promise<GoH2Report> {
   const { connect, authority, method, gardener, streams, size, timeoutMs = TIMEOUT_MS } = options;
@@ -49,7 +49,7 @@ export async function goH2Connect(options: GoH2Options): Promise<GoH2Report> {
   ];
   // Its own limit comes first and gives a report.
   const { code, stdout, stderr } = await run(await goBuild('go-h2-connect'), args, {
-    timeoutMs: timeoutMs + 5_000,
+    timeoutMs: timeoutMs + 60_000,
   });
   if (code !== 0) throw new Error(`go-h2-connect ended with code ${code}\n${stderr}`);
   return JSON.parse(stdout.toString()) as GoH2Report;

@@ -45,7 +45,7 @@ export interface BulkClientOptions extends BulkOptions {
 }
 
 /** A GiB each way takes a few seconds directly, more through a gateway on two cores. */
-const BULK_TIMEOUT_MS = 100_000;
+const BULK_TIMEOUT_MS = 240_000;
 
 /** Starts a server on 127.0.0.1 that sends back what comes, and closes its side when the client has closed its own. */
 export function startGoServer(options: ServerOptions): Promise<GoServer> {

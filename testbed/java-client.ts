@@ -60,7 +60,7 @@ export async function javaBuild(): Promise<string> {
     async build(directory, progress) {
       progress('javac');
       const { code, stderr } = await run('javac', ['-d', directory, fileURLToPath(SOURCE)], {
-        timeoutMs: 120_000,
+        timeoutMs: 240_000,
       });
       if (code !== 0) throw new Error(`javac ended with code ${code}\n${stderr}`);
     },

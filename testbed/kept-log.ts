@@ -8,8 +8,8 @@ import { getTestContext } from 'node:test';
 
 /** Where the runner wants the files. Without it nothing is written. */
 const DIRECTORY = process.env.CAUSEWAY_TEST_LOGS;
-/** What comes beyond this pushes the oldest out of memory. */
-const MAX_LOG = 4 * 1024 * 1024;
+/** What comes beyond this drops the oldest half from memory. Far more than a test prints that counts lines. */
+const MAX_LOG = 64 * 1024 * 1024;
 
 export interface KeptLog {
   add(chunk: Buffer): void;

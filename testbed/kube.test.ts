@@ -17,7 +17,7 @@ import { tempDir } from './temp-dir.ts';
 
 const skip = missingPrograms('openssl', 'curl') || missingGoPrograms('etcd', 'kube-apiserver', 'kubectl');
 /** For programs that take seconds to start on an idle machine. */
-const TIMEOUT_MS = 240_000;
+const TIMEOUT_MS = 900_000;
 
 const slice = (address: string, port: number) => ({
   apiVersion: 'discovery.k8s.io/v1',

@@ -1,109 +1,263 @@
-// An API server in memory for tests: objects with versions, preconditions, conflicts, and the books of who owns
-// which list. Several clients share one store; each says under which name it writes.
+// An API server in memory for tests: objects with versions, preconditions, conflicts, watches, the books of who owns
+// which field, and CustomResourceDefinitions, without which their resources are not there. Several clients share one
+// store; each says under which name it writes. kube-api.contract.ts holds it to what a real API server does.
 
-import { type Answer, failed, type KubeApi, type KubeFault, type Resource } from '../src/kube/kube-api.ts';
+import {
+  type Answer,
+  type ApplyOptions,
+  type Failed,
+  failed,
+  type KubeApi,
+  type KubeFault,
+  type Subresource,
+  type WatchEnd,
+} from '../src/kube/kube-api.ts';
 import type { KubeObject, Service } from '../src/kube/kube-object.ts';
+import { apiVersionOf, isBuiltIn, type Resource } from '../src/kube/resources.ts';
+import { applied, type Owners, ownersAfterUpdate } from './memory-kube/field-managers.ts';
+import { mergeJson, PatchError, patchJson } from './memory-kube/json-patch.ts';
+import { ObjectStore, type Stored, typeOf } from './memory-kube/object-store.ts';
+import { isSelected } from './memory-kube/selectors.ts';
+import { discovered, hasStatus, isServed } from './memory-kube/served-resources.ts';
 
-type Method = 'get' | 'list' | 'create' | 'replace' | 'remove';
+type Method = keyof KubeApi;
 
 export interface MemoryStore {
-  /** Whoever writes something: `Lease/causeway-agent-…`, with the call. */
+  /** Whoever writes something: `replace Lease/kube-system/causeway-agent-…`. */
   readonly writes: string[];
   client(manager?: string): KubeApi;
-  /** As `EndpointSlice/default/kubernetes`. */
+  /** As `EndpointSlice/default/kubernetes`, or `Node/a` where there is no namespace. */
   peek<T extends KubeObject>(key: string): T | undefined;
   keys(): string[];
-  /** Answers calls instead of the store while set. */
+  /** Answers calls instead of the store while set. Watches that are open go on. */
   fault: ((method: Method, plural: string) => KubeFault | undefined) | undefined;
-  /** Every call waits for this first, and again before its answer arrives. */
+  /** Every call waits for this first, and again before its answer arrives; so does each event of a watch. */
   gate: (label: string) => Promise<unknown>;
+  /** For timestamps. */
+  date: () => Date;
+  /** A CustomResourceDefinition that is deleted stays in that state, its objects gone, until this is false and it is deleted again. */
+  slowTermination: boolean;
+  /** Ends every watch; events on their way are lost. */
+  cutWatches(end?: WatchEnd): void;
+  /** To every watch. */
+  bookmark(): void;
+  /** What has changed so far is no longer known: older watches have expired. */
+  forget(): void;
 }
 
-const LISTS = ['endpoints', 'subsets'];
-
 export function memoryStore(...objects: readonly KubeObject[]): MemoryStore {
-  const kept = new Map<string, KubeObject>();
-  let version = 0;
-
-  const put = (object: KubeObject, manager: string, before?: KubeObject): KubeObject => {
-    const managedFields = LISTS.filter(list => list in object).map(list => {
-      const changed = JSON.stringify(fieldOf(object, list)) !== JSON.stringify(fieldOf(before, list));
-      const owner = changed ? manager : (before?.metadata.managedFields?.[0]?.manager ?? manager);
-      return { manager: owner, fieldsV1: { [`f:${list}`]: {} } };
-    });
-    const uid = before?.metadata.uid ?? `uid-${++version}`;
-    const metadata = { ...object.metadata, uid, resourceVersion: String(++version), managedFields };
-    const stored = structuredClone({ ...object, metadata });
-    kept.set(keyOf(object), stored);
-    return structuredClone(stored);
-  };
-  for (const object of objects) put(object, 'kube-apiserver');
-
+  const kept = new ObjectStore();
+  for (const object of objects) {
+    const owners = ownersAfterUpdate(new Map(), 'kube-apiserver', undefined, object);
+    const [version, group = ''] = object.apiVersion.split('/').toReversed();
+    const resource = { group, version, plural: '', kind: object.kind };
+    kept.put(typeOf(resource), object, owners, !isBuiltIn(resource));
+  }
   const store: MemoryStore = {
     writes: [],
     fault: undefined,
     gate: async () => {},
-    peek: <T extends KubeObject>(key: string) => structuredClone(kept.get(key)) as T | undefined,
-    keys: () => [...kept.keys()],
-    client(manager = 'causeway') {
-      async function call<T>(
-        method: Method,
-        { plural }: Resource<KubeObject>,
-        act: () => Answer<T>,
-      ): Promise<Answer<T>> {
-        await store.gate(`${method} ${plural}`);
-        const fault = store.fault?.(method, plural);
-        const answer: Answer<T> = fault === undefined ? act() : { ok: false, fault };
-        await store.gate(`${method} ${plural} answered`);
-        return answer;
-      }
-      return {
-        get: (resource, namespace, name) =>
-          call('get', resource, () => {
-            const found = kept.get(`${resource.kind}/${namespace}/${name}`);
-            return found === undefined ? missing(name) : { ok: true, value: structuredClone(found) as never };
-          }),
-        list: (resource, { namespace, labelSelector }) =>
-          call('list', resource, () => {
-            const wanted = (labelSelector?.split(',') ?? []).map(pair => pair.split('='));
-            const found = [...kept.values()].filter(
-              ({ kind, metadata }) =>
-                kind === resource.kind &&
-                metadata.namespace === namespace &&
-                wanted.every(([key, value]) => metadata.labels?.[key] === value),
-            );
-            return { ok: true, value: structuredClone(found) as never };
-          }),
-        create: (resource, object) =>
-          call('create', resource, () => {
-            if (kept.has(keyOf(object))) return failed(409, 'AlreadyExists', 'it is there already');
-            store.writes.push(`create ${keyOf(object)}`);
-            return { ok: true, value: put(object, manager) as never };
-          }),
-        replace: (resource, object) =>
-          call('replace', resource, () => {
-            const before = kept.get(keyOf(object));
-            if (before === undefined) return missing(object.metadata.name);
-            if (!isAt(before, object)) return failed(409, 'Conflict', 'it has changed');
-            if (fieldOf(before, 'addressType') !== fieldOf(object, 'addressType')) {
-              return failed(422, 'Invalid', 'addressType is immutable');
-            }
-            store.writes.push(`replace ${keyOf(object)}`);
-            return { ok: true, value: put(object, manager, before) as never };
-          }),
-        remove: (resource, object) =>
-          call('remove', resource, () => {
-            const before = kept.get(keyOf(object));
-            if (before === undefined) return missing(object.metadata.name);
-            if (!isAt(before, object)) return failed(409, 'Conflict', 'it has changed');
-            store.writes.push(`remove ${keyOf(object)}`);
-            kept.delete(keyOf(object));
-            return { ok: true, value: undefined as never };
-          }),
-      };
-    },
+    date: () => new Date(),
+    slowTermination: false,
+    peek: <T extends KubeObject>(key: string) =>
+      structuredClone(kept.all().find(object => nameOf(object) === key)) as T | undefined,
+    keys: () => kept.all().map(nameOf),
+    client: (manager = 'causeway') => clientOf(store, kept, manager),
+    cutWatches: (end = { why: 'closed' }) => kept.cut(end),
+    bookmark: () => kept.bookmark(),
+    forget: () => kept.forget(),
   };
   return store;
+}
+
+function clientOf(store: MemoryStore, kept: ObjectStore, manager: string): KubeApi {
+  async function call<T, R extends KubeObject>(
+    method: Method,
+    resource: Resource<R>,
+    act: () => Answer<T>,
+  ): Promise<Answer<T>> {
+    const { plural } = resource;
+    await store.gate(`${method} ${plural}`);
+    kept.date = store.date;
+    kept.slowTermination = store.slowTermination;
+    const fault = store.fault?.(method, plural);
+    const answer: Answer<T> =
+      fault !== undefined
+        ? { ok: false, fault }
+        : isServed(resource, kept.definitions)
+          ? act()
+          : failed(404, 'NotFound', 'the server could not find the requested resource');
+    await store.gate(`${method} ${plural} answered`);
+    return answer;
+  }
+
+  function found<T extends KubeObject>(resource: Resource<T>, namespace: string | undefined, name: string) {
+    return kept.get(typeOf(resource), namespace, name);
+  }
+
+  /** As every write ends. `owners` absent: whoever changes a field owns it. */
+  function put<T extends KubeObject>(
+    method: Method,
+    resource: Resource<T>,
+    given: KubeObject,
+    { subresource, owners }: Subresource & { owners?: Owners } = {},
+  ): Answer<T> {
+    const { namespace, name } = given.metadata;
+    const before = found(resource, namespace, name);
+    const object = withStatus(resource, before?.object, given, subresource);
+    if (before !== undefined) {
+      if (!isAt(before.object, given)) return failed(409, 'Conflict', 'the object has been modified');
+      if (fieldOf(before.object, 'addressType') !== fieldOf(object, 'addressType')) {
+        return failed(422, 'Invalid', 'addressType is immutable');
+      }
+    }
+    store.writes.push(`${method} ${nameOf(object)}`);
+    const books = owners ?? ownersAfterUpdate(before?.owners ?? new Map(), manager, before?.object, object);
+    const stored = kept.put(typeOf(resource), object, books, !isBuiltIn(resource));
+    return { ok: true, value: shown(resource, stored) };
+  }
+
+  /** A write to the object leaves its status alone, one to the status leaves the rest alone. */
+  function withStatus<T extends KubeObject>(
+    resource: Resource<T>,
+    before: KubeObject | undefined,
+    given: KubeObject,
+    subresource: string | undefined,
+  ): KubeObject {
+    const status = (object: KubeObject | undefined) => {
+      const value = fieldOf(object, 'status');
+      return value === undefined ? {} : { status: value };
+    };
+    if (subresource === 'status') return { ...(before as KubeObject), ...status(given) };
+    if (!hasStatus(resource, kept.definitions)) return given;
+    const { status: _, ...rest } = given as KubeObject & { status?: unknown };
+    return { ...rest, ...status(before) };
+  }
+
+  function change<T extends KubeObject>(
+    method: Method,
+    resource: Resource<T>,
+    namespace: string | undefined,
+    name: string,
+    options: Subresource,
+    edit: (object: KubeObject) => KubeObject,
+  ): Promise<Answer<T>> {
+    return call(method, resource, () => {
+      const before = found(resource, namespace, name);
+      if (before === undefined || !hasSubresource(resource, options)) return missing(name);
+      try {
+        return put(method, resource, edit(shown(resource, before.object)), options);
+      } catch (error) {
+        if (error instanceof PatchError) return failed(422, 'Invalid', error.message);
+        throw error;
+      }
+    });
+  }
+
+  function hasSubresource<T extends KubeObject>(resource: Resource<T>, { subresource }: Subresource) {
+    return subresource === undefined || hasStatus(resource, kept.definitions);
+  }
+
+  return {
+    get: (resource, namespace, name) =>
+      call('get', resource, () => {
+        const stored = found(resource, namespace, name);
+        return stored === undefined ? missing(name) : { ok: true, value: shown(resource, stored.object) };
+      }),
+    list: (resource, { keep, ...selection }) =>
+      call('list', resource, () => {
+        const objects = kept.all(typeOf(resource)).filter(object => isSelected(object, selection));
+        const items = objects.map(object => {
+          const item = shown(resource, object);
+          return (keep === undefined ? item : keep(item)) as never;
+        });
+        return { ok: true, value: { items, resourceVersion: kept.version } };
+      }),
+    async watch(resource, options, onEvent) {
+      const { signal, resourceVersion, onOpen } = options;
+      const opened = await call('watch', resource, () => {
+        const watch = kept.watch(resource, options, resourceVersion);
+        if (watch === undefined)
+          return failed(410, 'Expired', `too old resource version: ${resourceVersion}`);
+        return { ok: true, value: watch };
+      });
+      if (!opened.ok && signal.aborted) return { why: 'aborted' };
+      if (!opened.ok) return { why: opened.fault.status === 410 ? 'expired' : 'failed', fault: opened.fault };
+      if (!signal.aborted) onOpen?.();
+      return opened.value.deliver(onEvent, signal, () => store.gate(`watch ${resource.plural} event`));
+    },
+    create: (resource, object) =>
+      call('create', resource, () => {
+        const { namespace, name } = object.metadata;
+        if (found(resource, namespace, name) !== undefined) {
+          return failed(409, 'AlreadyExists', `'${name}' already exists`);
+        }
+        return put('create', resource, object);
+      }),
+    replace: (resource, object) =>
+      call('replace', resource, () => {
+        const { namespace, name } = object.metadata;
+        if (found(resource, namespace, name) === undefined) return missing(name);
+        return put('replace', resource, object);
+      }),
+    remove: (resource, object) =>
+      call('remove', resource, () => {
+        const { namespace, name } = object.metadata;
+        const before = found(resource, namespace, name);
+        if (before === undefined) return missing(name);
+        if (!isAt(before.object, object)) return failed(409, 'Conflict', 'the object has been modified');
+        store.writes.push(`remove ${nameOf(before.object)}`);
+        kept.remove(typeOf(resource), before);
+        return { ok: true, value: undefined as never };
+      }),
+    apply: (resource, object, { force = false, subresource }: ApplyOptions = {}) =>
+      call('apply', resource, () => {
+        const { namespace, name, uid, resourceVersion } = object.metadata;
+        const before: Stored | undefined = found(resource, namespace, name);
+        if (
+          subresource !== undefined &&
+          (before === undefined || !hasSubresource(resource, { subresource }))
+        ) {
+          return missing(name);
+        }
+        const result = applied(before?.owners ?? new Map(), manager, before?.object, object, force);
+        if ('conflicts' in result) {
+          return failed(409, 'Conflict', `Apply failed with conflicts: ${result.conflicts.join(', ')}`);
+        }
+        const identity = { apiVersion: object.apiVersion, kind: object.kind };
+        const merged = { ...result.object, ...identity } as KubeObject;
+        const metadata = {
+          ...merged.metadata,
+          name,
+          ...(namespace !== undefined && { namespace }),
+          ...(uid !== undefined && { uid }),
+          ...(resourceVersion !== undefined && { resourceVersion }),
+        };
+        return put(
+          'apply',
+          resource,
+          { ...merged, metadata },
+          {
+            owners: result.owners,
+            ...(subresource && { subresource }),
+          },
+        );
+      }),
+    patch: (resource, namespace, name, operations, options = {}) =>
+      change('patch', resource, namespace, name, options, object => {
+        patchJson(object, operations);
+        return object;
+      }),
+    merge: (resource, namespace, name, patch, options = {}) =>
+      change('merge', resource, namespace, name, options, object => mergeJson(object, patch) as KubeObject),
+    discover: group =>
+      call('discover', { group: '', version: 'v1', plural: group, kind: '' }, () => {
+        const value = discovered(group, kept.definitions);
+        return value === undefined
+          ? failed(404, 'NotFound', `The API group '${group}' is not served`)
+          : { ok: true, value };
+      }),
+  };
 }
 
 /** Service `default/kubernetes`, as an API server makes it. */
@@ -116,8 +270,13 @@ export function kubernetesService(...clusterIPs: readonly string[]): Service {
   };
 }
 
-function keyOf({ kind, metadata }: KubeObject): string {
-  return `${kind}/${metadata.namespace}/${metadata.name}`;
+/** In the version that was asked for. */
+function shown<T extends KubeObject>(resource: Resource<T>, object: KubeObject): T {
+  return { ...structuredClone(object), apiVersion: apiVersionOf(resource) } as T;
+}
+
+function nameOf({ kind, metadata: { namespace, name } }: KubeObject): string {
+  return namespace === undefined ? `${kind}/${name}` : `${kind}/${namespace}/${name}`;
 }
 
 function isAt(before: KubeObject, { metadata }: KubeObject): boolean {
@@ -129,6 +288,6 @@ function fieldOf(object: KubeObject | undefined, name: string): unknown {
   return (object as unknown as Record<string, unknown> | undefined)?.[name];
 }
 
-function missing(name: string): Answer<never> {
+function missing(name: string): Failed {
   return failed(404, 'NotFound', `'${name}' not found`);
 }

@@ -189,9 +189,9 @@ function isAlive(pid: number): boolean {
 }
 
 async function until(ask: () => boolean | Promise<boolean>): Promise<void> {
-  const deadline = performance.now() + 20_000;
+  const deadline = performance.now() + 60_000;
   while (!(await ask())) {
-    assert.ok(performance.now() < deadline, 'did not happen within 20 s');
+    assert.ok(performance.now() < deadline, 'did not happen within 60 s');
     await delay(20);
   }
 }

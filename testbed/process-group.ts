@@ -7,8 +7,8 @@ import { basename } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { guard, release } from './guardian.ts';
 
-/** For output still in the pipes after the end. Longer only when something has left the group and holds them. */
-const DRAIN_MS = 1_000;
+/** For output still in the pipes after the end. Only something that has left the group and holds them takes so long. */
+const DRAIN_MS = 10_000;
 
 export interface Exit {
   readonly code: number | null;

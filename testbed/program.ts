@@ -8,9 +8,10 @@ import { keptLog } from './kept-log.ts';
 import { describeExit, type Exit, type SpawnOptions, spawnGroup } from './process-group.ts';
 import { run } from './run.ts';
 
-/** Ordinary starts take well under a second; this is for a machine that is busy with everything else. */
-const READY_TIMEOUT_MS = 20_000;
-const STOP_TIMEOUT_MS = 5_000;
+/** Starts take well under a second on a quiet machine; this is for one that is busy with everything else. */
+const READY_TIMEOUT_MS = 120_000;
+/** A program that is killed leaves its files behind, so a slow end is waited for. */
+const STOP_TIMEOUT_MS = 60_000;
 /** Between two looks at a log, a port or a probe. */
 const POLL_MS = 20;
 /** Lines of the log in an error message. */

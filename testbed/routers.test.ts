@@ -20,7 +20,7 @@ import { startOpensslServer } from './start-openssl-server.ts';
 import { startTraefik } from './start-traefik.ts';
 
 const [A, B] = ['api.a.test', 'api.b.test'];
-const TIMEOUT_MS = 120_000;
+const TIMEOUT_MS = 600_000;
 const skip = missingPrograms('openssl', 'curl');
 const skipHaproxy = skip || missingPrograms('debootstrap', 'dpkg-deb');
 

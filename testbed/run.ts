@@ -3,7 +3,8 @@
 import { basename } from 'node:path';
 import { type Exit, type SpawnOptions, spawnGroup } from './process-group.ts';
 
-const TIMEOUT_MS = 30_000;
+/** For a busy machine; on a quiet one most programs end within a second. */
+const TIMEOUT_MS = 120_000;
 
 export interface RunOptions extends Omit<SpawnOptions, 'command' | 'args'> {
   readonly input?: string | Uint8Array;

@@ -7,9 +7,6 @@ import { type Program, startProgram } from './program.ts';
 import { causewayBin } from './start-causeway.ts';
 import { tempDir } from './temp-dir.ts';
 
-/** Under a second, where no API servers are starting at the same time. */
-const READY_TIMEOUT_MS = 60_000;
-
 export interface AgentOptions {
   readonly uplink: 'proxy' | 'connect' | 'tunnel' | 'terminate';
   /** `host:port`. */
@@ -46,7 +43,6 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
       env: { ...environment, TMPDIR: dir.path },
       netns,
       ready: { log: /"msg":"ready"/ },
-      readyTimeoutMs: READY_TIMEOUT_MS,
     }),
   );
   const log = logLines(program);

@@ -14,10 +14,6 @@ import { run } from './run.ts';
 import { type Etcd, startEtcd } from './start-etcd.ts';
 import { tempDir } from './temp-dir.ts';
 
-/** Four seconds where nothing else runs. */
-const READY_TIMEOUT_MS = 90_000;
-const KUBECTL_TIMEOUT_MS = 60_000;
-
 export interface ApiServerOptions {
   /** Names and addresses of its certificate besides those that every API server has. */
   readonly sans?: readonly string[];
@@ -123,7 +119,6 @@ export async function startApiServer(options: ApiServerOptions = {}): Promise<Ap
         probe: async () =>
           (await answers('/readyz')) && answers('/api/v1/namespaces/default/services/kubernetes'),
       },
-      readyTimeoutMs: READY_TIMEOUT_MS,
       // On SIGTERM it goes on for a while, for load balancers to notice.
       stopSignal: 'SIGKILL',
     }),
@@ -143,7 +138,6 @@ export async function startApiServer(options: ApiServerOptions = {}): Promise<Ap
     const { code, stdout, stderr } = await kubectl(adminKubeconfig, args, {
       input,
       netns,
-      timeoutMs: KUBECTL_TIMEOUT_MS,
     });
     if (code !== 0) throw new Error(`kubectl ${args.join(' ')} ended with code ${code}: ${stderr.trim()}`);
     return stdout.toString();

@@ -1,7 +1,7 @@
 // Starts our own program as a user would: `causeway run -c FILE` in a process of its own, with the log read back.
 // `await using gateway = await startCauseway({ config: \`listen: [":0"] …\` })`.
 
-import { writeFile } from 'node:fs/promises';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type LogLine, type LogLines, logLines } from './log-lines.ts';
@@ -40,13 +40,12 @@ export interface CausewayOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** Default: this checkout's. */
   readonly command?: string;
-  readonly readyTimeoutMs?: number;
   /** The host it runs on. Its admin side is then reached from there alone. */
   readonly netns?: Netns;
 }
 
 export async function startCauseway(options: CausewayOptions): Promise<Causeway> {
-  const { config, args = [], env, command = causewayBin, readyTimeoutMs, netns } = options;
+  const { config, args = [], env, command = causewayBin, netns } = options;
   const dir = await tempDir();
   const file = join(dir.path, 'causeway.yaml');
   const complete = (text: string) => {
@@ -54,15 +53,17 @@ export async function startCauseway(options: CausewayOptions): Promise<Causeway>
     return /^admin:/m.test(quiet) ? quiet : `admin: { on: "127.0.0.1:0" }\n${quiet}`;
   };
   await writeFile(file, complete(config));
+  // Of its own: one that is killed, or has no time left after the second signal, leaves its folder of sockets behind.
+  const tmp = join(dir.path, 'tmp');
+  await mkdir(tmp);
   let program: Program;
   try {
     program = await startProgram({
       command,
       args: ['run', '-c', file, ...engineArgs(), ...args],
-      env,
+      env: { TMPDIR: tmp, ...env },
       netns,
       ready: { log: /"msg":"ready"/ },
-      ...(readyTimeoutMs !== undefined && { readyTimeoutMs }),
       stopSignal: 'SIGTERM',
     });
   } catch (error) {

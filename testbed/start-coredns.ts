@@ -7,8 +7,6 @@ import type { Netns } from './netns.ts';
 import { type Program, startProgram } from './program.ts';
 import { tempDir } from './temp-dir.ts';
 
-const READY_TIMEOUT_MS = 60_000;
-
 export interface CorednsOptions {
   /** What stands in `.:port { }`: plugins, one in a line. */
   readonly plugins: string;
@@ -38,7 +36,6 @@ export async function startCoredns(options: CorednsOptions): Promise<Coredns> {
       netns,
       // Printed after its servers have been bound.
       ready: { log: /^CoreDNS-\d/m },
-      readyTimeoutMs: READY_TIMEOUT_MS,
       stopSignal: 'SIGKILL',
     }),
   );

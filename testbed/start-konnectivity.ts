@@ -11,8 +11,6 @@ import { type Program, startProgram } from './program.ts';
 import { type RunResult, run } from './run.ts';
 import { tempDir } from './temp-dir.ts';
 
-const READY_TIMEOUT_MS = 60_000;
-
 export interface KonnectivityServerOptions {
   /** Signs its certificate, and those of agents that may come. */
   readonly authority: Authority;
@@ -68,7 +66,6 @@ export async function startKonnectivityServer(
       netns,
       // Its readiness is that an agent has come.
       ready: { probe: () => answers(`http://127.0.0.1:${health}/healthz`, netns) },
-      readyTimeoutMs: READY_TIMEOUT_MS,
       stopSignal: 'SIGKILL',
     }),
   );
@@ -119,7 +116,6 @@ export async function startKonnectivityAgent(options: KonnectivityAgentOptions):
     ],
     netns,
     ready: { probe: () => answers(`http://127.0.0.1:${health}/readyz`, netns) },
-    readyTimeoutMs: READY_TIMEOUT_MS,
     stopSignal: 'SIGKILL',
   });
   return {

@@ -17,8 +17,6 @@ export interface KubeProxyOptions {
   readonly flags?: readonly string[];
 }
 
-const READY_TIMEOUT_MS = 60_000;
-
 /** Starts kube-proxy, and settles when it has written its rules for the first time. */
 export async function startKubeProxy(options: KubeProxyOptions): Promise<Program> {
   const { netns, kubeconfig, node, mode = 'nftables', flags = [] } = options;
@@ -38,6 +36,5 @@ export async function startKubeProxy(options: KubeProxyOptions): Promise<Program
     ],
     netns,
     ready: { log: /SyncProxyRules complete/ },
-    readyTimeoutMs: READY_TIMEOUT_MS,
   });
 }

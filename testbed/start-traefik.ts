@@ -8,8 +8,6 @@ import { type Program, startProgram } from './program.ts';
 import { run } from './run.ts';
 import { tempDir } from './temp-dir.ts';
 
-const READY_TIMEOUT_MS = 60_000;
-
 export interface TraefikOptions {
   /** Host name to `address:port`. TLS is not opened. */
   readonly routes: Readonly<Record<string, string>>;
@@ -55,7 +53,6 @@ export async function startTraefik(options: TraefikOptions): Promise<Traefik> {
       cwd: dir.path,
       netns,
       ready: { probe: async () => (await routersOf(admin, netns)) === Object.keys(routes).length },
-      readyTimeoutMs: READY_TIMEOUT_MS,
       stopSignal: 'SIGKILL',
     }),
   );

@@ -1,9 +1,9 @@
 // A clock that stands still until a test moves it.
 
 import { setImmediate } from 'node:timers/promises';
-import type { AgentClock } from '../src/agent/agent-clock.ts';
+import type { Clock } from '../src/kube/clock.ts';
 
-export interface TestClock extends AgentClock {
+export interface TestClock extends Clock {
   /** Moves on and lets everything that comes due happen, in order. */
   advance(ms: number): Promise<void>;
 }

@@ -1,5 +1,5 @@
-// What the admin side answers: checks that hold for every request, in order, then the endpoints. Whatever is refused
-// gets JSON with one sentence. To add an endpoint, add a line to `endpoints`.
+// The admin API: checks for every request, in order, then the endpoints. A refusal is JSON with one sentence. To add an
+// endpoint, add a line to `endpoints`.
 
 import type { HttpBindings } from '@hono/node-server';
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
@@ -19,7 +19,8 @@ import { type EventStreams, MAX_STREAMS } from './event-streams.ts';
 import { GuessLimit } from './guess-limit.ts';
 import { type MetricsView, metricsRegistry, metricsText } from './metrics.ts';
 import { QueryError, readConnectionsQuery, readExplainQuery } from './queries.ts';
-import { trafficOf } from './status.ts';
+import type { RecentTraffic } from './recent-traffic.ts';
+import { type StatusAnswer, trafficOf } from './status.ts';
 import { Turns } from './turns.ts';
 
 export interface AdminApiOptions {
@@ -27,20 +28,20 @@ export interface AdminApiOptions {
   readonly hosts: readonly string[];
   readonly auth: readonly AdminUser[];
   readonly log: Logger;
-  /** Default: one with the system's clock. */
+  /** Default: one that uses the system's clock. */
   readonly guesses?: GuessLimit;
 }
 
-export interface AdminView extends MetricsView, ClustersView {
+export interface AdminView extends MetricsView, Omit<ClustersView, 'recent'> {
   readonly gateway: MetricsView['gateway'];
   readonly events: EventStreams;
   /** Why it is not ready, or undefined when it is. */
   notReady(): string | undefined;
-  /** False until there is a gateway to ask. */
+  /** False until the gateway has started. */
   readonly started: boolean;
   /** Throws a QuestionError. */
   explain(question: Question): Explanation;
-  /** As SIGTERM. Resolves when all has ended. */
+  /** Like SIGTERM. Resolves when all connections have ended. */
   drain(): Promise<void>;
 }
 
@@ -57,16 +58,16 @@ interface Endpoint {
   readonly method: 'GET' | 'POST' | 'DELETE';
   readonly path: string;
   readonly answer: (context: AdminContext) => Answer;
-  /** Made at once rather than in turn: it is nothing to make. */
+  /** Cheap: answered at once instead of in turn. */
   readonly light?: true;
 }
 
 /** No endpoint reads a body; clients may send an empty object. */
 const MAX_BODY = 64 * 1024;
-/** What may wait for clients that read slowly, in all. A large table is some 10 MiB as JSON. */
+/** Bytes that may wait for slow readers, in total. A large table is some 10 MiB of JSON. */
 const MAX_WAITING = 64 * 1024 * 1024;
 
-/** Of every answer. A page may set a Content-Security-Policy of its own. */
+/** Headers of every answer. A page may set its own Content-Security-Policy. */
 const headers = {
   'Content-Security-Policy': "default-src 'none'; frame-ancestors 'none'",
   'X-Content-Type-Options': 'nosniff',
@@ -75,13 +76,18 @@ const headers = {
   'Cross-Origin-Resource-Policy': 'same-origin',
 };
 
-/** `waiting` tells how many bytes clients have not taken yet. */
-export function adminApi(options: AdminApiOptions, view: AdminView, waiting: () => number): AdminApi {
+/** `waiting` is the number of bytes that clients have not read yet. */
+export function adminApi(
+  options: AdminApiOptions,
+  view: AdminView,
+  recent: RecentTraffic,
+  waiting: () => number,
+): AdminApi {
   const api: AdminApi = new Hono<Env>();
   api.use(async (context, next) => {
     for (const [name, value] of Object.entries(headers)) context.header(name, value);
     const host = context.req.header('Host');
-    // A probe in HTTP/1.0, such as HAProxy's, names no host; a browser always does.
+    // A probe in HTTP/1.0, such as HAProxy's, sends no Host; a browser always does.
     return host === undefined || isOwnHost(host, options.hosts)
       ? next()
       : problem(context, 421, notOurs(host));
@@ -102,7 +108,7 @@ export function adminApi(options: AdminApiOptions, view: AdminView, waiting: () 
   const turns = new Turns();
   mount(
     api,
-    endpoints(view).map(endpoint => inTurn(endpoint, waiting, turns)),
+    endpoints(view, recent).map(endpoint => inTurn(endpoint, waiting, turns)),
   );
   mount(
     api,
@@ -116,7 +122,7 @@ export function adminApi(options: AdminApiOptions, view: AdminView, waiting: () 
   return api;
 }
 
-/** Without auth: what asks is a machine that knows no password. */
+/** Without auth: probes come from machines that have no password. */
 function probes(view: AdminView): Endpoint[] {
   return [
     { method: 'GET', path: '/healthz', answer: context => context.text('ok') },
@@ -131,7 +137,7 @@ function probes(view: AdminView): Endpoint[] {
   ];
 }
 
-function endpoints(view: AdminView): Endpoint[] {
+function endpoints(view: AdminView, recent: RecentTraffic): Endpoint[] {
   const registries = {
     text: metricsRegistry(view, Registry.PROMETHEUS_CONTENT_TYPE),
     openMetrics: metricsRegistry(view, Registry.OPENMETRICS_CONTENT_TYPE),
@@ -141,10 +147,21 @@ function endpoints(view: AdminView): Endpoint[] {
     {
       method: 'GET',
       path: '/api/v1/status',
-      answer: context => json(context, { ...view.status(), traffic: trafficOf(view.gateway.traffic()) }),
+      answer: context => {
+        const traffic = trafficOf({ gateway: view.gateway, recent });
+        return json(context, { ...view.status(), traffic } satisfies StatusAnswer);
+      },
     },
-    { method: 'GET', path: '/api/v1/clusters', answer: context => json(context, clusterAnswers(view)) },
-    { method: 'GET', path: '/api/v1/clusters/:name', answer: context => cluster(context, view) },
+    {
+      method: 'GET',
+      path: '/api/v1/clusters',
+      answer: context => json(context, clusterAnswers(clustersView(view, recent))),
+    },
+    {
+      method: 'GET',
+      path: '/api/v1/clusters/:name',
+      answer: context => cluster(context, clustersView(view, recent)),
+    },
     { method: 'GET', path: '/api/v1/connections', answer: context => connections(context, view) },
     {
       method: 'DELETE',
@@ -158,20 +175,20 @@ function endpoints(view: AdminView): Endpoint[] {
   ];
 }
 
-/** Of those that take a while one is made at a time, and none while too much waits for slow readers. */
+/** Expensive answers are made one at a time, and none while too many bytes wait for slow readers. */
 function inTurn(endpoint: Endpoint, waiting: () => number, turns: Turns): Endpoint {
   if (endpoint.light) return endpoint;
   const answer = (context: AdminContext): Answer =>
     turns.take(() => {
-      // Whoever is gone by now needs no answer.
+      // The client is gone.
       if (context.env.outgoing.destroyed) return context.body(null, 503);
       if (waiting() <= MAX_WAITING) return endpoint.answer(context);
-      return problem(context, 503, 'Too much waits for clients that read slowly; try again in a moment');
-    }) ?? problem(context, 503, 'Too much is asked for at a time; try again in a moment');
+      return problem(context, 503, 'Too much waits for slow clients; try again in a moment');
+    }) ?? problem(context, 503, 'Too many requests at a time; try again in a moment');
   return { ...endpoint, answer };
 }
 
-/** HEAD is answered as GET without the body; OPTIONS says what there is; anything else is 405. */
+/** HEAD is answered like GET, without the body; OPTIONS lists the methods; any other method is 405. */
 function mount(api: AdminApi, mounted: readonly Endpoint[]): void {
   for (const { method, path, answer } of mounted) {
     const allow = method === 'GET' ? 'GET, HEAD, OPTIONS' : `${method}, OPTIONS`;
@@ -180,12 +197,12 @@ function mount(api: AdminApi, mounted: readonly Endpoint[]): void {
     api.options(path, context => context.body(null, 204, { Allow: allow }));
     api.all(path, context => {
       context.header('Allow', allow);
-      return problem(context, 405, `${context.req.path} knows only ${allow}`);
+      return problem(context, 405, `${context.req.path} supports only ${allow}`);
     });
   }
 }
 
-/** Names from elsewhere are in it, and people read it in terminals. */
+/** Printable: it contains names from elsewhere, and people read it in terminals. */
 function json(context: AdminContext, value: object, status: ContentfulStatusCode = 200): Response {
   const text = printableJson(JSON.stringify(value));
   return context.body(text, status, { 'Content-Type': 'application/json' });
@@ -199,7 +216,7 @@ function notOurs(host: string): string {
   return `Host '${hostOf(host)}' is not one of this server's names; add it to admin.hosts`;
 }
 
-/** Without users everyone who gets as far as here is an admin, since the admin side is then on loopback. */
+/** Without users every client is an admin: the admin side is then on loopback. */
 async function logIn(
   context: AdminContext,
   users: readonly AdminUser[],
@@ -237,7 +254,7 @@ function changeRefused(context: AdminContext): Response | undefined {
   return refused === undefined ? undefined : problem(context, refused.status, refused.text);
 }
 
-/** As announced. One that comes in chunks is dropped unread, within the time that a request has. */
+/** As declared. A chunked body is discarded unread, within the time limit of a request. */
 function bodyLength(context: AdminContext): number {
   return Number(context.req.header('Content-Length') ?? 0);
 }
@@ -256,7 +273,11 @@ async function metrics(
   return context.body(await metricsText(registry), 200, { 'Content-Type': registry.contentType });
 }
 
-function cluster(context: AdminContext, view: AdminView): Response {
+function clustersView({ plan, gateway }: AdminView, recent: RecentTraffic): ClustersView {
+  return { plan, gateway, recent };
+}
+
+function cluster(context: AdminContext, view: ClustersView): Response {
   const name = context.req.param('name') ?? '';
   const found = clusterNamed(view, name);
   return found === undefined
@@ -265,7 +286,7 @@ function cluster(context: AdminContext, view: AdminView): Response {
 }
 
 async function connections(context: AdminContext, view: AdminView): Promise<Response> {
-  return asked(context, async () => {
+  return answerQuery(context, async () => {
     const { limit, cluster } = readConnectionsQuery(name => context.req.query(name));
     const open = await view.gateway.openConnections(limit, cluster);
     return open.map(one => ({ id: one.id, ...connectionFields(one) }));
@@ -286,11 +307,11 @@ function events(context: AdminContext, streams: EventStreams): Response {
 }
 
 function explain(context: AdminContext, view: AdminView): Promise<Response> {
-  return asked(context, async () => view.explain(readExplainQuery(name => context.req.query(name))));
+  return answerQuery(context, async () => view.explain(readExplainQuery(name => context.req.query(name))));
 }
 
-/** JSON, or 400 with what is wrong with the question. */
-async function asked(context: AdminContext, answer: () => Promise<object>): Promise<Response> {
+/** JSON, or 400 with the mistake in the query. */
+async function answerQuery(context: AdminContext, answer: () => Promise<object>): Promise<Response> {
   try {
     return json(context, await answer());
   } catch (error) {
@@ -301,7 +322,7 @@ async function asked(context: AdminContext, answer: () => Promise<object>): Prom
 }
 
 function drain(context: AdminContext, view: AdminView): Response {
-  // Whoever runs the process waits for its end, and hears of a failure.
+  // The command that runs the process also waits for the drain, and reports a failure.
   view.drain().catch(() => {});
   return json(context, { draining: true, connections: view.gateway.connections }, 202);
 }

@@ -1,5 +1,5 @@
-// Which Host values are answered: a page of another site must not reach the admin side by pointing its own name at
-// this machine (DNS rebinding).
+// Which Host values are accepted: a page of another site must not reach the admin side by pointing its own name at this
+// machine (DNS rebinding).
 
 import { isIP } from 'node:net';
 

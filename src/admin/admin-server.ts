@@ -1,5 +1,5 @@
-// The admin side's HTTP server, in cleartext or over TLS. Runs on the control thread, by default on loopback. What it
-// answers is in admin-api.ts; here is what bounds its clients, whatever they do.
+// The HTTP server of the admin side, in cleartext or over TLS, on the control thread. Answers are made in admin-api.ts;
+// this file bounds what its clients can take.
 
 import {
   createServer as createHttpServer,
@@ -15,6 +15,7 @@ import { type KeyPair, KeyPairWatch, readKeyPair } from '../config/key-pair.ts';
 import { type AdminApiOptions, type AdminView, adminApi } from './admin-api.ts';
 import { lockedOut } from './auth.ts';
 import { guardConnections } from './connection-guard.ts';
+import { RecentTraffic } from './recent-traffic.ts';
 
 export interface AdminOptions extends AdminApiOptions {
   readonly host: string;
@@ -22,57 +23,61 @@ export interface AdminOptions extends AdminApiOptions {
   readonly tls?: KeyPairFiles;
 }
 
-/** Requests are small; whoever sends slowly is cut, at most LOOK_MS later. */
+/** Requests are small: a slow sender is cut off, at most LOOK_MS later. */
 const REQUEST_MS = 10_000;
 const LOOK_MS = 2000;
-/** A client that takes nothing of its answer for this long is cut. Event streams have something every 15 s. */
+/** A client that reads nothing of its answer for this long is cut off. Event streams send something every 15 s. */
 const STALLED_MS = 30_000;
-/** Beyond these the least busy goes; see connection-guard.ts. */
+/** Beyond this many the least useful one is closed; see connection-guard.ts. */
 const MAX_CONNECTIONS = 256;
-/** While they are being closed there may be more for a moment; further ones are closed at the accept. */
+/** There may be more for a moment, while others are being closed; beyond this they are closed at once. */
 const MAX_SOCKETS = 4 * MAX_CONNECTIONS;
-/** At the end, how long answers under way and the ends of event streams may take to leave. */
-const FAREWELL_MS = 250;
+/** At the end, the time for answers under way and event streams to be sent. */
+const CLOSE_MS = 250;
 
 export class AdminServer implements AsyncDisposable {
   readonly url: string;
   readonly #server: Server;
-  readonly #view: AdminView;
-  readonly #keyPair: KeyPairWatch | undefined;
+  readonly #owned: readonly Disposable[];
 
-  private constructor(server: Server, url: string, view: AdminView, keyPair: KeyPairWatch | undefined) {
+  private constructor(server: Server, url: string, owned: readonly Disposable[]) {
     this.#server = server;
     this.url = url;
-    this.#view = view;
-    this.#keyPair = keyPair;
+    this.#owned = owned;
   }
 
   /** Rejects with Node's error when it cannot listen, and with a KeyPairError when there is no certificate. */
   static async start(options: AdminOptions, view: AdminView): Promise<AdminServer> {
     const pair = options.tls === undefined ? undefined : await readKeyPair(options.tls);
-    const server = createServer(options, view, pair);
+    const recent = new RecentTraffic(view);
+    const server = createServer(options, view, recent, pair);
     await listen(server, options);
-    // Nobody's traffic depends on it, and the file may come yet.
+    recent.start(error => options.log.error({ err: error }, 'cannot read the counters'));
+    // A warning only: no traffic depends on it, and the file may still be created.
     for (const user of await lockedOut(options.auth))
       options.log.warn(user, 'password file cannot be used; this user cannot log in');
     const keyPair = pair && (await watchKeyPair(pair, server, options));
     const { address, port, family } = server.address() as AddressInfo;
     const scheme = pair === undefined ? 'http' : 'https';
     const url = `${scheme}://${family === 'IPv6' ? `[${address}]` : address}:${port}`;
-    return new AdminServer(server, url, view, keyPair);
+    return new AdminServer(server, url, [recent, view.events, ...(keyPair === undefined ? [] : [keyPair])]);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#keyPair?.[Symbol.dispose]();
-    this.#view.events[Symbol.dispose]();
+    for (const owned of this.#owned) owned[Symbol.dispose]();
     const closed = new Promise(resolve => this.#server.close(resolve));
-    const late = setTimeout(() => this.#server.closeAllConnections(), FAREWELL_MS);
+    const late = setTimeout(() => this.#server.closeAllConnections(), CLOSE_MS);
     await closed;
     clearTimeout(late);
   }
 }
 
-function createServer(options: AdminOptions, view: AdminView, pair: KeyPair | undefined): Server {
+function createServer(
+  options: AdminOptions,
+  view: AdminView,
+  recent: RecentTraffic,
+  pair: KeyPair | undefined,
+): Server {
   const bounds: ServerOptions = {
     requestTimeout: REQUEST_MS,
     headersTimeout: REQUEST_MS,
@@ -85,8 +90,9 @@ function createServer(options: AdminOptions, view: AdminView, pair: KeyPair | un
   server.maxConnections = MAX_SOCKETS;
   server.timeout = STALLED_MS;
   const guard = guardConnections(server, MAX_CONNECTIONS);
-  // Its URLs need a host also where a request in HTTP/1.0 has none; nothing is decided by it.
-  const answer = getRequestListener(adminApi(options, view, guard.waiting).fetch, { hostname: 'localhost' });
+  // A request in HTTP/1.0 may have no host, and URLs need one. No decision depends on it.
+  const api = adminApi(options, view, recent, guard.waiting);
+  const answer = getRequestListener(api.fetch, { hostname: 'localhost' });
   server.on('request', (request, response) => {
     Promise.try(async () => {
       if (guard.admit(request, response)) await answer(request, response);
@@ -98,7 +104,7 @@ function createServer(options: AdminOptions, view: AdminView, pair: KeyPair | un
   return server;
 }
 
-/** Our own code threw in front of the API, or behind it: the API answers for itself. */
+/** After an exception outside the API, which handles its own. */
 function fail(response: ServerResponse): void {
   if (response.headersSent) response.destroy();
   else response.writeHead(500, { Connection: 'close' }).end();
@@ -114,7 +120,7 @@ function listen(server: Server, { host, port }: AdminOptions): Promise<void> {
   });
 }
 
-/** A new pair serves new connections; open ones go on with what they have. */
+/** A new pair serves new connections; open ones keep the old one. */
 async function watchKeyPair(
   current: KeyPair,
   server: Server,
@@ -130,6 +136,6 @@ async function watchKeyPair(
       log.info({ certFile: files.certFile }, 'certificate of the admin side renewed');
     },
     bad: ({ message }) =>
-      log.error({ error: message }, 'new certificate of the admin side refused; the old one goes on'),
+      log.error({ error: message }, 'new certificate of the admin side refused; keeping the previous one'),
   });
 }

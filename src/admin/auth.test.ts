@@ -44,7 +44,7 @@ test('roleOf() does the same work for users that there are and others', async ()
   }
 });
 
-test('roleOf() admits nobody by a file that is missing, empty, too long or endless', async () => {
+test('roleOf() admits no user whose file is missing, empty, too long or endless', async () => {
   await using dir = await tempDir();
   await writeFile(dir.file('empty'), '\n');
   await writeFile(dir.file('long'), 'x'.repeat(5000));
@@ -68,7 +68,7 @@ test('basicCredentials() reads what RFC 7617 says, and nothing else', () => {
     assert.equal(basicCredentials(header), undefined, header);
 });
 
-test('lockedOut() names those whose file admits nobody, and why', async () => {
+test('lockedOut() names users who cannot log in because of their file, and why', async () => {
   await using dir = await tempDir();
   await writeFile(dir.file('good'), 'open sesame\n');
   await writeFile(dir.file('empty'), '\n');

@@ -1,13 +1,12 @@
-// Who may ask, and who may change something. Basic auth against password files.
-// A change needs more than a password, which a browser sends along by itself: a content type that no form of another
-// site can send, and no foreign Origin.
+// Authentication and authorisation of the admin side: Basic auth against password files. A change needs more than a
+// password, which a browser sends unasked: a content type that no form of another site can send, and no foreign Origin.
 
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { constants } from 'node:fs';
 import { open } from 'node:fs/promises';
 import type { AdminRole, AdminUser } from '../config/config.ts';
 
-/** Work for a request is bounded, whatever the file is: no password is longer. */
+/** Bounds the work for a request, whatever the file is. */
 const MAX_PASSWORD_BYTES = 4096;
 
 export interface Refusal {
@@ -15,15 +14,15 @@ export interface Refusal {
   readonly text: string;
 }
 
-/** Who asks and how they prove it, as a header has it. */
+/** From the Authorization header. */
 export interface Credentials {
   readonly username: string;
   readonly password: string;
 }
 
 /**
- * Undefined when nobody has that name and password. The work is the same whoever is named: the time that it takes says
- * nothing about which users there are.
+ * Undefined if no user has that name and password. The work is the same for every name, so that the time it takes does not
+ * reveal which users exist.
  */
 export async function roleOf(
   users: readonly AdminUser[],
@@ -42,7 +41,7 @@ export async function roleOf(
   return role;
 }
 
-/** Users whose password file admits nobody, and why. */
+/** Users who cannot log in because of their password file, and why. */
 export async function lockedOut(
   users: readonly AdminUser[],
 ): Promise<{ readonly username: string; readonly file: string; readonly error: string }[]> {
@@ -59,7 +58,7 @@ export function refusedChange(
   { contentType, origin, host }: Readonly<Record<'contentType' | 'origin' | 'host', string | undefined>>,
 ): Refusal | undefined {
   if (role !== 'admin') {
-    return { status: 403, text: 'Only users with role admin may change something; yours is viewer' };
+    return { status: 403, text: 'Changes take role admin; yours is viewer' };
   }
   if (contentType?.split(';', 1)[0].trim().toLowerCase() !== 'application/json') {
     return { status: 415, text: 'A change needs the header Content-Type: application/json' };
@@ -70,7 +69,7 @@ export function refusedChange(
   return undefined;
 }
 
-/** Compared without the scheme: TLS may have ended in front of us. */
+/** Compared without the scheme: a proxy in front may terminate TLS. */
 function isSameOrigin(origin: string, host: string): boolean {
   if (!/^https?:\/\//i.test(origin)) return false;
   try {
@@ -90,7 +89,7 @@ export function basicCredentials(header: string): Credentials | undefined {
   return colon < 0 ? undefined : { username: text.slice(0, colon), password: text.slice(colon + 1) };
 }
 
-/** Read each time, so that a changed password counts at once. */
+/** Read for each request, so that a changed password takes effect at once. */
 async function readPassword(file: string): Promise<{ readonly text: string } | { readonly error: string }> {
   try {
     // O_NONBLOCK: opening a pipe that nobody writes to would never return.

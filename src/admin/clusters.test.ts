@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import { sampleCluster, sampleRoute } from '../cluster/clusters.samples.ts';
 import { plan } from '../plan/plan.ts';
 import { clusterAnswers, clusterNamed } from './clusters.ts';
+import type { Counted } from './recent-traffic.ts';
 
 const backends = ['192.0.2.1:6443', '192.0.2.2:6443'];
 const route = sampleRoute({ hosts: ['api.a.lab'], backends });
@@ -27,6 +28,14 @@ const view = {
         ? { up: null }
         : { up: false, since: Date.UTC(2026, 10, 15, 9), why: 'connection refused' },
   },
+  recent: {
+    ofRoute: (_cluster: string, _kind: string, { open, bytesIn, bytesOut }: Counted) => ({
+      opened: open,
+      bytesIn,
+      bytesOut,
+      reasons: {},
+    }),
+  },
 };
 
 test('clusterAnswers() has what the plan has, with figures and findings', () => {
@@ -36,6 +45,7 @@ test('clusterAnswers() has what the plan has, with figures and findings', () => 
     name: 'a',
     id: 'id-a',
     source: 'file',
+    object: null,
     routes: [
       {
         kind: 'api',
@@ -56,6 +66,7 @@ test('clusterAnswers() has what the plan has, with figures and findings', () => 
         bytesIn: 10,
         bytesOut: 20,
         reasons: { done: 5 },
+        recent: { opened: 3, bytesIn: 10, bytesOut: 20, reasons: {} },
       },
     ],
     findings: [],

@@ -1,17 +1,19 @@
-// GET /api/v1/clusters: what the plan has, with what the workers counted for it.
+// GET /api/v1/clusters: the clusters of the plan, with the workers' counters.
 
-import type { Balance, Cluster, HealthCheck, Route } from '../cluster/cluster.ts';
+import type { Balance, Cluster, HealthCheck, Origin, Route, SourceObject } from '../cluster/cluster.ts';
 import type { Finding } from '../cluster/finding.ts';
 import type { CloseReason } from '../gateway/close-reason.ts';
-import type { Gateway } from '../gateway/control/gateway.ts';
+import type { Gateway, RouteFigures } from '../gateway/control/gateway.ts';
 import type { Plan } from '../plan/plan.ts';
+import type { Recent, RecentTraffic } from './recent-traffic.ts';
 
 export interface ClusterAnswer {
   readonly name: string;
   readonly id: string | null;
   readonly source: string;
+  readonly object: Omit<SourceObject, 'createdAt'> | null;
   readonly routes: readonly RouteAnswer[];
-  readonly findings: readonly Omit<Finding, 'cluster'>[];
+  readonly findings: readonly Pick<Finding, 'severity' | 'code' | 'text' | 'fix'>[];
 }
 
 export interface RouteAnswer {
@@ -25,8 +27,9 @@ export interface RouteAnswer {
   readonly connections: number;
   readonly bytesIn: number;
   readonly bytesOut: number;
-  /** Connections that ended, by reason; only reasons that there were. */
+  /** Connections that ended, by reason; only reasons that occurred. */
   readonly reasons: Readonly<Partial<Record<CloseReason, number>>>;
+  readonly recent: Recent;
 }
 
 export interface BackendAnswer {
@@ -35,7 +38,7 @@ export interface BackendAnswer {
   readonly up: boolean | null;
   /** How it is checked. */
   readonly health: HealthCheck;
-  /** When checks last found it gone or back, and what they met; missing while they never have. */
+  /** When it last went down or came back, and what the check met; missing if that never happened. */
   readonly since?: string;
   readonly why?: string;
   /** Open now. */
@@ -45,7 +48,10 @@ export interface BackendAnswer {
 export interface ClustersView {
   readonly plan: Plan;
   readonly gateway: Pick<Gateway, 'figuresOf' | 'backendHealth'>;
+  readonly recent: Pick<RecentTraffic, 'ofRoute'>;
 }
+
+const notServed: RouteFigures = { connections: 0, bytesIn: 0, bytesOut: 0, reasons: {}, backends: new Map() };
 
 export function clusterAnswers(view: ClustersView): ClusterAnswer[] {
   const findings = Map.groupBy(view.plan.findings, finding => finding.cluster);
@@ -71,16 +77,23 @@ function clusterAnswer(
   return {
     name: cluster.name,
     id: cluster.id ?? null,
-    source: cluster.source,
+    source: cluster.origin.source,
+    object: objectAnswer(cluster.origin),
     routes: cluster.routes.map(route => routeAnswer(view, cluster, route)),
     findings: findings.map(({ severity, code, text, fix }) => ({ severity, code, text, fix })),
   };
 }
 
+function objectAnswer({ object }: Origin): ClusterAnswer['object'] {
+  if (object === undefined) return null;
+  const { createdAt: _, ...rest } = object;
+  return rest;
+}
+
 function routeAnswer(view: ClustersView, cluster: Cluster, route: Route): RouteAnswer {
   const { kind, hosts, pool } = route;
-  // A route that the gateway is just about to take up has counted nothing yet.
-  const figures = view.gateway.figuresOf(cluster.name, kind);
+  // The plan may be ahead of the gateway: a route that is not served yet has no counters.
+  const figures = view.gateway.figuresOf(cluster.name, kind) ?? notServed;
   return {
     kind,
     hosts,
@@ -94,12 +107,13 @@ function routeAnswer(view: ClustersView, cluster: Cluster, route: Route): RouteA
         health: pool.health.check,
         ...(since !== undefined && { since: new Date(since).toISOString() }),
         ...(why !== undefined && { why }),
-        connections: figures?.backends.get(text) ?? 0,
+        connections: figures.backends.get(text) ?? 0,
       };
     }),
-    connections: figures?.connections ?? 0,
-    bytesIn: figures?.bytesIn ?? 0,
-    bytesOut: figures?.bytesOut ?? 0,
-    reasons: figures?.reasons ?? {},
+    connections: figures.connections,
+    bytesIn: figures.bytesIn,
+    bytesOut: figures.bytesOut,
+    reasons: figures.reasons,
+    recent: view.recent.ofRoute(cluster.name, kind, { ...figures, open: figures.connections }),
   };
 }

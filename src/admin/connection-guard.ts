@@ -1,5 +1,5 @@
-// Bounds what admin clients may hold. When there are too many connections, the newest is let in and the one that
-// deserves it least goes: so that slow or silent clients never keep out a probe or a scrape.
+// Bounds the connections of admin clients. When there are too many, the newest is kept and the least useful other one is
+// closed, so that slow or silent clients never keep out a probe or a scrape.
 
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
@@ -8,42 +8,42 @@ const SILENT = 0;
 const IDLE = 1;
 const BUSY = 2;
 
-/** Requests of one connection that wait for their answers. Nobody who means well sends several at a time. */
-const MOST_AT_A_TIME = 8;
+/** Unanswered requests of one connection. Ordinary clients do not pipeline. */
+const MAX_UNANSWERED = 8;
 
-interface Held {
+interface AdminConnection {
   readonly socket: Socket;
-  /** Silent before its first request; busy while it is answered. */
+  /** Silent before its first request; busy while a request is being answered. */
   state: typeof SILENT | typeof IDLE | typeof BUSY;
   unanswered: number;
 }
 
 export interface ConnectionGuard {
-  /** Takes note of a request before it is answered. False when it must not be. */
+  /** Registers a request. Returns false if it must not be answered. */
   admit(request: IncomingMessage, response: ServerResponse): boolean;
-  /** Bytes of answers that clients have not taken yet. */
+  /** Bytes of answers that clients have not read yet. */
   waiting(): number;
 }
 
 export function guardConnections(server: Server, most: number): ConnectionGuard {
   // By the client's address and port: with TLS a request has another socket object than the connection.
-  const held = new Map<string, Held>();
+  const connections = new Map<string, AdminConnection>();
   const answering = new Set<ServerResponse>();
 
   server.on('connection', (socket: Socket) => {
     const key = keyOf(socket);
-    held.set(key, { socket, state: SILENT, unanswered: 0 });
+    connections.set(key, { socket, state: SILENT, unanswered: 0 });
     socket.once('close', () => {
-      if (held.get(key)?.socket === socket) held.delete(key);
+      if (connections.get(key)?.socket === socket) connections.delete(key);
     });
-    if (held.size > most) letGo(held, key);
+    if (connections.size > most) closeOne(connections, key);
   });
 
   return {
     admit(request, response) {
-      const one = held.get(keyOf(request.socket));
-      // One that was let go may still have requests in what was read before.
-      if (one === undefined || one.unanswered >= MOST_AT_A_TIME) {
+      const one = connections.get(keyOf(request.socket));
+      // A connection that was closed may still have parsed requests.
+      if (one === undefined || one.unanswered >= MAX_UNANSWERED) {
         request.socket.destroy();
         return false;
       }
@@ -65,12 +65,12 @@ export function guardConnections(server: Server, most: number): ConnectionGuard 
   };
 }
 
-/** Of those that did least, the oldest. Not the newcomer. */
-function letGo(held: Map<string, Held>, newcomer: string): void {
+/** Closes the oldest of the least useful ones, but not the new one. */
+function closeOne(connections: Map<string, AdminConnection>, newest: string): void {
   for (const state of [SILENT, IDLE, BUSY]) {
-    for (const [key, one] of held) {
-      if (one.state !== state || key === newcomer) continue;
-      held.delete(key);
+    for (const [key, one] of connections) {
+      if (one.state !== state || key === newest) continue;
+      connections.delete(key);
       one.socket.destroy();
       return;
     }

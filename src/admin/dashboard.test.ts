@@ -40,7 +40,7 @@ test('dashboardFiles() serves every file that the page and its scripts name, wit
   assert.ok(names.has('format.ts'), [...names].join(' '));
 });
 
-test('dashboardFiles() answers 304 to whoever has the file already', async () => {
+test('dashboardFiles() answers 304 to a client that has the file', async () => {
   for (const path of ['/', '/dashboard/main.js']) {
     const first = await routes.request(path);
     const etag = first.headers.get('ETag') ?? '';

@@ -1,5 +1,5 @@
-// GET /: the dashboard, one page of plain files (dashboard/). In a checkout its TypeScript is stripped of types here;
-// in the package it is compiled already. Everything is read once, when first asked for, and served from memory.
+// GET /: the dashboard, plain files from dashboard/. In a checkout types are stripped from its TypeScript here; in the
+// package it is already compiled. Files are read on the first request and then served from memory.
 
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -12,7 +12,7 @@ interface Asset {
 }
 
 const inCheckout = import.meta.url.endsWith('.ts');
-/** Page, styles and picture stand at the same place in a checkout and in the package. */
+/** The same place in a checkout and in the package. */
 const STATIC = new URL('../../dashboard/static/', import.meta.url);
 const SCRIPTS = new URL(inCheckout ? '../../dashboard/' : '../dashboard/', import.meta.url);
 /** Libraries as modules, by the names that the import map in index.html gives them. */
@@ -36,7 +36,7 @@ export interface DashboardFile {
   readonly answer: (context: Context) => Response | Promise<Response>;
 }
 
-/** What GET is answered with. Whoever mounts it has checked who asks. */
+/** Answers to GET. Authentication is up to the caller. */
 export function dashboardFiles(): DashboardFile[] {
   let page: Asset | undefined;
   let assets: ReadonlyMap<string, Asset> | undefined;
@@ -66,8 +66,8 @@ function readPage(): Asset {
 }
 
 /**
- * Only files of ours. The import map is the one inline script, as browsers take it in no other way, and is named by
- * its hash. Trusted types: a string never becomes markup, whatever host name a client sends.
+ * Allows our own files only. The import map is the one inline script, because browsers support no other way, and is
+ * allowed by its hash. Trusted types: a string never becomes markup, whatever host name a client sends.
  */
 function contentPolicy(importMap: string): string {
   const hash = createHash('sha256').update(importMap).digest('base64');
@@ -96,7 +96,7 @@ function readAssets(): ReadonlyMap<string, Asset> {
     const text = readFileSync(new URL(name, SCRIPTS), 'utf8');
     add(name, Buffer.from(inCheckout ? stripTypeScriptTypes(text) : text));
   }
-  // The page asks for it by the name that it has in the package; the others are asked for as they are imported.
+  // The page loads it by its name in the package; the other files are loaded by the names in import statements.
   const main = assets.get('main.ts');
   if (main !== undefined) assets.set('main.js', main);
   return assets;
@@ -111,7 +111,7 @@ function assetOf(name: string, body: Uint8Array): Asset {
     body: new Uint8Array(body),
     headers: {
       'Content-Type': TYPES[name.slice(name.lastIndexOf('.') + 1)] ?? 'application/octet-stream',
-      // Asked about each time: a gateway that was upgraded serves a page of one piece.
+      // Revalidated each time, so that after an upgrade all files are of one version.
       'Cache-Control': 'no-cache',
       ETag: `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"`,
       'X-Content-Type-Options': 'nosniff',

@@ -84,7 +84,7 @@ test('EventStreams.open() takes only so many, and again when one has gone', () =
   assert.equal(streams.size, 0);
 });
 
-test('EventStreams tell when somebody watches, and when nobody does any more', () => {
+test('EventStreams reports the first client, and the end of the last one', () => {
   const reported: boolean[] = [];
   const streams = new EventStreams(watched => reported.push(watched));
   const [first, second] = [new Client(), new Client()];
@@ -113,7 +113,7 @@ test('EventStreams send a comment every 15 s, as long as there is a client', t =
   assert.equal(client.text, 'retry: 2000\n\n:\n\n');
 });
 
-test('EventStreams drops a client whose stream throws, and tells the others', () => {
+test('EventStreams drops a client whose stream throws, and serves the others', () => {
   const faults: unknown[] = [];
   const streams = new EventStreams(undefined, error => faults.push(error));
   const [broken, other] = [new Client(), new Client()];

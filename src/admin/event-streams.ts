@@ -1,5 +1,5 @@
-// GET /api/v1/events: server-sent events to those who listen. Nobody is waited for: a client that does not read is
-// dropped as soon as too much waits for it, and there are only so many.
+// GET /api/v1/events: server-sent events. No client is waited for: one that does not read is dropped once too much waits
+// for it, and the number of streams is limited.
 // https://html.spec.whatwg.org/multipage/server-sent-events.html
 
 import type { ServerResponse } from 'node:http';
@@ -9,9 +9,9 @@ export type EventName = 'refusal' | 'health' | 'table';
 
 /** Each may hold MAX_WAITING bytes: 8 MiB in all. */
 export const MAX_STREAMS = 32;
-/** What may wait for one client: some 600 refusals, three seconds of as many as are told. */
+/** Bytes that may wait for one client: some 600 refusals, or three seconds at the highest rate. */
 const MAX_WAITING = 256 * 1024;
-/** Proxies and browsers take a silent connection for a dead one, many after 30 s. */
+/** Proxies and browsers drop silent connections, many after 30 s. */
 const KEEPALIVE_MS = 15_000;
 /** How long a browser waits before it connects again. */
 const RETRY_MS = 2000;
@@ -19,9 +19,9 @@ const RETRY_MS = 2000;
 const headers = {
   'Content-Type': 'text/event-stream',
   'Cache-Control': 'no-store',
-  // The stream ends with the connection, so that nothing is left to wait for when the process ends.
+  // The connection ends with the stream, so that the process need not wait for it when it exits.
   Connection: 'close',
-  // nginx would hold events back until a buffer is full.
+  // nginx would buffer events.
   'X-Accel-Buffering': 'no',
 };
 
@@ -32,8 +32,8 @@ export class EventStreams implements Disposable {
   #keepalive: NodeJS.Timeout | undefined;
 
   /**
-   * `onWatched` is told when the first client comes and the last one goes, `onFault` of exceptions of our own: they end the
-   * stream that they are about, or leave out an event.
+   * `onWatched` is called when the first client connects and when the last one leaves, `onFault` with exceptions: each
+   * ends one stream or drops one event.
    */
   constructor(
     onWatched: (watched: boolean) => void = () => {},
@@ -47,11 +47,11 @@ export class EventStreams implements Disposable {
     return this.#clients.size;
   }
 
-  /** Answers the request with the stream. False, and nothing done, when there are too many. */
+  /** Answers the request with a stream. Returns false, without an answer, when there are too many. */
   open(response: ServerResponse, more: Readonly<Record<string, string>> = {}): boolean {
     if (this.#clients.size >= MAX_STREAMS) return false;
     response.once('close', () => this.#gone(response));
-    // A client that is gone while it is written to is `close` as well.
+    // A client that leaves during a write also emits `close`.
     response.on('error', () => {});
     response.writeHead(200, { ...more, ...headers });
     response.write(`retry: ${RETRY_MS}\n\n`);
@@ -60,7 +60,7 @@ export class EventStreams implements Disposable {
     return true;
   }
 
-  /** Never throws: what happened has happened, whether it can be told or not. */
+  /** Never throws: an event that cannot be sent must not disturb its cause. */
   send(name: EventName, data: object): void {
     if (this.#clients.size === 0) return;
     try {

@@ -42,7 +42,7 @@ function record(reason: (typeof closeReasons)[number]): NamedRecord {
   };
 }
 
-test('GatewayEvents.ended() tells a refusal with the keys of the log', () => {
+test('GatewayEvents.ended() sends a refusal with the keys of the log', () => {
   const { events, sent } = given();
   events.ended(record('unknown-host'));
   assert.deepEqual(sent, [
@@ -72,17 +72,17 @@ test('GatewayEvents.ended() tells a refusal with the keys of the log', () => {
   ]);
 });
 
-test('GatewayEvents.ended() tells of refusals only', () => {
+test('GatewayEvents.ended() sends refusals only', () => {
   const { events, sent } = given();
   for (const reason of closeReasons) events.ended(record(reason));
-  const reported = sent.map(([, { reason }]) => reason);
+  const sentReasons = sent.map(([, { reason }]) => reason);
   for (const reason of ['done', 'no-data', 'client-gone', 'client-reset', 'shutdown', 'drained'])
-    assert.ok(!reported.includes(reason), reason);
+    assert.ok(!sentReasons.includes(reason), reason);
   for (const reason of ['revoked', 'not-allowed', 'over-limit', 'connect-failed', 'no-sni'])
-    assert.ok(reported.includes(reason), reason);
+    assert.ok(sentReasons.includes(reason), reason);
 });
 
-test('GatewayEvents.ended() thins a flood and says how many it left out', () => {
+test('GatewayEvents.ended() limits a flood and says how many it left out', () => {
   const { events, sent, clock } = given();
   for (let i = 0; i < 100_000; i++) events.ended(record('over-limit'));
   assert.equal(sent.length, 200);
@@ -95,13 +95,13 @@ test('GatewayEvents.ended() thins a flood and says how many it left out', () => 
   );
 });
 
-test('GatewayEvents.ended() counts nothing while nobody listens', () => {
+test('GatewayEvents.ended() does nothing without a listener', () => {
   const { events, sent } = given(0);
   for (let i = 0; i < 1000; i++) events.ended(record('over-limit'));
   assert.deepEqual(sent, []);
 });
 
-test('GatewayEvents.health() and table() are told as they are', () => {
+test('GatewayEvents.health() and table() send changes as they are', () => {
   const { events, sent } = given();
   const change = { cluster: 'a', route: 'api', backend: '192.0.2.9:6443', up: false, why: 'refused' };
   events.health(change);

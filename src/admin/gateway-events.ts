@@ -1,5 +1,5 @@
-// What happens in the gateway, as events for those who watch. Refusals may come a hundred thousand a second, and
-// nobody reads that: so many are told each second, and the next one says how many were not.
+// Refusals, health changes and table changes as events. There may be a hundred thousand refusals a second, which nobody
+// can read: the number sent per second is limited, and the next event says how many were left out.
 
 import { closeReasons, served } from '../gateway/close-reason.ts';
 import { connectionFields } from '../gateway/control/connection-fields.ts';
@@ -12,14 +12,14 @@ export interface HealthChange {
   readonly cluster: string;
   readonly route: string;
   readonly backend: string;
-  /** null: it is not checked any more. */
+  /** null: no longer checked. */
   readonly up: boolean | null;
-  /** In words: what the last check met. */
+  /** The result of the last check, in words. */
   readonly why: string;
 }
 
 export interface TableChange {
-  /** Of what is served, also after a file that was refused. */
+  /** Of the table that is served, also after a file was refused. */
   readonly generation: number;
   readonly clusters: number;
   readonly routes: number;
@@ -33,7 +33,7 @@ export class GatewayEvents {
   /** ms since 1970. */
   readonly #now: () => number;
   #second = 0;
-  #reported = 0;
+  #sent = 0;
   #skipped = 0;
 
   constructor(streams: Pick<EventStreams, 'size' | 'send'>, now: () => number = Date.now) {
@@ -41,18 +41,18 @@ export class GatewayEvents {
     this.#now = now;
   }
 
-  /** A connection ended; told if it was refused. */
+  /** A connection ended: an event if it was refused. */
   ended(record: NamedRecord): void {
     if (this.#streams.size === 0 || served.has(closeReasons[record.reason])) return;
     const now = this.#now();
     const second = Math.floor(now / 1000);
-    if (second !== this.#second) this.#reported = 0;
+    if (second !== this.#second) this.#sent = 0;
     this.#second = second;
-    if (this.#reported >= REFUSALS_PER_SECOND) {
+    if (this.#sent >= REFUSALS_PER_SECOND) {
       this.#skipped++;
       return;
     }
-    this.#reported++;
+    this.#sent++;
     this.#streams.send('refusal', { at: iso(now), ...connectionFields(record), skipped: this.#skipped });
     this.#skipped = 0;
   }

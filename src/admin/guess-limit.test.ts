@@ -33,7 +33,7 @@ test('GuessLimit lets a source try a few passwords, then one at a time', () => {
   pass(1);
   assert.equal(guess(), 0);
   assert.ok(guess() > 0);
-  assert.deepEqual(slowed, ['192.0.2.1'], 'told once');
+  assert.deepEqual(slowed, ['192.0.2.1'], 'reported once');
   pass(BURST * EVERY_MS);
   for (let i = 0; i < BURST; i++) assert.equal(guess(), 0);
   assert.ok(guess() > 0);

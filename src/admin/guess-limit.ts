@@ -1,6 +1,6 @@
-// Slows down whoever guesses passwords: each source may try a few, then one every few seconds. Others are not slowed.
-// What was tried lately from a source costs nothing more: a page or a scraper that goes on with an old password is no
-// guess, and does not lock out the person who knows the new one.
+// Slows down password guessing: each source may try a few, then one every few seconds; other sources are not affected.
+// Trying the same credentials again is free: a page or a scraper that keeps using an old password is not guessing, and
+// must not lock out the person who knows the new one.
 
 import { createHmac, randomBytes } from 'node:crypto';
 import { formatIp, isIpv4, parseIp } from '../wire/ip-address.ts';
@@ -9,18 +9,18 @@ import { formatIp, isIpv4, parseIp } from '../wire/ip-address.ts';
 const BURST = 10;
 /** Then one in this time: 17,280 a day. */
 const EVERY_MS = 5000;
-/** Those that guessed last; about 3 MiB at the most. */
+/** The most recent ones are kept; at most about 3 MiB. */
 const MAX_SOURCES = 4096;
-/** Of each, the last credentials. */
+/** Credentials remembered for each source. */
 const REMEMBERED = 8;
-/** An IPv6 host has all addresses of a /64 to come from. */
+/** An IPv6 host can use all addresses of its /64. */
 const IPV6_HOST_BYTES = 8;
 
 interface Source {
-  /** Guesses left, and when that was. */
+  /** Guesses left, as of `at`. */
   left: number;
   at: number;
-  /** Digests of credentials that were tried and, as far as is known, wrong. */
+  /** Digests of credentials that were tried and are not known to be right. */
   readonly tried: Set<string>;
   isSlowed: boolean;
 }
@@ -29,16 +29,16 @@ export class GuessLimit {
   readonly #sources = new Map<string, Source>();
   readonly #now: () => number;
   readonly #onSlowed: (address: string) => void;
-  /** What is remembered is of no use to whoever reads memory. */
+  /** Keyed, so that the digests are useless to anyone who reads the memory. */
   readonly #key = randomBytes(32);
 
-  /** `onSlowed` is told once when a source has used up its guesses. */
+  /** `onSlowed` is called once when a source has used up its guesses. */
   constructor(onSlowed: (address: string) => void = () => {}, now: () => number = () => performance.now()) {
     this.#onSlowed = onSlowed;
     this.#now = now;
   }
 
-  /** Counts a guess. 0 when it may be tried, else how long to wait in ms. Say `right()` of one that was none. */
+  /** Counts a guess. Returns 0 if it may be tried, otherwise the wait in ms. Call `right()` if it was correct. */
   take(address: string, credentials: string): number {
     const source = this.#sourceOf(address);
     const digest = this.#digest(credentials);
@@ -57,7 +57,7 @@ export class GuessLimit {
     return 0;
   }
 
-  /** The credentials were right: it was no guess. */
+  /** The credentials were right: takes back the guess. */
   right(address: string, credentials: string): void {
     const source = this.#sources.get(sourceKey(address));
     if (source?.tried.delete(this.#digest(credentials)) === true)
@@ -76,7 +76,7 @@ export class GuessLimit {
     source.left = Math.min(BURST, source.left + (now - source.at) / EVERY_MS);
     source.at = now;
     if (source.left === BURST) source.isSlowed = false;
-    // The last one to come is the last to be forgotten.
+    // Most recent last: the first is forgotten first.
     this.#sources.delete(key);
     this.#sources.set(key, source);
     for (const oldest of this.#sources.keys()) {
@@ -92,7 +92,7 @@ export class GuessLimit {
 }
 
 function sourceKey(address: string): string {
-  // A link-local address has its interface behind it.
+  // A link-local address ends with its interface.
   const ip = parseIp(address.replace(/%.*$/, ''));
   if (ip === undefined) return address;
   return isIpv4(ip, 0) ? formatIp(ip, 0) : Buffer.from(ip.subarray(0, IPV6_HOST_BYTES)).toString('hex');

@@ -35,7 +35,7 @@ function viewOf(look: () => void): MetricsView {
   };
 }
 
-test('metricsText() lets others in between two families', async () => {
+test('metricsText() yields to the event loop between two families', async () => {
   let turns = 0;
   const seen: number[] = [];
   const registry = metricsRegistry(
@@ -54,7 +54,7 @@ test('metricsText() lets others in between two families', async () => {
   assert.equal(new Set(seen).size, seen.length, `each in another turn: ${seen}`);
 });
 
-test('metricsText() goes on after a scrape that failed', async () => {
+test('metricsText() works after a scrape that failed', async () => {
   let fails = true;
   const registry = metricsRegistry(
     viewOf(() => {

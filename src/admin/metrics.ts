@@ -1,5 +1,5 @@
-// /metrics: what the workers counted, read from shared memory when somebody asks, and the process's own figures.
-// Labels are names from the table, never a value that a client chose.
+// /metrics: the workers' counters, read from shared memory for each scrape, and figures of the process. Labels are names
+// from the table, never a value that a client chose.
 
 import { setImmediate } from 'node:timers/promises';
 import {
@@ -23,17 +23,17 @@ import {
 import type { Status } from './status.ts';
 
 export interface MetricsView {
-  /** Not asked for before the first scrape. */
+  /** Not read before the first scrape. */
   readonly gateway: Gateway;
   /** The version of Node. */
   readonly node: string;
   status(): Status;
   findings(): ReadonlyMap<string, number>;
-  /** Seconds that each table change took, by bucket as in `secondsBuckets`, and their sum. */
+  /** Duration of table changes, with the buckets of `secondsBuckets`. */
   readonly applySeconds: Histogram;
 }
 
-/** Counts per bucket (the last is +Inf) and the sum of what was observed. */
+/** Counts per bucket (the last is +Inf) and the sum of the observed values. */
 export interface Histogram {
   readonly counts: readonly number[];
   readonly sum: number;
@@ -45,10 +45,10 @@ interface Value {
   readonly metricName?: string;
 }
 
-/** The event loop's lag is sampled by a timer: seldom, so that an idle gateway sleeps. */
+/** A timer samples the lag of the event loop: rarely, so that an idle gateway sleeps. */
 const LAG_EVERY_MS = 1000;
 
-/** To be made when the process starts: the library counts CPU time and collections of garbage from here on. */
+/** Create it when the process starts: the library counts CPU time and garbage collections from then on. */
 export function metricsRegistry(view: MetricsView, contentType: RegistryContentType): Registry {
   const registry = new Registry(contentType);
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: LAG_EVERY_MS });
@@ -56,19 +56,19 @@ export function metricsRegistry(view: MetricsView, contentType: RegistryContentT
   return registry;
 }
 
-/** Nothing was sampled since the last scrape: the library then tells of a lag of 292 years, and of none that is a number. */
+/** What the library reports if nothing was sampled since the last scrape: a lag of 292 years, and NaN. */
 const NO_LAG_SAMPLED = /^nodejs_eventloop_lag_\w+ (?:Nan|9223372036\.854776)\n/gm;
 /** OpenMetrics 1.0, "Considerations: Canonical Numbers": parsers may insist on 1.0. */
 const WHOLE_BOUND = /([{,]le="\d+)"/g;
 
-/** What a scrape gets. The library spells Nan what both formats call NaN. */
+/** The body of a scrape. The library writes Nan for what both formats call NaN. */
 export async function metricsText(registry: Registry): Promise<string> {
   const text = (await registry.metrics()).replaceAll(NO_LAG_SAMPLED, '').replaceAll(/ Nan$/gm, ' NaN');
   const isOpenMetrics = registry.contentType === Registry.OPENMETRICS_CONTENT_TYPE;
   return isOpenMetrics ? text.replaceAll(WHOLE_BOUND, '$1.0"') : text;
 }
 
-/** A family whose values are computed when asked for. */
+/** A family whose values are computed for each scrape. */
 interface Family {
   readonly name: string;
   readonly type: string;
@@ -77,8 +77,8 @@ interface Family {
 }
 
 /**
- * As the registry wants them; it needs no more of a metric than this. It asks for all at once, which of a large table
- * takes half a second: between two of them everyone else gets a turn.
+ * As the registry expects them; it needs no more of a metric than this. It reads all families at once, which takes half a
+ * second for a large table: others get a turn of the event loop between two of them.
  */
 function oneByOne(families: readonly Family[]): object[] {
   let last: Promise<unknown> = Promise.resolve();
@@ -88,12 +88,12 @@ function oneByOne(families: readonly Family[]): object[] {
       type,
       help,
       get() {
-        const reported = last.then(async () => {
+        const read = last.then(async () => {
           await setImmediate();
           return { name: metric.name, type, help, values: values() };
         });
-        last = reported.catch(() => {});
-        return reported;
+        last = read.catch(() => {});
+        return read;
       },
       reset() {},
     };
@@ -191,7 +191,7 @@ function perRoute(
   return values;
 }
 
-/** Summed over the routes of each cluster; an empty label is for what has no route. */
+/** Summed over the routes of each cluster; an empty label is for connections without a route. */
 function perCluster(view: MetricsView, valueOf: (get: Get) => number): Value[] {
   const sums = new Map<string, number>();
   for (const { route, get } of view.gateway.routes()) {
@@ -220,7 +220,7 @@ function slotHistogram(get: Get): Histogram {
   };
 }
 
-/** A series appears with its first use. */
+/** A series appears with its first observation. */
 function histogram(name: string, labels: Record<string, string>, { counts, sum }: Histogram): Value[] {
   const values: Value[] = [];
   let total = 0;

@@ -33,10 +33,10 @@ test('readExplainQuery() reads the question, empty fields as none', () => {
 });
 
 test('readExplainQuery() says what is wrong with a question', () => {
-  for (const [text, reported] of [
+  for (const [text, expected] of [
     ['', /Name a host/],
     ['host=a&protocol=quic', /protocol must be one of tls, http, connect: current value is 'quic'/],
     ['id=a&protocol=connect', /give the id as host/],
   ] as const)
-    assert.throws(() => readExplainQuery(query(text)), reported);
+    assert.throws(() => readExplainQuery(query(text)), expected);
 });

@@ -1,14 +1,14 @@
-// What stands behind the `?` of a request, read and judged. An empty value is as good as none, so that a form can
-// send all its fields. Mistakes are thrown with a sentence for whoever asked.
+// Parses and checks query strings. An empty value counts as none, so that a form can send all its fields. Mistakes are
+// thrown as a QueryError.
 
 import type { Question } from '../gateway/table/explain.ts';
 import { questionProtocols } from '../gateway/table/explain.ts';
 import { questionTarget } from '../gateway/table/question-target.ts';
 
 const DEFAULT_CONNECTIONS = 100;
-const MOST_CONNECTIONS = 10_000;
+const MAX_CONNECTIONS = 10_000;
 
-/** Answered with 400 and the sentence. */
+/** Answered with 400 and its message. */
 export class QueryError extends Error {
   readonly code = 'ERR_QUERY';
 }
@@ -18,8 +18,8 @@ type Query = (name: string) => string | undefined;
 export function readConnectionsQuery(query: Query): { limit: number; cluster: string | undefined } {
   const limit = query('limit') || String(DEFAULT_CONNECTIONS);
   const count = /^\d{1,9}$/.test(limit) ? Number(limit) : 0;
-  if (count < 1 || count > MOST_CONNECTIONS) {
-    throw new QueryError(`limit must be a number from 1 to ${MOST_CONNECTIONS}: current value is '${limit}'`);
+  if (count < 1 || count > MAX_CONNECTIONS) {
+    throw new QueryError(`limit must be a number from 1 to ${MAX_CONNECTIONS}: current value is '${limit}'`);
   }
   return { limit: count, cluster: query('cluster') || undefined };
 }

@@ -1,7 +1,8 @@
 // GET /api/v1/status.
 
 import type { CloseReason } from '../gateway/close-reason.ts';
-import type { Figures } from '../gateway/control/gateway.ts';
+import type { Figures, Gateway } from '../gateway/control/gateway.ts';
+import { countedOf, type Recent, type RecentTraffic } from './recent-traffic.ts';
 
 export interface Status {
   readonly version: string;
@@ -13,7 +14,7 @@ export interface Status {
   readonly config: {
     readonly ok: boolean;
     readonly error: string | null;
-    /** Keys whose change in the file takes a restart. */
+    /** Keys whose change in the file needs a restart. */
     readonly restartNeeded: readonly string[];
   };
   readonly sources: readonly {
@@ -32,25 +33,56 @@ export interface Status {
   readonly health: {
     readonly backends: number;
     readonly down: number;
-    /** Intervals between checks are longer than asked for by this factor; 1 when they are kept. */
+    /** Factor by which intervals between checks exceed the configured ones; 1 when they are kept. */
     readonly stretch: number;
   };
 }
 
-/** Since the start, over all routes and what never had one. */
-export interface Traffic {
+/** Since the start. */
+interface Counts {
   /** Those that ended. */
   readonly connections: number;
   readonly bytesIn: number;
   readonly bytesOut: number;
   readonly reasons: Readonly<Partial<Record<CloseReason, number>>>;
+  readonly recent: Recent;
+}
+
+export interface Traffic extends Counts {
+  /**
+   * The part of it that belongs to no cluster: refused before a route was known, or a carrier of streams that count for
+   * their own routes.
+   */
+  readonly unrouted: Counts;
 }
 
 export interface StatusAnswer extends Status {
   readonly traffic: Traffic;
 }
 
-export function trafficOf({ bytesIn, bytesOut, reasons }: Figures): Traffic {
+export interface TrafficView {
+  readonly gateway: Pick<Gateway, 'routes' | 'traffic'>;
+  readonly recent: Pick<RecentTraffic, 'total' | 'ofRoute'>;
+}
+
+/** Over all routes, those that are gone and connections that never had one. */
+export function trafficOf({ gateway, recent }: TrafficView): Traffic {
+  return {
+    ...countsOf(gateway.traffic(), recent.total()),
+    unrouted: unroutedOf(gateway, recent),
+  };
+}
+
+function unroutedOf(gateway: TrafficView['gateway'], recent: TrafficView['recent']): Counts {
+  // The first slot stands for "no route".
+  for (const { get } of gateway.routes()) {
+    const counted = countedOf(get);
+    return countsOf(counted, recent.ofRoute('', '', counted));
+  }
+  throw new Error('The gateway has no slot for connections without a route');
+}
+
+function countsOf({ bytesIn, bytesOut, reasons }: Figures, recent: Recent): Counts {
   const connections = Object.values(reasons).reduce((sum, count) => sum + count, 0);
-  return { connections, bytesIn, bytesOut, reasons };
+  return { connections, bytesIn, bytesOut, reasons, recent };
 }

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import { Turns } from './turns.ts';
 
-test('Turns.take() has one after the other, and lets others in between', async () => {
+test('Turns.take() runs one at a time, and yields in between', async () => {
   const turns = new Turns();
   const order: string[] = [];
   const all = ['a', 'b', 'c'].map(name =>
@@ -23,7 +23,7 @@ test('Turns.take() has one after the other, and lets others in between', async (
   assert.ok(between >= 3);
 });
 
-test('Turns.take() goes on after one that failed', async () => {
+test('Turns.take() works after one that failed', async () => {
   const turns = new Turns();
   const failed = turns.take(() => {
     throw new Error('on purpose');
@@ -33,7 +33,7 @@ test('Turns.take() goes on after one that failed', async () => {
   assert.equal(await next, 'next');
 });
 
-test('Turns.take() lets only so many wait', async () => {
+test('Turns.take() limits how many wait', async () => {
   const turns = new Turns();
   const taken = Array.from({ length: 100 }, (_, i) => turns.take(() => i));
   assert.equal(taken.filter(turn => turn === undefined).length, 36);

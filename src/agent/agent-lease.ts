@@ -3,11 +3,14 @@
 // when the lease last changed, because the clocks of nodes differ.
 
 import { createHash } from 'node:crypto';
+import type { Clock } from '../kube/clock.ts';
 import { MANAGED_BY_LABEL, MANAGER, ownLabels } from '../kube/cluster-label.ts';
-import { type Answer, type KubeApi, leases } from '../kube/kube-api.ts';
+import { type Answer, type KubeApi } from '../kube/kube-api.ts';
+import { microTime } from '../kube/kube-event.ts';
 import type { Lease } from '../kube/kube-object.ts';
-import type { AgentClock } from './agent-clock.ts';
-import { type AgentEndpoint, formatEndpoints, parseEndpoints } from './agent-endpoint.ts';
+import { leases } from '../kube/resources.ts';
+import type { ServiceEndpoint } from '../kube/service-endpoint.ts';
+import { formatEndpoints, parseEndpoints } from './agent-endpoint.ts';
 
 export const RENEW_MS = 10_000;
 /** Allows three failed renewals. */
@@ -26,18 +29,18 @@ export interface AgentLeaseOptions {
   readonly cluster: string;
   /** Node and pod; unique among all agents. */
   readonly identity: string;
-  readonly endpoints: readonly AgentEndpoint[];
+  readonly endpoints: readonly ServiceEndpoint[];
 }
 
 /** The lease of this agent. */
 export class AgentLease {
   readonly name: string;
   readonly #api: KubeApi;
-  readonly #clock: AgentClock;
+  readonly #clock: Clock;
   readonly #options: AgentLeaseOptions;
   #held: Lease | undefined;
 
-  constructor(api: KubeApi, clock: AgentClock, options: AgentLeaseOptions) {
+  constructor(api: KubeApi, clock: Clock, options: AgentLeaseOptions) {
     const { identity, endpoints } = options;
     const hash = createHash('sha256')
       .update(`${identity}\n${formatEndpoints(endpoints)}`)
@@ -96,7 +99,7 @@ export class AgentLease {
   #object(): Lease {
     const { namespace, cluster, identity, endpoints } = this.#options;
     const { labels, annotations } = ownLabels(cluster);
-    const time = this.#clock.date().toISOString().replace('Z', '000Z');
+    const time = microTime(this.#clock.date());
     return {
       apiVersion: 'coordination.k8s.io/v1',
       kind: 'Lease',
@@ -141,6 +144,6 @@ export class LeaseWatch {
   }
 }
 
-export function endpointsOf(lease: Lease): AgentEndpoint[] {
+export function endpointsOf(lease: Lease): ServiceEndpoint[] {
   return parseEndpoints(lease.metadata.annotations?.[ENDPOINTS_ANNOTATION] ?? '');
 }

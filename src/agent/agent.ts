@@ -7,13 +7,10 @@ import type { Logger } from 'pino';
 import type { Histogram, MetricsView } from '../admin/metrics.ts';
 import type { Status } from '../admin/status.ts';
 import type { Cluster, Uplink } from '../cluster/cluster.ts';
-import { logConnection, logFault } from '../controller/connection-log.ts';
-import { logDeath } from '../controller/death-log-line.ts';
-import { Gateway, type GatewayConfig, type NamedRecord } from '../gateway/control/gateway.ts';
-import { NameResolver } from '../gateway/control/name-resolver.ts';
-import { canShareListeners } from '../gateway/io/net-reactor.ts';
-import { type EngineName, whyNoEpoll } from '../gateway/io/open-reactor.ts';
-import { openFilesWarning, roomIn } from '../gateway/open-files.ts';
+import { logConnection } from '../controller/connection-log.ts';
+import { GatewayProcess, type Host } from '../controller/gateway-process.ts';
+import type { Gateway, GatewayConfig, NamedRecord } from '../gateway/control/gateway.ts';
+import { openFilesWarning } from '../gateway/open-files.ts';
 import { NO_PROTOCOL } from '../gateway/shared/rows.ts';
 import { secondsBuckets } from '../gateway/shared/shared-memory.ts';
 import type { Settings } from '../gateway/stages/data-path.ts';
@@ -25,14 +22,7 @@ import type { AgentOptions, Place } from './agent-options.ts';
 import { explainRefusal, hintOf } from './explain-refusal.ts';
 import { TenantSide } from './tenant-side.ts';
 
-export interface AgentHost {
-  readonly cores: number;
-  readonly openFiles: number;
-  /** Of the user; undefined where there is no such thing. */
-  readonly uid?: number | undefined;
-  readonly platform: NodeJS.Platform;
-  readonly arch: string;
-  readonly node: string;
+export interface AgentHost extends Host {
   readonly version: string;
   /** Of this agent among all of its cluster: node and pod. */
   readonly identity: string;
@@ -71,7 +61,7 @@ export class Agent implements MetricsView, AsyncDisposable {
   #metrics: AgentMetrics | undefined;
   readonly #tenant: TenantSide;
   #watch: Disposable | undefined;
-  #engine: EngineName = 'net';
+  readonly #process: GatewayProcess;
   #draining = false;
   readonly #drained = Promise.withResolvers<void>();
   readonly #ending = new AbortController();
@@ -79,12 +69,30 @@ export class Agent implements MetricsView, AsyncDisposable {
   readonly #hinted = new Map<string, number>();
   readonly applySeconds: Histogram = { counts: [...secondsBuckets, Infinity].map(() => 0), sum: 0 };
 
-  private constructor(options: AgentOptions, host: AgentHost, log: Logger, files: AgentFiles) {
+  private constructor(
+    options: AgentOptions,
+    host: AgentHost,
+    log: Logger,
+    files: AgentFiles,
+    countDropped: ((count: number) => void) | undefined,
+  ) {
     this.#options = options;
     this.#host = host;
     this.#log = log;
     this.#files = files;
     this.#tenant = new TenantSide(options, log);
+    const { engine, workers = Math.min(WORKERS, host.cores) } = options;
+    this.#process = new GatewayProcess({
+      host,
+      log,
+      engine,
+      workers,
+      onName: (name, error) => {
+        if (error === undefined) log.info({ name }, "the gateway's name resolves again");
+        else log.warn({ name, error }, "the gateway's name does not resolve");
+      },
+      countDropped,
+    });
   }
 
   /**
@@ -97,9 +105,9 @@ export class Agent implements MetricsView, AsyncDisposable {
     log: Logger,
     countDropped?: (count: number) => void,
   ): Promise<Agent> {
-    const agent = new Agent(options, host, log, await readAgentFiles(options));
+    const agent = new Agent(options, host, log, await readAgentFiles(options), countDropped);
     try {
-      await agent.#start(countDropped);
+      await agent.#start();
       return agent;
     } catch (error) {
       await agent[Symbol.asyncDispose]();
@@ -137,8 +145,8 @@ export class Agent implements MetricsView, AsyncDisposable {
   status(): Status {
     return {
       version: this.#host.version,
-      engine: this.#engine,
-      workers: this.#workers,
+      engine: this.#process.engine,
+      workers: this.#process.workers,
       uptimeSeconds: Math.round(performance.now() - this.#startedAt) / 1000,
       generation: this.#gateway?.generation ?? 0,
       listeners: this.#gateway?.listeners ?? [],
@@ -183,43 +191,21 @@ export class Agent implements MetricsView, AsyncDisposable {
     await this.#metrics?.[Symbol.asyncDispose]();
   }
 
-  get #workers(): number {
-    const { workers = Math.min(WORKERS, this.#host.cores) } = this.#options;
-    return canShareListeners(this.#host.platform) ? workers : 1;
-  }
-
-  async #start(countDropped: ((count: number) => void) | undefined): Promise<void> {
+  async #start(): Promise<void> {
     const { metricsOn } = this.#options;
-    if (this.#options.engine !== 'net') {
-      const why = await whyNoEpoll(this.#host.platform, this.#host.arch);
-      if (why === undefined) this.#engine = 'epoll';
-      else this.#log.warn({ why }, 'engine epoll cannot be used; net serves instead');
-    }
+    await this.#process.chooseEngine();
     for (const exposed of await exposedAgentFiles(this.#options, this.#host.uid))
       this.#log.warn(exposed, 'secret file can be read by others');
     await this.#tenant.addAddress();
     if (metricsOn !== undefined) this.#metrics = await AgentMetrics.start(metricsOn, this);
-    this.#gateway = await Gateway.start(
+    this.#gateway = await this.#process.start(
       {
-        engine: this.#engine,
-        arch: this.#host.arch,
-        workers: this.#workers,
-        share: canShareListeners(this.#host.platform),
-        capacity: roomIn(this.#host.openFiles).capacity,
-        resolver: new NameResolver((name, error) => {
-          if (error === undefined) this.#log.info({ name }, "the gateway's name resolves again");
-          else this.#log.warn({ name, error }, "the gateway's name does not resolve");
-        }),
         onRecord: record => this.#record(record),
         onRequest: () => {},
         onHealth: change => this.#log[change.up === false ? 'warn' : 'info'](change, 'health'),
-        onDropped: countDropped ?? (count => this.#log.warn({ count }, 'dropped')),
         onUplinkRefused: (status, reported) =>
           this.#hint('gateway refused', explainRefusal(status, reported), `${status}`),
         onTlsTrouble: (what, trouble) => this.#hint(what, trouble),
-        onSocketsMoved: () => this.#log.warn('the sockets between threads were gone and are made anew'),
-        onThreadDeath: (thread, cause, death) => logDeath(this.#log, thread, cause, death),
-        onFault: report => logFault(this.#log, report),
       },
       this.#config(),
     );
@@ -297,7 +283,7 @@ export class Agent implements MetricsView, AsyncDisposable {
     const hasTls = this.#tls() !== undefined;
     return {
       name: clusterId,
-      source: 'agent',
+      origin: { source: 'agent' },
       limits: {},
       identityRequired: false,
       routes: [
@@ -338,7 +324,6 @@ export class Agent implements MetricsView, AsyncDisposable {
   }
 
   #settings(): Settings {
-    const room = roomIn(this.#host.openFiles);
     return {
       helloMs: HELLO_MS,
       connectMs: CONNECT_MS,
@@ -347,8 +332,7 @@ export class Agent implements MetricsView, AsyncDisposable {
       keepaliveMs: KEEPALIVE_MS,
       stalledMs: STALLED_MS,
       retries: RETRIES,
-      connections: room.connections,
-      clientFiles: room.clientFiles,
+      ...this.#process.limits(),
       pending: 10_000,
       // It asks nobody anything: none of its clients waits to be routed.
       pendingPerSource: undefined,

@@ -1,18 +1,18 @@
 // Findings about the endpoints of Service `default/kubernetes`.
 
 import type { Finding } from '../cluster/finding.ts';
-import type { AgentEndpoint, Family } from './agent-endpoint.ts';
+import type { Family, ServiceEndpoint } from '../kube/service-endpoint.ts';
 
 export interface EndpointsState {
   readonly cluster: string;
   /** The field manager that reverts what agents write. */
   readonly foreignWriter: string | undefined;
   /** Own addresses that are in the Service network. */
-  readonly clusterIps: readonly AgentEndpoint[];
+  readonly clusterIps: readonly ServiceEndpoint[];
   /** The Service's families, if we have no address in any of them. */
   readonly missingFamilies: readonly Family[];
   /** Agents that listen on another port than most. */
-  readonly otherPorts: readonly AgentEndpoint[];
+  readonly otherPorts: readonly ServiceEndpoint[];
 }
 
 export function findingsOf(state: EndpointsState): Finding[] {

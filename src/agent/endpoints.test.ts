@@ -4,8 +4,8 @@ import * as fc from 'fast-check';
 import { kubernetesService, type MemoryStore, memoryStore } from '../../testbed/memory-kube-api.ts';
 import { testClock } from '../../testbed/test-clock.ts';
 import type { Finding } from '../cluster/finding.ts';
-import { endpointSlices, leases } from '../kube/kube-api.ts';
 import type { EndpointSlice, Endpoints, KubeObject, Lease } from '../kube/kube-object.ts';
+import { endpointSlices, leases } from '../kube/resources.ts';
 import { AdvertiseError } from './agent-endpoint.ts';
 import { type EndpointsOptions, keepEndpoints } from './endpoints.ts';
 

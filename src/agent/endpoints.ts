@@ -3,9 +3,10 @@
 // before the API server does: it waits and never gives up.
 
 import type { Finding } from '../cluster/finding.ts';
-import type { KubeApi, KubeFault } from '../kube/kube-api.ts';
-import { type AgentClock, agentClock } from './agent-clock.ts';
-import { type AgentEndpoint, agentEndpoint } from './agent-endpoint.ts';
+import { type Clock, systemClock } from '../kube/clock.ts';
+import { type KubeApi, type KubeFault, wordsOf } from '../kube/kube-api.ts';
+import type { ServiceEndpoint } from '../kube/service-endpoint.ts';
+import { advertisedEndpoint } from './agent-endpoint.ts';
 import { AgentLease, RENEW_MS } from './agent-lease.ts';
 import type { AgentLog } from './agent-log.ts';
 import { EndpointsReconciler, type Outcome } from './reconcile-endpoints.ts';
@@ -34,7 +35,7 @@ export interface EndpointsOptions {
   readonly log: AgentLog;
   /** Called with all findings whenever they change. */
   readonly onFindings?: (findings: readonly Finding[]) => void;
-  readonly clock?: AgentClock;
+  readonly clock?: Clock;
   /** Returns a number from 0 to 1. */
   readonly random?: () => number;
 }
@@ -56,9 +57,9 @@ export function keepEndpoints(options: EndpointsOptions): KeptEndpoints {
 
 class EndpointsKeeper implements KeptEndpoints {
   readonly #options: EndpointsOptions;
-  readonly #clock: AgentClock;
+  readonly #clock: Clock;
   readonly #random: () => number;
-  readonly #own: readonly AgentEndpoint[];
+  readonly #own: readonly ServiceEndpoint[];
   readonly #lease: AgentLease;
   readonly #reconciler: EndpointsReconciler;
   readonly #settled = Promise.withResolvers<void>();
@@ -70,11 +71,11 @@ class EndpointsKeeper implements KeptEndpoints {
 
   constructor(options: EndpointsOptions) {
     const { api, cluster, identity, advertise, port, leaseNamespace, log } = options;
-    const { clock = agentClock, random = Math.random } = options;
+    const { clock = systemClock, random = Math.random } = options;
     this.#options = options;
     this.#clock = clock;
     this.#random = random;
-    this.#own = advertise.map(address => agentEndpoint(address, port));
+    this.#own = advertise.map(address => advertisedEndpoint(address, port));
     const lease = { namespace: leaseNamespace, cluster, identity, endpoints: this.#own };
     this.#lease = new AgentLease(api, clock, lease);
     const ownLease = this.#lease.name;
@@ -129,7 +130,7 @@ class EndpointsKeeper implements KeptEndpoints {
   }
 
   /** Retries after conflicts. */
-  async #reconcile(own: readonly AgentEndpoint[], signal: AbortSignal): Promise<Outcome> {
+  async #reconcile(own: readonly ServiceEndpoint[], signal: AbortSignal): Promise<Outcome> {
     let outcome: Outcome = 'conflict';
     for (let attempt = 0; attempt < ATTEMPTS && outcome === 'conflict'; attempt++) {
       if (attempt > 0) {
@@ -141,14 +142,13 @@ class EndpointsKeeper implements KeptEndpoints {
   }
 
   /** Logs only the first of consecutive failures. */
-  #failed({ status, reason, message }: KubeFault): void {
+  #failed(fault: KubeFault): void {
     this.#reconciler.forget();
     if (this.#failing || this.#leaving.signal.aborted) return;
     this.#failing = true;
-    const what = status === 0 ? reason : `${status} ${reason}`;
     this.#options.log(
       'warn',
-      `Cannot maintain the endpoints of default/kubernetes; retrying: ${what}: ${message}`,
+      `Cannot maintain the endpoints of default/kubernetes; retrying: ${wordsOf(fault)}`,
     );
   }
 

@@ -7,23 +7,8 @@
 // An address without a living lease is removed, no matter who wrote it.
 
 import type { Finding } from '../cluster/finding.ts';
+import type { Clock } from '../kube/clock.ts';
 import { MANAGER } from '../kube/cluster-label.ts';
-import {
-  type Answer,
-  endpointSlices,
-  endpoints as endpointsResource,
-  type KubeApi,
-  type KubeFault,
-  leases,
-  type Resource,
-  serviceCidrs,
-  services,
-} from '../kube/kube-api.ts';
-import type { EndpointSlice, Endpoints, Lease, Service } from '../kube/kube-object.ts';
-import type { AgentClock } from './agent-clock.ts';
-import { type AgentEndpoint, type Family, isWithin } from './agent-endpoint.ts';
-import { endpointsOf, LEASE_SELECTOR, LeaseWatch } from './agent-lease.ts';
-import type { AgentLog } from './agent-log.ts';
 import {
   addressesOf,
   corrected,
@@ -32,16 +17,29 @@ import {
   isAsDesired,
   SLICE_MANAGER_LABEL,
   sliceNames,
-} from './desired-endpoints.ts';
+} from '../kube/desired-endpoints.ts';
+import { ForeignWriter } from '../kube/foreign-writer.ts';
+import { type Answer, type KubeApi, type KubeFault } from '../kube/kube-api.ts';
+import type { EndpointSlice, Endpoints, Lease } from '../kube/kube-object.ts';
+import {
+  endpointSlices,
+  endpoints as endpointsResource,
+  leases,
+  type Resource,
+  serviceCidrs,
+  services,
+} from '../kube/resources.ts';
+import { familiesOf, isWithin, type ServiceEndpoint } from '../kube/service-endpoint.ts';
+import { endpointsOf, LEASE_SELECTOR, LeaseWatch } from './agent-lease.ts';
+import type { AgentLog } from './agent-log.ts';
 import { findingsOf } from './endpoint-findings.ts';
-import { ForeignWriter } from './foreign-writer.ts';
 
 /** 'conflict': an object changed after it was read, so reconcile again. */
 export type Outcome = 'done' | 'conflict' | KubeFault;
 
 export interface ReconcilerOptions {
   readonly api: KubeApi;
-  readonly clock: AgentClock;
+  readonly clock: Clock;
   readonly cluster: string;
   readonly leaseNamespace: string;
   /** The name of this agent's lease. */
@@ -87,7 +85,7 @@ export class EndpointsReconciler {
   }
 
   /** `own` are this agent's endpoints, empty when it ends. Writes nothing once the signal is aborted. */
-  async reconcile(own: readonly AgentEndpoint[], signal: AbortSignal): Promise<Outcome> {
+  async reconcile(own: readonly ServiceEndpoint[], signal: AbortSignal): Promise<Outcome> {
     const service = await this.#api.get(services, 'default', 'kubernetes');
     if (!service.ok) return service.fault;
     await this.#learnServiceCidrs();
@@ -97,14 +95,14 @@ export class EndpointsReconciler {
     const { leaseNamespace, ownLease, clock, cluster } = this.#options;
     const all = await this.#api.list(leases, { namespace: leaseNamespace, labelSelector: LEASE_SELECTOR });
     if (!all.ok) return all.fault;
-    this.#agents = all.value.length;
-    const others = all.value.filter(({ metadata }) => metadata.name !== ownLease);
+    this.#agents = all.value.items.length;
+    const others = all.value.items.filter(({ metadata }) => metadata.name !== ownLease);
     const now = clock.now();
     const { living, expired } = this.#others.sort(others, now);
 
     const families = familiesOf(service.value);
     const taken = [...(service.value.spec?.clusterIPs ?? []), ...(this.#serviceCidrs ?? [])];
-    const isClusterIp = ({ address }: AgentEndpoint) => taken.some(cidr => isWithin(address, cidr));
+    const isClusterIp = ({ address }: ServiceEndpoint) => taken.some(cidr => isWithin(address, cidr));
     const candidates = [...own, ...living.flatMap(endpointsOf)].filter(each => !isClusterIp(each));
     const desired = desiredEndpoints(cluster, families, candidates);
 
@@ -126,7 +124,7 @@ export class EndpointsReconciler {
   async #learnServiceCidrs(): Promise<void> {
     if (this.#serviceCidrs !== undefined) return;
     const answer = await this.#api.list(serviceCidrs, {});
-    if (answer.ok) this.#serviceCidrs = answer.value.flatMap(({ spec }) => spec?.cidrs ?? []);
+    if (answer.ok) this.#serviceCidrs = answer.value.items.flatMap(({ spec }) => spec?.cidrs ?? []);
     else if (answer.fault.status === 403 || answer.fault.status === 404) this.#serviceCidrs = [];
   }
 
@@ -191,12 +189,6 @@ export class EndpointsReconciler {
   async #removeLeases(expired: readonly Lease[]): Promise<void> {
     for (const lease of expired) await this.#api.remove(leases, lease);
   }
-}
-
-/** In the Service's order; derived from its addresses if it states none. */
-function familiesOf({ spec }: Service): Family[] {
-  const stated = spec?.ipFamilies ?? spec?.clusterIPs?.map(ip => (ip.includes(':') ? 'IPv6' : 'IPv4')) ?? [];
-  return stated.filter(family => family === 'IPv4' || family === 'IPv6');
 }
 
 function outcomeOf(answer: Answer<unknown>): Outcome {

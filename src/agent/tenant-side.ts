@@ -4,12 +4,15 @@
 
 import type { Logger } from 'pino';
 import type { Finding } from '../cluster/finding.ts';
-import { openKubeAccess } from '../kube/kube-access.ts';
 import { openKubeClient } from '../kube/kube-client.ts';
+import { openKubeAccess } from '../kube/open-kube-access.ts';
 import type { AgentLog } from './agent-log.ts';
 import type { AgentOptions, Place } from './agent-options.ts';
 import { keepEndpoints } from './endpoints.ts';
 import { addLocalAddress } from './local-address.ts';
+
+/** Short, since the lease must be renewed in time, and nothing here waits for webhooks. */
+const CALL_TIMEOUT_MS = 5000;
 
 export class TenantSide implements AsyncDisposable {
   readonly #options: AgentOptions;
@@ -41,7 +44,7 @@ export class TenantSide implements AsyncDisposable {
     const { endpoints, kubeconfig, advertise, leaseNamespace, clusterId } = this.#options;
     if (!endpoints) return;
     const access = await openKubeAccess(kubeconfig === undefined ? {} : { kubeconfig });
-    const api = openKubeClient({ access, at });
+    const api = openKubeClient({ access, at, timeoutMs: CALL_TIMEOUT_MS });
     const kept = keepEndpoints({
       api,
       cluster: clusterId,

@@ -19,6 +19,7 @@ const route = (kind: string, more: Partial<RouteAnswer>): RouteAnswer => ({
   bytesIn: 0,
   bytesOut: 0,
   reasons: {},
+  recent: { opened: 0, bytesIn: 0, bytesOut: 0, reasons: {} },
   ...more,
 });
 
@@ -26,6 +27,7 @@ const cluster = (name: string, ...routes: readonly RouteAnswer[]): ClusterAnswer
   name,
   id: null,
   source: 'file',
+  object: null,
   routes,
   findings: [],
 });

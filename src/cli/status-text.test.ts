@@ -4,6 +4,7 @@ import type { ClusterAnswer, RouteAnswer } from '../admin/clusters.ts';
 import type { StatusAnswer } from '../admin/status.ts';
 import { statusText } from './status-text.ts';
 
+const recent = { opened: 0, bytesIn: 0, bytesOut: 0, reasons: {} };
 const status: StatusAnswer = {
   version: '0.1.0',
   engine: 'epoll',
@@ -21,6 +22,8 @@ const status: StatusAnswer = {
     bytesIn: 2048,
     bytesOut: 3 * 2 ** 30,
     reasons: { done: 100, 'unknown-host': 7, 'not-allowed': 13 },
+    recent,
+    unrouted: { connections: 7, bytesIn: 0, bytesOut: 0, reasons: { 'unknown-host': 7 }, recent },
   },
 };
 
@@ -36,14 +39,16 @@ const api: RouteAnswer = {
   bytesIn: 2048,
   bytesOut: 3 * 2 ** 30,
   reasons: { done: 100, 'not-allowed': 13 },
+  recent,
 };
 
 const clusters: ClusterAnswer[] = [
-  { name: 'blue', id: null, source: 'file', routes: [api], findings: [] },
+  { name: 'blue', id: null, source: 'file', object: null, routes: [api], findings: [] },
   {
     name: 'a-longer-name',
     id: 'x',
     source: 'file',
+    object: null,
     routes: [
       { ...api, backends: [], connections: 0, bytesIn: 0, bytesOut: 0, reasons: {} },
       { ...api, kind: 'konnectivity', backends: [], connections: 0, bytesIn: 0, bytesOut: 0, reasons: {} },
@@ -83,7 +88,7 @@ test('statusText() shows a drain, a refused file, a needed restart, and findings
           restartNeeded: ['engine', 'admin'],
         },
         counts: { clusters: 0, routes: 0, hosts: 0, connections: 0 },
-        traffic: { connections: 0, bytesIn: 0, bytesOut: 0, reasons: {} },
+        traffic: { ...status.traffic, connections: 0, bytesIn: 0, bytesOut: 0, reasons: {} },
         uptimeSeconds: 0.4,
       },
       all: [
@@ -91,6 +96,7 @@ test('statusText() shows a drain, a refused file, a needed restart, and findings
           name: 'blue',
           id: null,
           source: 'file',
+          object: null,
           routes: [],
           findings: [{ severity: 'error', code: 'HostClaimed', text: "'a' is taken", fix: 'Take another' }],
         },

@@ -6,14 +6,31 @@ export interface Cluster {
   readonly name: string;
   /** Identifies the cluster when there is no usable SNI: in a PROXY header's TLV or a CONNECT. */
   readonly id?: string;
-  /** The source that defined it: `file`, `kamaji`, … */
-  readonly source: string;
+  readonly origin: Origin;
   /** CIDRs of allowed clients; absent means anyone, an empty list means nobody. */
   readonly allow?: readonly string[];
   readonly limits: ClusterLimits;
   /** Refuse an id without a signature. */
   readonly identityRequired: boolean;
   readonly routes: readonly Route[];
+}
+
+/** Where a cluster comes from. */
+export interface Origin {
+  /** `file`, `directory`, `kamaji`, `kamaji-2`, … */
+  readonly source: string;
+  /** The Kubernetes object; absent for clusters of files. */
+  readonly object?: SourceObject;
+}
+
+export interface SourceObject {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly namespace: string;
+  readonly name: string;
+  readonly uid: string;
+  /** `metadata.creationTimestamp`: RFC 3339, UTC, so that text order is time order. */
+  readonly createdAt: string;
 }
 
 /** Absent means no limit. */

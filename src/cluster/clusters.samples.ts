@@ -1,7 +1,7 @@
 // Clusters for tests: a test states only what matters to it, and gets complete objects.
 
 import * as fc from 'fast-check';
-import type { Cluster, Route } from './cluster.ts';
+import type { Cluster, Origin, Route } from './cluster.ts';
 
 export function sampleRoute(
   route: Partial<Omit<Route, 'pool'>> & { backends?: readonly string[] } = {},
@@ -27,7 +27,22 @@ export function sampleRoute(
 }
 
 export function sampleCluster(name: string, cluster: Partial<Cluster> = {}): Cluster {
-  return { name, source: 'file', limits: {}, identityRequired: false, routes: [], ...cluster };
+  return { name, origin: { source: 'file' }, limits: {}, identityRequired: false, routes: [], ...cluster };
+}
+
+/** Of an object in Kubernetes: `age` counts down to older ones. */
+export function sampleOrigin(source: string, namespace: string, name: string, age = 0): Origin {
+  return {
+    source,
+    object: {
+      apiVersion: 'v1',
+      kind: 'Service',
+      namespace,
+      name,
+      uid: `uid-${namespace}-${name}`,
+      createdAt: new Date(Date.UTC(2026, 0, 1) - age * 1000).toISOString(),
+    },
+  };
 }
 
 const names = fc.constantFrom('a', 'b', 'c', 'd');

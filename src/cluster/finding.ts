@@ -1,11 +1,18 @@
-// Something a person should know about a cluster. Codes are a closed, documented set.
+// Something a person should know about a cluster, or about an object that did not become one. Codes are a closed,
+// documented set.
+
+import type { Origin } from './cluster.ts';
 
 export const findingCodes = [
   'HostClaimed',
   'IdClaimed',
   'NameClaimed',
   'ConnectNameClaimed',
+  'HostUnderWildcard',
+  'HostReserved',
+  'HostOutsideDomains',
   'HostInvalid',
+  'BackendForbidden',
   'EndpointsOverwritten',
   'EndpointIsClusterIp',
   'EndpointFamilyMissing',
@@ -14,7 +21,10 @@ export const findingCodes = [
 export type FindingCode = (typeof findingCodes)[number];
 
 export interface Finding {
-  readonly cluster: string;
+  /** Absent for an object or a file that gives no cluster. */
+  readonly cluster?: string;
+  /** The claim or object it is about, where that is not obvious from the cluster; an Event is written on the object. */
+  readonly origin?: Origin;
   readonly severity: 'info' | 'warning' | 'error';
   readonly code: FindingCode;
   readonly text: string;

@@ -66,7 +66,7 @@ const cluster: z.ZodType<Cluster> = map({
   return {
     name,
     ...(id !== undefined && { id }),
-    source: 'file',
+    origin: { source: 'file' },
     ...(allow !== undefined && { allow }),
     limits: given.limits ?? {},
     identityRequired: given.identity === 'required',

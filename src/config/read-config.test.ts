@@ -118,7 +118,7 @@ test('readConfig() reads every key and normalizes names and addresses', () => {
       {
         name: 'managed1',
         id: '0b9c7c0e-6d2c-4d7b-9d5c-2f3f0a2f8f11',
-        source: 'file',
+        origin: { source: 'file' },
         allow: ['0.0.0.0/0', '::/0'],
         limits: { connections: 5000, newPerSecond: 200 },
         identityRequired: true,

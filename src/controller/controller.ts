@@ -14,24 +14,20 @@ import type { Config, LogSettings } from '../config/config.ts';
 import { KeyPairError } from '../config/key-pair.ts';
 import { notThereYet } from '../config/not-there-yet.ts';
 import { changedSince, FileWatch } from '../config/watch-file.ts';
-import { Gateway, type GatewayConfig, type NamedRecord } from '../gateway/control/gateway.ts';
+import type { Gateway, GatewayConfig, NamedRecord, NamedRequest } from '../gateway/control/gateway.ts';
 import { ListenError } from '../gateway/control/listen-error.ts';
-import { NameResolver } from '../gateway/control/name-resolver.ts';
 import { StartError } from '../gateway/control/start-error.ts';
-import { FaultLog } from '../gateway/fault-log.ts';
-import { type FaultOwner, guard } from '../gateway/guard.ts';
 import type { HealthChange } from '../gateway/health/health-thread.ts';
-import { canShareListeners, reactorErrorOf } from '../gateway/io/net-reactor.ts';
-import { type EngineName, whyNoEpoll } from '../gateway/io/open-reactor.ts';
-import { type FileRoom, openFilesWarning, roomIn } from '../gateway/open-files.ts';
+import { reactorErrorOf } from '../gateway/io/net-reactor.ts';
+import { openFilesWarning } from '../gateway/open-files.ts';
 import { secondsBuckets } from '../gateway/shared/shared-memory.ts';
 import type { Settings } from '../gateway/stages/data-path.ts';
 import { Explainer, type Explanation, type Question } from '../gateway/table/explain.ts';
 import { type Plan, plan } from '../plan/plan.ts';
 import { BadSignatureLog } from './bad-signature-log.ts';
 import { ConfigError } from './config-error.ts';
-import { logConnection, logFault, logRequest } from './connection-log.ts';
-import { logDeath } from './death-log-line.ts';
+import { logConnection, logRequest } from './connection-log.ts';
+import { GatewayProcess, type Host } from './gateway-process.ts';
 import { cannotListen, listenersOf } from './listeners.ts';
 import { loadConfigAside, type Overrides } from './load-config.ts';
 import { exposedFiles } from './named-files.ts';
@@ -50,16 +46,7 @@ export interface ControllerOptions {
   /** Lines that were lost on their way to the log. */
   readonly countDropped?: (count: number) => void;
   readonly version: string;
-  /** Of the machine the process runs on. */
-  readonly host: {
-    readonly cores: number;
-    readonly openFiles: number;
-    /** Of the user; undefined where there is no such thing. */
-    readonly uid?: number | undefined;
-    readonly platform: NodeJS.Platform;
-    readonly arch: string;
-    readonly node: string;
-  };
+  readonly host: Host;
 }
 
 /** Keys whose change takes a restart. */
@@ -70,12 +57,12 @@ interface Loaded {
   readonly tunnel: LoadedTunnel | undefined;
 }
 
-export class Controller implements AdminView, FaultOwner, AsyncDisposable {
+export class Controller implements AdminView, AsyncDisposable {
   readonly #options: ControllerOptions;
   readonly #startedAt = performance.now();
   readonly events = new EventStreams(
     watched => this.#gateway?.watchRefusals(watched),
-    error => this.#faults.write(error),
+    error => this.#process.onFault(error),
   );
   readonly #gatewayEvents = new GatewayEvents(this.events);
   readonly #drained = Promise.withResolvers<void>();
@@ -89,12 +76,11 @@ export class Controller implements AdminView, FaultOwner, AsyncDisposable {
   readonly #secrets: SecretWatch;
   readonly #tunnel: TunnelWatch;
   readonly #badSignatures: BadSignatureLog;
-  readonly #faults: FaultLog;
+  readonly #process: GatewayProcess;
   #error: string | null = null;
   #restartNeeded: readonly string[] = [];
   /** Files that others can read, and their modes, as the log has them. */
   #exposed: ReadonlyMap<string, string> = new Map();
-  #engine: EngineName = 'net';
   #draining = false;
   #reloading: Promise<void> = Promise.resolve();
   #nextReload: Promise<void> | undefined;
@@ -107,7 +93,19 @@ export class Controller implements AdminView, FaultOwner, AsyncDisposable {
     this.#secrets = new SecretWatch(options.file, options.log, secrets => this.gateway.useSecrets(secrets));
     this.#tunnel = new TunnelWatch(options.file, options.log, tunnel => this.gateway.useTls(tunnel));
     this.#badSignatures = new BadSignatureLog(options.log);
-    this.#faults = new FaultLog('control', report => logFault(options.log, report));
+    const { host, log, countDropped } = options;
+    const { engine, workers } = options.config;
+    this.#process = new GatewayProcess({
+      host,
+      log,
+      engine,
+      workers: workers === 'auto' ? host.cores : workers,
+      onName: (name, error) => {
+        if (error === undefined) log.info({ name }, 'backend name resolves again');
+        else log.warn({ name, error }, 'backend name does not resolve');
+      },
+      countDropped,
+    });
   }
 
   /** Serves the file when it returns. Throws a ListenError or a ConfigError when it cannot. */
@@ -128,9 +126,7 @@ export class Controller implements AdminView, FaultOwner, AsyncDisposable {
   }
 
   get workers(): number {
-    const { cores, platform } = this.#options.host;
-    if (!canShareListeners(platform)) return 1;
-    return this.#options.config.workers === 'auto' ? cores : this.#options.config.workers;
+    return this.#process.workers;
   }
 
   get adminUrl(): string | null {
@@ -161,7 +157,7 @@ export class Controller implements AdminView, FaultOwner, AsyncDisposable {
   status(): Status {
     return {
       version: this.#options.version,
-      engine: this.#engine,
+      engine: this.#process.engine,
       workers: this.workers,
       uptimeSeconds: Math.round(performance.now() - this.#startedAt) / 1000,
       generation: this.#gateway?.generation ?? 0,
@@ -241,33 +237,15 @@ export class Controller implements AdminView, FaultOwner, AsyncDisposable {
   async #start(): Promise<void> {
     const { file, log, config } = this.#options;
     const loaded = await this.#load(config);
-    await this.#chooseEngine();
+    await this.#process.chooseEngine();
     await this.#startAdmin();
-    const resolver = new NameResolver((name, error) => {
-      if (error === undefined) log.info({ name }, 'backend name resolves again');
-      else log.warn({ name, error }, 'backend name does not resolve');
-    });
-    this.#gateway = await this.#timed(() =>
-      Gateway.start(
-        {
-          engine: this.#engine,
-          arch: this.#options.host.arch,
-          workers: this.workers,
-          share: canShareListeners(this.#options.host.platform),
-          capacity: this.#room.capacity,
-          resolver,
-          onRecord: guard(this, record => this.#ended(record)),
-          onRequest: guard(this, record => logRequest(log, record)),
-          onDropped: this.#options.countDropped ?? (count => log.warn({ count }, 'dropped')),
-          onSocketsMoved: () => log.warn('the sockets between threads were gone and are made anew'),
-          onThreadDeath: (thread, cause, death) => logDeath(log, thread, cause, death),
-          onFault: report => logFault(log, report),
-          onHealth: guard(this, change => this.#healthChanged(change)),
-          onTlsTrouble: (what, why) => log.warn({ why }, what),
-        },
-        this.#gatewayConfig(config, loaded),
-      ),
-    );
+    const events = {
+      onRecord: (record: NamedRecord) => this.#ended(record),
+      onRequest: (record: NamedRequest) => logRequest(log, record),
+      onHealth: (change: HealthChange) => this.#healthChanged(change),
+      onTlsTrouble: (what: string, why: string) => log.warn({ why }, what),
+    };
+    this.#gateway = await this.#timed(() => this.#process.start(events, this.#gatewayConfig(config, loaded)));
     await this.#follow(loaded);
     this.gateway.watchRefusals(this.events.size > 0);
     this.#logFindings();
@@ -277,15 +255,6 @@ export class Controller implements AdminView, FaultOwner, AsyncDisposable {
     this.#watch = await FileWatch.start(file, () => void this.reload());
     // An edit between the first read and now would go unnoticed.
     if (await changedSince(file, this.#options.readAt)) void this.reload();
-  }
-
-  /** `auto` takes epoll where it works. */
-  async #chooseEngine(): Promise<void> {
-    const { config, host, log } = this.#options;
-    if (config.engine === 'net') return;
-    const why = await whyNoEpoll(host.platform, host.arch);
-    if (why === undefined) this.#engine = 'epoll';
-    else log.warn({ why }, 'engine epoll cannot be used; net serves instead');
   }
 
   async #startAdmin(): Promise<void> {
@@ -345,11 +314,6 @@ export class Controller implements AdminView, FaultOwner, AsyncDisposable {
     }
   }
 
-  /** What happened in the gateway could not be told: a line is missing, and nothing else. */
-  onFault(error: unknown): void {
-    this.#faults.write(error);
-  }
-
   /** Where every change of a backend's state arrives. */
   #healthChanged(change: HealthChange): void {
     this.#options.log[change.up === false ? 'warn' : 'info'](change, 'health');
@@ -403,7 +367,7 @@ export class Controller implements AdminView, FaultOwner, AsyncDisposable {
   #logOpenFiles({ limits }: Config): void {
     const { openFiles } = this.#options.host;
     const why = openFilesWarning(limits.connections, openFiles);
-    const connections = limits.connections ?? this.#room.connections;
+    const connections = limits.connections ?? this.#process.room.connections;
     if (why !== undefined)
       this.#options.log.warn({ connections, openFiles, why }, 'limits.connections does not fit');
   }
@@ -423,10 +387,6 @@ export class Controller implements AdminView, FaultOwner, AsyncDisposable {
     return { listeners: listenersOf(config), clusters, settings, ...(tunnel && { tls: tunnelEnd(tunnel) }) };
   }
 
-  get #room(): FileRoom {
-    return roomIn(this.#options.host.openFiles);
-  }
-
   #settings(config: Config): Settings {
     const { timeouts, limits, retries, log } = config;
     return {
@@ -437,8 +397,7 @@ export class Controller implements AdminView, FaultOwner, AsyncDisposable {
       keepaliveMs: timeouts.keepaliveMs,
       stalledMs: timeouts.stalledMs,
       retries,
-      connections: Math.min(limits.connections ?? Infinity, this.#room.connections),
-      clientFiles: this.#room.clientFiles,
+      ...this.#process.limits(limits.connections),
       pending: limits.pending,
       pendingPerSource: limits.pendingPerSource,
       perSource: limits.perSource,

@@ -1,5 +1,5 @@
-// Why a connection ended: a closed set. The same word is metric label, log field, dashboard column and
-// a row in docs/close-reasons.md. Rows keep the index, so the order is part of the shared-memory layout.
+// Why a connection ended: a closed set. The same name is the metric label, the log field, the dashboard column and the
+// row in docs/close-reasons.md. Rows store the index, so the order is part of the shared-memory layout.
 
 export const closeReasons = [
   'done',
@@ -32,7 +32,7 @@ export const closeReasons = [
 
 export type CloseReason = (typeof closeReasons)[number];
 
-/** The connection was served, or left by itself: no refusal, and no line where only refusals are logged. */
+/** The connection was served or the client left on its own: not a refusal, so `log.connections: refused` omits it. */
 export const served: ReadonlySet<CloseReason> = new Set([
   'done',
   'client-reset',

@@ -13,7 +13,7 @@ function given() {
   return { log, reports, clock };
 }
 
-test('FaultLog.write() tells thread, what was served and the stack', () => {
+test('FaultLog.write() reports the thread, the client or backend, and the stack', () => {
   const { log, reports } = given();
   const fault = new TypeError('no such thing');
   log.write(fault, { client: '192.0.2.1:40000' });
@@ -26,12 +26,12 @@ test('FaultLog.write() tells thread, what was served and the stack', () => {
     },
   ]);
   assert.equal(errorOf(reports[0]).stack, fault.stack);
-  // What is thrown need not be an error, and what is sent to another thread must be plain.
+  // A thrown value need not be an Error, and a message to another thread must be plain data.
   log.write('thrown');
   assert.deepEqual(structuredClone(reports[1].error), { name: 'Error', message: 'thrown', stack: 'thrown' });
 });
 
-test('FaultLog.write() bounds the rate of a fault in a loop, and tells how many it left out', () => {
+test('FaultLog.write() limits the rate of a fault in a loop, and reports how many it suppressed', () => {
   const { log, reports, clock } = given();
   for (let count = 0; count < 1000; count++) log.write(new Error(`number ${count}`));
   assert.equal(reports.length, 50);
@@ -46,7 +46,7 @@ test('FaultLog.write() bounds the rate of a fault in a loop, and tells how many 
   assert.deepEqual([reports.length, reports[51].suppressed, reports[52].suppressed], [101, 4, 0]);
 });
 
-test('FaultLog.write() survives a way out that is closed', () => {
+test('FaultLog.write() survives a closed channel', () => {
   const sent: FaultReport[] = [];
   let isClosed = true;
   const log = new FaultLog('worker-0', report => {

@@ -1,18 +1,19 @@
-// Faults on their way from a thread to the log: each is a line with its stack. One that comes again and again is told at a
-// bounded rate, with how many were not; every one of them is counted, by the reason `fault` of its connection.
+// Sends faults from a thread to the log, each as one line with its stack. Repeated faults are rate-limited, and the
+// next line states how many were suppressed. Every fault is still counted, under its connection's reason `fault`.
 
-/** As plain data, for another thread. */
+/** Plain data, so that it can be posted to another thread. */
 export interface FaultReport {
-  /** The thread's name. */
   readonly thread: string;
-  /** What was being served, as the log names it: `client` as `host:port`, or a `backend`; nothing where that is not known. */
+  /**
+   * The connection or check concerned, under the log's keys: `client` as `host:port`, or `backend`; empty if unknown.
+   */
   readonly about: Readonly<Record<string, string>>;
   readonly error: { readonly name: string; readonly message: string; readonly stack: string };
-  /** Faults of that thread since its last report that were not reported. */
+  /** Faults of this thread that were suppressed since its last report. */
   readonly suppressed: number;
 }
 
-/** Lines at once, and then one in each of these intervals: 10 a second. */
+/** A burst of 50 lines, then one per 100 ms: 10 a second. */
 const BURST = 50;
 const REFILL_MS = 100;
 
@@ -35,7 +36,7 @@ export class FaultLog {
     this.#at = now();
   }
 
-  /** Never throws: there is nobody left to catch it. */
+  /** Never throws: nothing above would catch it. */
   write(error: unknown, about: FaultReport['about'] = {}): void {
     const now = this.#now();
     this.#left = Math.min(BURST, this.#left + (now - this.#at) / REFILL_MS);
@@ -54,7 +55,7 @@ export class FaultLog {
   }
 }
 
-/** As a logger wants it. */
+/** Rebuilds an Error for the logger. */
 export function errorOf({ error: { name, message, stack } }: FaultReport): Error {
   return Object.assign(new Error(message), { name, stack });
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { guard } from './guard.ts';
 
-test('guard() passes arguments on, and what is thrown to the owner alone', () => {
+test('guard() passes arguments on, and exceptions only to the owner', () => {
   const faults: unknown[] = [];
   const calls: unknown[] = [];
   const owner = { onFault: (error: unknown) => faults.push(error) };

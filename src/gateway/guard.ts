@@ -1,9 +1,9 @@
-// One fault, one connection: whatever calls back into our code (events, timers, signals) does it through guard(), bound to
-// the connection that it is about. What throws there ends that connection and nothing else: an exception that nobody
-// catches would end the thread with all that it serves.
+// One fault, one connection: every callback into our code (events, timers, signals) goes through guard(), bound to the
+// connection it serves. An exception then ends only that connection; uncaught, it would end the thread and every
+// connection on it.
 
 export interface FaultOwner {
-  /** Our own code threw on its behalf. Must not throw. */
+  /** Our own code threw while serving this owner. Must not throw. */
   onFault(error: unknown): void;
 }
 

@@ -1,28 +1,28 @@
-// What the open-file limit of the process has room for. Descriptors are given out lowest first, so one whose number is
-// high means that all below it are taken: clients and what is dialled for them get none from a certain number on, and
-// those beyond are spare, for the admin side, health checks, names, files and threads that start anew.
+// Divides the process's open-file limit. The kernel assigns the lowest free descriptor, so a high number means that all
+// lower ones are taken: clients and backends get no descriptor above a threshold. Those above it stay free for the
+// admin side, health checks, name resolution, files and restarted threads.
 
-/** What the default of `limits.connections` leaves for all that is no connection. */
+/** Descriptors that the default of `limits.connections` reserves for everything that is not a connection. */
 const OTHER_FILES = 512;
 /** A served connection has a client and a backend. */
 const PER_CONNECTION = 2;
-/** Where the limit is small: a part of it, since what is left after OTHER_FILES would be nothing. */
+/** Minimum fraction for small limits, where subtracting OTHER_FILES would leave nothing. */
 const AT_LEAST = 1 / 8;
-/** Rows cost memory: beyond this many descriptors a worker does not count on more. */
+/** Rows cost memory: a worker is never sized for more descriptors than this. */
 const MAX_CAPACITY = 1 << 20;
-/** How much is spare: a part of the limit, within these. */
+/** The spare descriptors: a fraction of the limit, within these bounds. */
 const SPARE = 1 / 8;
 const LEAST_SPARE = 16;
 const MOST_SPARE = 256;
-/** With fewer, a gateway is worth a warning by itself. */
+/** A lower limit alone is worth a warning. */
 const ENOUGH = 1024;
 
 export interface FileRoom {
-  /** Handles a worker may have open. */
+  /** Number of handles a worker may have open. */
   readonly capacity: number;
-  /** The default of `limits.connections`, and the most that it can be. */
+  /** The default and the maximum of `limits.connections`. */
   readonly connections: number;
-  /** Clients, and what is dialled for them, get descriptors below this number. */
+  /** Clients and backends get only descriptors below this number. */
   readonly clientFiles: number;
 }
 
@@ -36,7 +36,7 @@ export function roomIn(openFiles: number): FileRoom {
   };
 }
 
-/** What a person should know about `limits.connections`, absent for the default, on a machine with that limit. */
+/** The warning about `limits.connections` (undefined: the default) under that open-file limit, if one is due. */
 export function openFilesWarning(connections: number | undefined, openFiles: number): string | undefined {
   const room = roomIn(openFiles).connections;
   const raise = 'raise the limit (ulimit -n, LimitNOFILE= of systemd)';

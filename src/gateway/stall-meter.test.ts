@@ -10,7 +10,7 @@ const stream = (bytesRead: number, bytesWritten: number, writableLength: number,
   _handle: { writeQueueSize },
 });
 
-test('StallMeter.isStalled() when bytes wait and nothing moves for so long', () => {
+test('StallMeter.isStalled() when bytes wait and nothing moves for the limit', () => {
   const meter = new StallMeter();
   const still = [stream(10, 100, 40), undefined, stream(0, 5, 0)];
   assert.deepEqual(
@@ -19,7 +19,7 @@ test('StallMeter.isStalled() when bytes wait and nothing moves for so long', () 
   );
 });
 
-test('StallMeter.isStalled() is not fooled by a chunk that is taken bit by bit, nor by the other direction', () => {
+test('StallMeter.isStalled() counts a chunk written bit by bit, and the other direction, as progress', () => {
   for (const next of [
     (now: number) => stream(10, 100, 40, 40 - now / 100),
     (now: number) => stream(10 + now, 100, 40),
@@ -31,10 +31,10 @@ test('StallMeter.isStalled() is not fooled by a chunk that is taken bit by bit, 
   }
 });
 
-test('StallMeter.isStalled() begins anew when nothing waits any more', () => {
+test('StallMeter.isStalled() starts over when nothing waits any more', () => {
   const meter = new StallMeter();
   assert.equal(meter.isStalled([stream(0, 100, 40)], false, LIMIT, 0), false);
-  // Nothing waits: it may be idle for as long as it likes.
+  // Nothing waits: it may be idle for any time.
   assert.equal(meter.isStalled([stream(0, 100, 0)], false, LIMIT, 900), false);
   assert.equal(meter.isStalled([stream(0, 100, 0)], false, LIMIT, 9000), false);
   assert.equal(meter.isStalled([stream(0, 140, 40)], false, LIMIT, 9500), false);

@@ -1,13 +1,13 @@
-// `timeouts.stalled` for Node's own streams, in the HTTP and TLS threads: do they stand still although bytes wait? Looked
-// at now and then, for all streams of one connection together, so that no byte has to set a timer.
+// `timeouts.stalled` for Node's own streams, in the HTTP and TLS threads: is data waiting while nothing moves? Polled,
+// for all streams of one connection together, so that no byte has to reset a timer.
 
 import type { Duplex } from 'node:stream';
 
-/** What tells of progress; not every stream has all of it. */
+/** The counters that show progress; not every stream has all of them. */
 export type Metered = Pick<Duplex, 'writableLength'> & {
   readonly bytesRead?: number;
   readonly bytesWritten?: number;
-  /** Node's own. Of the chunk under way libuv knows how much is left. */
+  /** Node's internal handle. libuv knows how much of the chunk being written is left. */
   readonly _handle?: { readonly writeQueueSize?: number } | null;
 };
 
@@ -16,8 +16,8 @@ export class StallMeter {
   #since = 0;
 
   /**
-   * Whether bytes wait in one of them, or `isAwaited` says that some are waited for, and nothing has moved in any of them
-   * for so long. Times in ms; without a limit never.
+   * True when bytes wait in a stream, or the caller expects some (`isAwaited`), and nothing has moved in any stream for
+   * `limitMs`. Without a limit, always false.
    */
   isStalled(
     streams: readonly (Metered | undefined)[],
@@ -41,7 +41,7 @@ export class StallMeter {
   }
 }
 
-/** Bytes that came, and those that have left for the kernel. */
+/** Bytes received plus bytes handed to the kernel. */
 function progressOf({ bytesRead = 0, bytesWritten = 0, writableLength, _handle }: Metered): number {
   return bytesRead + bytesWritten - writableLength - (_handle?.writeQueueSize ?? 0);
 }

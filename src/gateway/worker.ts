@@ -1,4 +1,4 @@
-// A worker thread: one reactor, one data path, and the control thread's messages. Entry point of the thread.
+// Entry point of a worker thread: one reactor, one data path, and the control thread's messages.
 
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import { formatIpPort } from '../wire/ip-address.ts';
@@ -33,7 +33,7 @@ import { cutHandedOff } from './stages/end.ts';
 import { revoke, revokeOne } from './stages/revoke.ts';
 import { compileListener } from './table/listener-table.ts';
 
-/** A failed dial is told at most this often per worker: it only hurries the next look at the name. */
+/** A worker reports failed dials at most this often: a report only brings the next lookup of the name forward. */
 const DIAL_FAILED_EVERY_MS = 500;
 
 class Worker {
@@ -49,7 +49,7 @@ class Worker {
   constructor(start: WorkerStart, io: Reactor, control: MessagePort) {
     this.#control = control;
     this.#io = io;
-    this.#faults = new FaultLog(`worker-${start.number}`, report => this.#tell({ kind: 'fault', report }));
+    this.#faults = new FaultLog(`worker-${start.number}`, report => this.#post({ kind: 'fault', report }));
     this.#shared = {
       rows: new Rows(start.rows),
       counters: new RouteCounters(),
@@ -59,7 +59,7 @@ class Worker {
       totals: new Int32Array(start.totals),
       sources: new SourceCounts(start.sources, start.seed),
       nonces: new NonceTable(start.nonces, start.seed),
-      records: new RecordWriter(start.records, () => this.#tell({ kind: 'records' })),
+      records: new RecordWriter(start.records, () => this.#post({ kind: 'records' })),
       verdicts: new Verdicts(start.verdicts),
     };
     this.#path = new DataPath(
@@ -69,7 +69,7 @@ class Worker {
       start.settings,
       message => this.#message(message as ToWorker),
       slot => this.#dialFailed(slot),
-      (status, reported) => this.#tell({ kind: 'uplink-refused', status, reported }),
+      (status, reported) => this.#post({ kind: 'uplink-refused', status, reported }),
       (error, client) => this.#faults.write(error, this.#describeClient(client)),
     );
   }
@@ -78,7 +78,7 @@ class Worker {
     this.#io.run(this.#path, this.#control);
   }
 
-  #tell(message: FromWorker): void {
+  #post(message: FromWorker): void {
     this.#control.postMessage(message);
   }
 
@@ -89,7 +89,7 @@ class Worker {
         break;
       case 'pages':
         this.#usePages(message.pages);
-        this.#tell({ kind: 'applied', request: message.request });
+        this.#post({ kind: 'applied', request: message.request });
         break;
       case 'close':
         for (const index of message.indexes) this.#close(index);
@@ -104,7 +104,7 @@ class Worker {
         this.#path.settings = message.settings;
         break;
       case 'drain':
-        // What comes back from the parts is part of something that was accepted before.
+        // Internal listeners stay open: connections that return from a protocol thread were accepted before the drain.
         for (const index of this.#handles.keys())
           if (this.#path.listeners[index]?.isInternal !== true) this.#close(index);
         break;
@@ -114,17 +114,17 @@ class Worker {
       case 'tunnels':
         this.#path.table.putTunnels(message.hosts, message.sockets);
         break;
-      case 'part-died':
-        cutHandedOff(this.#path, message.part, message.index);
+      case 'thread-died':
+        cutHandedOff(this.#path, message.group, message.index);
         break;
       case 'cut':
         this.#path.cut(message.reason);
         break;
       case 'describe':
-        this.#tell({ kind: 'described', request: message.request, texts: this.#describe(message) });
+        this.#post({ kind: 'described', request: message.request, texts: this.#describe(message) });
         break;
       case 'revoke':
-        this.#tell({
+        this.#post({
           kind: 'revoked',
           request: message.request,
           done: revokeOne(this.#path, message.handle, message.generation),
@@ -144,7 +144,7 @@ class Worker {
       this.#path.rows.state[result] = OPENED;
       this.#path.rows.listener[result] = index;
     }
-    this.#tell({ kind: 'opened', request, result: result < 0 ? result : this.#io.listeningPort(result) });
+    this.#post({ kind: 'opened', request, result: result < 0 ? result : this.#io.listeningPort(result) });
   }
 
   #close(index: number): void {
@@ -174,16 +174,16 @@ class Worker {
       this.#path.rows.state[handle] = LISTENER;
       acceptAll(this.#path, handle);
     }
-    this.#tell({ kind: 'applied', request: message.request });
+    this.#post({ kind: 'applied', request: message.request });
   }
 
-  /** Whoever asks gets an answer. */
-  #describe(asked: Extract<ToWorker, { kind: 'describe' }>): readonly (RowTexts | null)[] {
+  /** Answers even after a fault, so that the control thread does not wait forever. */
+  #describe(request: Extract<ToWorker, { kind: 'describe' }>): readonly (RowTexts | null)[] {
     try {
-      return describeRows(this.#path.rows, asked);
+      return describeRows(this.#path.rows, request);
     } catch (error) {
       this.#faults.write(error);
-      return Array.from(asked.handles, () => null);
+      return Array.from(request.handles, () => null);
     }
   }
 
@@ -198,7 +198,7 @@ class Worker {
     const now = this.#io.now();
     if (slot === 0 || now - this.#dialFailedAt < DIAL_FAILED_EVERY_MS) return;
     this.#dialFailedAt = now;
-    this.#tell({ kind: 'dial-failed', slot });
+    this.#post({ kind: 'dial-failed', slot });
   }
 }
 

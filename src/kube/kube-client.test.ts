@@ -1,105 +1,46 @@
 import assert from 'node:assert/strict';
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
-import type { IncomingMessage } from 'node:http';
-import { createServer } from 'node:https';
-import { type AddressInfo, createServer as netServer } from 'node:net';
+import { writeFile } from 'node:fs/promises';
+import { type AddressInfo, createServer } from 'node:net';
 import { test } from 'node:test';
-import type { TLSSocket } from 'node:tls';
-import { authority, authorityOf, type Certificate } from '../../testbed/certificates.ts';
-import { kubeconfig } from '../../testbed/kubectl.ts';
+import { authority, authorityOf } from '../../testbed/certificates.ts';
 import { missingPrograms } from '../../testbed/packages.ts';
-import { type TempDir, tempDir } from '../../testbed/temp-dir.ts';
-import { openKubeAccess } from './kube-access.ts';
-import { leases, services } from './kube-api.ts';
+import { type Answerer, startApiStandIn } from '../../testbed/start-api-stand-in.ts';
+import type { KubeAccess } from './kube-access.ts';
 import { openKubeClient } from './kube-client.ts';
 import type { Lease } from './kube-object.ts';
+import { openKubeAccess } from './open-kube-access.ts';
+import { leases, services } from './resources.ts';
 
 const skip = missingPrograms('openssl');
 
-interface Asked {
-  readonly method: string;
-  readonly url: string;
-  readonly host: string;
-  readonly authorization: string;
-  /** SNI. */
-  readonly name: string | false;
-  readonly user: string;
-  readonly body: string;
-}
+const nobody: KubeAccess = {
+  credentials: async () => ({ serverName: 'api.a.test', basePath: '', headers: {} }),
+};
 
-type Reply = (asked: Asked) => { status?: number; body: string } | undefined;
-
-/** An API server stand-in that asks for client certificates, on an address that no kubeconfig names. */
-async function given(names: readonly [string, ...string[]], reply: Reply = () => ({ body: '{}' })) {
-  const own = await authority();
-  const { certFile, keyFile } = await own.certificateFor(...names);
-  const [cert, key, ca] = await Promise.all([certFile, keyFile, own.certFile].map(file => readFile(file)));
-  const asked: Asked[] = [];
-  const server = createServer(
-    { cert, key, ca, requestCert: true, rejectUnauthorized: false },
-    async (request, response) => {
-      const socket = request.socket as TLSSocket;
-      const seen: Asked = {
-        method: request.method ?? '',
-        url: request.url ?? '',
-        host: request.headers.host ?? '',
-        authorization: request.headers.authorization ?? '',
-        name: socket.servername ?? false,
-        user: String(socket.getPeerCertificate().subject?.CN ?? ''),
-        body: await bodyOf(request),
-      };
-      asked.push(seen);
-      const answer = reply(seen);
-      if (answer === undefined) return;
-      response.writeHead(answer.status ?? 200, { 'Content-Type': 'application/json' }).end(answer.body);
-    },
-  );
-  let connections = 0;
-  server.on('secureConnection', () => void connections++);
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
-  const dir = await tempDir();
-  return {
-    asked,
-    connections: () => connections,
-    dir,
-    ca: own.certFile,
-    at: { host: '127.0.0.1', port: (server.address() as AddressInfo).port },
-    async [Symbol.asyncDispose]() {
-      server.closeAllConnections();
-      await new Promise(resolve => server.close(resolve));
-      await dir[Symbol.asyncDispose]();
-    },
-  };
-}
-
-async function bodyOf(request: IncomingMessage): Promise<string> {
-  let body = '';
-  for await (const chunk of request) body += chunk;
-  return body;
-}
-
-async function writeKubeconfig(
-  dir: TempDir,
-  options: { server: string; ca: string; serverName?: string; user?: Certificate },
-): Promise<string> {
-  const { server, ca, serverName, user = { token: 'secret' } } = options;
-  await writeFile(dir.file('config'), await kubeconfig({ server, caFile: ca, serverName, user }));
-  return dir.file('config');
+/** A stand-in and a client to it. */
+async function given(answer?: Answerer, options: Partial<Parameters<typeof openKubeClient>[0]> = {}) {
+  const stack = new AsyncDisposableStack();
+  const api = stack.use(await startApiStandIn(['api.a.test'], answer));
+  const kubeconfig = await api.kubeconfig({ server: 'https://api.a.test' });
+  const access = await openKubeAccess({ kubeconfig });
+  const client = stack.use(openKubeClient({ access, at: api.at, ...options }));
+  return { api, client, [Symbol.asyncDispose]: () => stack.disposeAsync() };
 }
 
 test('openKubeClient() connects where it is told and verifies the name in the kubeconfig', {
   skip,
 }, async () => {
-  await using api = await given(['api.a.test']);
-  const file = await writeKubeconfig(api.dir, { server: 'https://api.a.test:6443/k8s/a/', ca: api.ca });
+  await using api = await startApiStandIn(['api.a.test']);
+  const file = await api.kubeconfig({ server: 'https://api.a.test:6443/k8s/a/' });
   using client = openKubeClient({ access: await openKubeAccess({ kubeconfig: file }), at: api.at });
   assert.deepEqual(await client.get(services, 'default', 'kubernetes'), { ok: true, value: {} });
   assert.deepEqual(api.asked, [
     {
       method: 'GET',
       url: '/k8s/a/api/v1/namespaces/default/services/kubernetes',
-      host: 'api.a.test',
+      host: 'api.a.test:6443',
       authorization: 'Bearer secret',
+      contentType: '',
       name: 'api.a.test',
       user: '',
       body: '',
@@ -108,8 +49,8 @@ test('openKubeClient() connects where it is told and verifies the name in the ku
 });
 
 test('openKubeClient() verifies an address, and sends no name then', { skip }, async () => {
-  await using api = await given(['192.0.2.10']);
-  const file = await writeKubeconfig(api.dir, { server: 'https://192.0.2.10:6443', ca: api.ca });
+  await using api = await startApiStandIn(['192.0.2.10']);
+  const file = await api.kubeconfig({ server: 'https://192.0.2.10:6443' });
   using client = openKubeClient({ access: await openKubeAccess({ kubeconfig: file }), at: api.at });
   assert.ok((await client.get(services, 'default', 'kubernetes')).ok);
   assert.equal(api.asked[0].name, false);
@@ -119,8 +60,8 @@ for (const name of ['api.a.test', '192.0.2.10']) {
   test(`openKubeClient() makes calls that follow each other over one connection, to ${name}`, {
     skip,
   }, async () => {
-    await using api = await given([name]);
-    const file = await writeKubeconfig(api.dir, { server: `https://${name}:6443`, ca: api.ca });
+    await using api = await startApiStandIn([name]);
+    const file = await api.kubeconfig({ server: `https://${name}:6443` });
     using client = openKubeClient({ access: await openKubeAccess({ kubeconfig: file }), at: api.at });
     for (let i = 0; i < 3; i++) assert.ok((await client.get(services, 'default', 'kubernetes')).ok);
     assert.equal(api.asked.length, 3);
@@ -129,8 +70,8 @@ for (const name of ['api.a.test', '192.0.2.10']) {
 }
 
 test('openKubeClient() never uses a connection that was verified for another name', { skip }, async () => {
-  await using api = await given(['api.a.test']);
-  const write = (name: string) => writeKubeconfig(api.dir, { server: `https://${name}`, ca: api.ca });
+  await using api = await startApiStandIn(['api.a.test']);
+  const write = (name: string) => api.kubeconfig({ server: `https://${name}` });
   const access = await openKubeAccess({ kubeconfig: await write('api.a.test') });
   using client = openKubeClient({ access, at: api.at });
   assert.ok((await client.get(services, 'default', 'kubernetes')).ok);
@@ -143,11 +84,10 @@ test('openKubeClient() never uses a connection that was verified for another nam
 });
 
 test('openKubeClient() prefers tls-server-name, and shows a client certificate', { skip }, async () => {
-  await using api = await given(['kubernetes.default.svc']);
+  await using api = await startApiStandIn(['kubernetes.default.svc']);
   const user = await (await authority()).clientCertificate({ user: 'node-1' });
-  const file = await writeKubeconfig(api.dir, {
+  const file = await api.kubeconfig({
     server: 'https://[2001:db8::1]:6443',
-    ca: api.ca,
     serverName: 'kubernetes.default.svc',
     user,
   });
@@ -162,9 +102,9 @@ for (const [what, server, other] of [
   ['of another authority', 'https://api.a.test', 'other'],
 ] as const) {
   test(`openKubeClient() asks nothing of a server with a certificate ${what}`, { skip }, async () => {
-    await using api = await given(['api.a.test', '192.0.2.10']);
+    await using api = await startApiStandIn(['api.a.test', '192.0.2.10']);
     const ca = other === undefined ? api.ca : (await authorityOf(other)).certFile;
-    const file = await writeKubeconfig(api.dir, { server, ca });
+    const file = await api.kubeconfig({ server, ca });
     using client = openKubeClient({ access: await openKubeAccess({ kubeconfig: file }), at: api.at });
     const answer = await client.get(services, 'default', 'kubernetes');
     assert.equal(!answer.ok && answer.fault.reason, 'Untrusted', JSON.stringify(answer));
@@ -172,118 +112,20 @@ for (const [what, server, other] of [
   });
 }
 
-test('openKubeAccess() reads the files of a pod again when they change', { skip }, async () => {
-  await using api = await given(['kubernetes.default.svc']);
-  const serviceAccount = api.dir.file('account');
-  await mkdir(serviceAccount);
-  await writeFile(`${serviceAccount}/ca.crt`, await readFile(api.ca));
-  await writeFile(`${serviceAccount}/token`, 'first\n');
-  using client = openKubeClient({ access: await openKubeAccess({ serviceAccount }), at: api.at });
-  assert.ok((await client.get(services, 'default', 'kubernetes')).ok);
-  await writeFile(`${serviceAccount}/token`, 'second');
-  assert.ok((await client.get(services, 'default', 'kubernetes')).ok);
-  assert.deepEqual(
-    api.asked.map(({ authorization }) => authorization),
-    ['Bearer first', 'Bearer second'],
-  );
-  await writeFile(`${serviceAccount}/ca.crt`, await readFile((await authorityOf('other')).certFile));
-  const answer = await client.get(services, 'default', 'kubernetes');
-  assert.equal(!answer.ok && answer.fault.reason, 'Untrusted');
-});
-
-test('openKubeAccess() reads a kubeconfig again when it changes, and its tokenFile from its folder', {
-  skip,
-}, async () => {
-  await using api = await given(['api.a.test']);
-  const file = await writeKubeconfig(api.dir, { server: 'https://api.a.test', ca: api.ca });
-  using client = openKubeClient({ access: await openKubeAccess({ kubeconfig: file }), at: api.at });
-  assert.ok((await client.get(services, 'default', 'kubernetes')).ok);
-  const config = JSON.parse(await readFile(file, 'utf8'));
-  config.users[0].user = { tokenFile: 'token', token: 'not this one' };
-  await writeFile(api.dir.file('token'), 'from a file\n');
-  await writeFile(file, JSON.stringify(config));
-  assert.ok((await client.get(services, 'default', 'kubernetes')).ok);
-  assert.deepEqual(
-    api.asked.map(({ authorization }) => authorization),
-    ['Bearer secret', 'Bearer from a file'],
-  );
-});
-
-test('openKubeAccess() runs the exec plugin of a kubeconfig', { skip }, async () => {
-  await using api = await given(['api.a.test']);
-  const file = await writeKubeconfig(api.dir, { server: 'https://api.a.test', ca: api.ca });
-  const config = JSON.parse(await readFile(file, 'utf8'));
-  const program = `console.log(JSON.stringify({ status: { token: process.env.FROM } }))`;
-  const exec = {
-    command: process.execPath,
-    args: ['-e', program],
-    env: [{ name: 'FROM', value: 'a plugin' }],
-  };
-  config.users[0].user = { exec };
-  await writeFile(file, JSON.stringify(config));
-  using client = openKubeClient({ access: await openKubeAccess({ kubeconfig: file }), at: api.at });
-  const answer = await client.get(services, 'default', 'kubernetes');
-  assert.ok(answer.ok, JSON.stringify(answer));
-  assert.equal(api.asked[0].authorization, 'Bearer a plugin');
-});
-
-for (const [what, change, message] of [
-  [
-    'skips verification',
-    { clusters: [{ name: 'a', cluster: { server: 'https://a.test', 'insecure-skip-tls-verify': true } }] },
-    /insecure-skip-tls-verify\. Give certificate-authority-data instead$/,
-  ],
-  [
-    'has no TLS',
-    { clusters: [{ name: 'a', cluster: { server: 'http://a.test' } }] },
-    /must have an https:\/\/ server: current value is 'http:\/\/a\.test'$/,
-  ],
-  ['has no such context', { 'current-context': 'b' }, /has no cluster for its current-context 'b'$/],
-  ['has no such user', { users: [] }, /has no user for its current-context 'a'$/],
-  ['is no kubeconfig', { clusters: [{ name: 'a' }] }, /is not one: clusters\[0\]\.cluster is missing$/],
-] as const) {
-  test(`openKubeAccess() refuses a kubeconfig that ${what}`, async () => {
-    await using dir = await tempDir();
-    const sound = {
-      clusters: [{ name: 'a', cluster: { server: 'https://a.test' } }],
-      users: [{ name: 'a', user: { token: 'x' } }],
-      contexts: [{ name: 'a', context: { cluster: 'a', user: 'a' } }],
-      'current-context': 'a',
-    };
-    await writeFile(dir.file('config'), JSON.stringify({ ...sound, ...change }));
-    await assert.rejects(openKubeAccess({ kubeconfig: dir.file('config') }), {
-      code: 'ERR_KUBE_ACCESS',
-      message,
-    });
-  });
-}
-
-test('openKubeAccess() says what to do where there are no files', async () => {
-  await using dir = await tempDir();
-  await assert.rejects(
-    openKubeAccess({ kubeconfig: dir.file('none') }),
-    /The kubeconfig '.*none' cannot be read: ENOENT$/,
-  );
-  await assert.rejects(
-    openKubeAccess({ serviceAccount: dir.path }),
-    /automountServiceAccountToken: true; elsewhere give --kubeconfig$/,
-  );
-});
-
 test('openKubeClient() has a fault for each way to fail, and never rejects', { skip }, async () => {
-  await using dir = await tempDir();
-  const file = await writeKubeconfig(dir, { server: 'https://api.a.test', ca: (await authority()).certFile });
-  const access = await openKubeAccess({ kubeconfig: file });
   const answers: Record<string, { status?: number; body: string } | undefined> = {
     conflict: {
       status: 409,
       body: '{"kind":"Status","reason":"Conflict","message":"the object has been modified"}',
     },
     proxy: { status: 502, body: '<html>' },
+    absent: { status: 404, body: '404 page not found' },
     words: { body: 'hello' },
     silent: undefined,
   };
-  await using api = await given(['api.a.test'], ({ url }) => answers[url.split('/').at(-1) ?? '']);
+  await using api = await startApiStandIn(['api.a.test'], ({ url }) => answers[url.split('/').at(-1) ?? '']);
+  const file = await api.kubeconfig({ server: 'https://api.a.test' });
+  const access = await openKubeAccess({ kubeconfig: file });
   using client = openKubeClient({ access, at: api.at, timeoutMs: 500 });
   const faultOf = async (name: string) => {
     const answer = await client.get(services, 'default', name);
@@ -296,6 +138,7 @@ test('openKubeClient() has a fault for each way to fail, and never rejects', { s
     message: 'the object has been modified',
   });
   assert.deepEqual(await faultOf('proxy'), { status: 502, reason: 'BadAnswer', message: 'HTTP status 502' });
+  assert.equal((await faultOf('absent')).reason, 'NotFound');
   assert.deepEqual(await faultOf('words'), {
     status: 200,
     reason: 'BadAnswer',
@@ -322,12 +165,7 @@ test('openKubeClient() does not wait for credentials that never come', async () 
 });
 
 test('openKubeClient() tells an address where nobody listens', { skip }, async () => {
-  await using dir = await tempDir();
-  const file = await writeKubeconfig(dir, { server: 'https://api.a.test', ca: (await authority()).certFile });
-  using client = openKubeClient({
-    access: await openKubeAccess({ kubeconfig: file }),
-    at: { host: '127.0.0.1', port: 1 },
-  });
+  using client = openKubeClient({ access: nobody, at: { host: '127.0.0.1', port: 1 } });
   const answer = await client.get(services, 'default', 'kubernetes');
   assert.ok(!answer.ok);
   assert.deepEqual(answer.fault, {
@@ -339,14 +177,13 @@ test('openKubeClient() tells an address where nobody listens', { skip }, async (
 
 test('openKubeClient() tells of a TLS alert in words', async () => {
   // As a gateway refuses that does not reach the API server.
-  const server = netServer(socket => {
+  const server = createServer(socket => {
     socket.once('data', () => socket.end(Buffer.from([0x15, 3, 1, 0, 2, 2, 80])));
     socket.on('error', () => {});
   });
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
-  const credentials = async () => ({ serverName: 'api.a.test', basePath: '', headers: {} });
   const at = { host: '127.0.0.1', port: (server.address() as AddressInfo).port };
-  using client = openKubeClient({ access: { credentials }, at });
+  using client = openKubeClient({ access: nobody, at });
   const answer = await client.get(services, 'default', 'kubernetes');
   server.close();
   assert.deepEqual(!answer.ok && answer.fault, {
@@ -359,9 +196,8 @@ test('openKubeClient() tells of a TLS alert in words', async () => {
 test('openKubeClient() writes under our name, and deletes only the version that it means', {
   skip,
 }, async () => {
-  await using api = await given(['api.a.test']);
-  const file = await writeKubeconfig(api.dir, { server: 'https://api.a.test', ca: api.ca });
-  using client = openKubeClient({ access: await openKubeAccess({ kubeconfig: file }), at: api.at });
+  await using both = await given();
+  const { api, client } = both;
   const lease: Lease = {
     apiVersion: 'coordination.k8s.io/v1',
     kind: 'Lease',
@@ -379,18 +215,177 @@ test('openKubeClient() writes under our name, and deletes only the version that 
   assert.deepEqual(JSON.parse(api.asked[2].body).preconditions, { uid: 'u', resourceVersion: '7' });
 });
 
+test('openKubeClient() dials the server of its kubeconfig where it is told no other', { skip }, async () => {
+  await using api = await startApiStandIn(['127.0.0.1']);
+  const kubeconfig = await api.kubeconfig({ server: `https://127.0.0.1:${api.at.port}/k8s/a` });
+  using client = openKubeClient({ access: await openKubeAccess({ kubeconfig }) });
+  assert.ok((await client.get(services, 'default', 'kubernetes')).ok);
+  assert.equal(api.asked[0].host, `127.0.0.1:${api.at.port}`);
+  assert.equal(api.asked[0].url, '/k8s/a/api/v1/namespaces/default/services/kubernetes');
+});
+
+test('openKubeClient() says so where nobody says where the API server is', async () => {
+  using client = openKubeClient({ access: nobody });
+  const answer = await client.get(services, 'default', 'kubernetes');
+  assert.match(answer.ok ? '' : answer.fault.message, /^It is not known where the API server is/);
+  const end = await client.watch(
+    services,
+    { resourceVersion: '1', signal: new AbortController().signal },
+    () => {},
+  );
+  assert.match('fault' in end ? end.fault.message : '', /^It is not known/);
+});
+
+test('openKubeClient() patches in the content type that says how, and applies as causeway', {
+  skip,
+}, async () => {
+  await using both = await given();
+  const { api, client } = both;
+  const lease: Lease = {
+    apiVersion: 'coordination.k8s.io/v1',
+    kind: 'Lease',
+    metadata: { name: 'a', namespace: 'kube-system' },
+  };
+  await client.apply(leases, lease);
+  await client.apply(leases, lease, { force: true, subresource: 'status' });
+  await client.patch(leases, 'kube-system', 'a', [{ op: 'test', path: '/a', value: 1 }]);
+  await client.merge(leases, undefined, 'a', { b: null }, { subresource: 'status' });
+  const path = '/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/a';
+  assert.deepEqual(
+    api.asked.map(({ method, url, contentType, body }) => [method, url, contentType, body].join(' ')),
+    [
+      `PATCH ${path}?fieldManager=causeway&force=false application/apply-patch+yaml ${JSON.stringify(lease)}`,
+      `PATCH ${path}/status?fieldManager=causeway&force=true application/apply-patch+yaml ${JSON.stringify(lease)}`,
+      `PATCH ${path}?fieldManager=causeway application/json-patch+json [{"op":"test","path":"/a","value":1}]`,
+      'PATCH /apis/coordination.k8s.io/v1/leases/a/status?fieldManager=causeway application/merge-patch+json {"b":null}',
+    ],
+  );
+});
+
 test('openKubeClient() lists page by page', { skip }, async () => {
   const pages: Record<string, string> = {
     '': '{"items":[{"metadata":{"name":"a"}}],"metadata":{"continue":"x/y"}}',
-    'x/y': '{"items":[{"metadata":{"name":"b"}}],"metadata":{}}',
+    'x/y': '{"items":[{"metadata":{"name":"b"}}],"metadata":{"resourceVersion":"7"}}',
   };
-  await using api = await given(['api.a.test'], ({ url }) => {
-    const query = new URL(url, 'https://api.a.test').searchParams;
+  await using both = await given(({ url }) => {
+    const query = queryOf(url);
     assert.equal(query.get('labelSelector'), 'a=b,c=d');
+    assert.equal(query.get('fieldSelector'), 'metadata.name!=x');
     return { body: pages[query.get('continue') ?? ''] };
   });
-  const file = await writeKubeconfig(api.dir, { server: 'https://api.a.test', ca: api.ca });
-  using client = openKubeClient({ access: await openKubeAccess({ kubeconfig: file }), at: api.at });
-  const answer = await client.list(leases, { namespace: 'kube-system', labelSelector: 'a=b,c=d' });
-  assert.deepEqual(answer.ok && answer.value.map(({ metadata }) => metadata.name), ['a', 'b']);
+  const answer = await both.client.list(leases, {
+    namespace: 'kube-system',
+    labelSelector: 'a=b,c=d',
+    fieldSelector: 'metadata.name!=x',
+    keep: ({ kind, metadata }) => `${kind} ${metadata.name}`,
+  });
+  assert.deepEqual(answer, { ok: true, value: { items: ['Lease a', 'Lease b'], resourceVersion: '7' } });
+});
+
+test('openKubeClient() starts a list again, once, whose moment is forgotten between two pages', {
+  skip,
+}, async () => {
+  let lists = 0;
+  let forgetful = 1;
+  const first = '{"items":[{"metadata":{"name":"a"}}],"metadata":{"continue":"x"}}';
+  await using both = await given(({ url }) => {
+    if (queryOf(url).get('continue') === null) lists++;
+    else if (lists <= forgetful) return { status: 410, body: '{"reason":"Expired"}' };
+    return { body: queryOf(url).get('continue') === null ? first : '{"metadata":{"resourceVersion":"9"}}' };
+  });
+  const answer = await both.client.list(leases, { keep: ({ metadata }) => metadata.name });
+  assert.deepEqual(answer, { ok: true, value: { items: ['a'], resourceVersion: '9' } });
+  assert.equal(lists, 2);
+  forgetful = 4;
+  const failed = await both.client.list(leases, {});
+  assert.equal(!failed.ok && failed.fault.status, 410);
+  assert.equal(lists, 4);
+});
+
+test('openKubeClient() asks for a page that is too large in smaller ones', { skip }, async () => {
+  const limits: string[] = [];
+  const large = JSON.stringify({ items: [{ data: 'x'.repeat(33 * 1024 * 1024) }] });
+  await using both = await given(({ url }) => {
+    const limit = queryOf(url).get('limit') ?? '';
+    limits.push(limit);
+    return { body: Number(limit) > 100 ? large : '{"items":[{"metadata":{"name":"a"}}]}' };
+  });
+  const answer = await both.client.list(leases, { keep: ({ metadata }) => metadata.name });
+  assert.deepEqual(answer.ok && answer.value.items, ['a']);
+  assert.deepEqual(limits, ['500', '125', '31']);
+});
+
+test('openKubeClient() has a fault for an object that is too large', { skip }, async () => {
+  await using both = await given(() => ({ body: `"${'x'.repeat(17 * 1024 * 1024)}"` }));
+  const answer = await both.client.get(services, 'default', 'kubernetes');
+  assert.equal(!answer.ok && answer.fault.reason, 'TooLarge');
+});
+
+test('openKubeClient() ends a list with its signal', { skip }, async () => {
+  const end = new AbortController();
+  await using both = await given(() => {
+    end.abort();
+    return undefined;
+  });
+  const answer = await both.client.list(services, { signal: end.signal });
+  assert.equal(answer.ok, false);
+});
+
+test('openKubeClient() discovers a group, the preferred version first, without subresources', {
+  skip,
+}, async () => {
+  const resource = { name: 'as', kind: 'A', namespaced: true, verbs: ['get'] };
+  const bodies: Record<string, object> = {
+    '/apis/a.test': {
+      versions: [{ version: 'v1' }, { version: 'v2' }, { version: 'gone' }],
+      preferredVersion: { version: 'v2' },
+    },
+    '/apis/a.test/v1': { resources: [resource, { ...resource, name: 'as/status' }] },
+    '/apis/a.test/v2': {},
+    '/api': { versions: ['v1'] },
+    '/api/v1': { resources: [] },
+  };
+  await using both = await given(({ url }) =>
+    url in bodies ? { body: JSON.stringify(bodies[url]) } : { status: 404, body: '404 page not found' },
+  );
+  const { client } = both;
+  const as = { plural: 'as', kind: 'A', namespaced: true, verbs: ['get'] };
+  assert.deepEqual(await client.discover('a.test'), {
+    ok: true,
+    value: {
+      versions: [
+        { version: 'v2', resources: [] },
+        { version: 'v1', resources: [as] },
+      ],
+    },
+  });
+  assert.deepEqual(await client.discover(''), {
+    ok: true,
+    value: { versions: [{ version: 'v1', resources: [] }] },
+  });
+  const absent = await client.discover('b.test');
+  assert.equal(!absent.ok && absent.fault.reason, 'NotFound');
+});
+
+function queryOf(url: string): URLSearchParams {
+  return new URL(url, 'https://api.a.test').searchParams;
+}
+
+test('openKubeClient() ends a call whose answer stops in the middle, or is cut there', { skip }, async () => {
+  await using both = await given(
+    ({ url }, response) => {
+      response.write('{"half":', () => {
+        if (url.endsWith('cut')) response.socket?.destroy();
+      });
+      return undefined;
+    },
+    { timeoutMs: 500 },
+  );
+  for (const [name, reason] of [
+    ['stalled', 'Timeout'],
+    ['cut', 'Unreachable'],
+  ]) {
+    const answer = await both.client.get(services, 'default', name);
+    assert.equal(answer.ok ? '' : answer.fault.reason, reason);
+  }
 });

@@ -1,218 +1,204 @@
-// The calls of kube-api.ts over HTTPS, each made once and bounded in time. The connection goes to `at`, which for an
-// agent is its own listener, and the certificate at its end is verified for the name in the credentials.
+// The calls of kube-api.ts over HTTPS, each made once and bounded in time.
 
-import { Agent, request } from 'node:https';
-import { isIP } from 'node:net';
-import { checkServerIdentity } from 'node:tls';
 import { MANAGER } from './cluster-label.ts';
-import type { KubeAccess, KubeCredentials } from './kube-access.ts';
-import { type Answer, failed, type KubeApi, type ListOptions, type Resource } from './kube-api.ts';
+import { discoverGroup } from './discover-group.ts';
+import type {
+  Answer,
+  ApiGroup,
+  ApplyOptions,
+  KubeApi,
+  KubeFault,
+  Listed,
+  ListOptions,
+  MergePatch,
+  PatchOperation,
+  Subresource,
+  WatchEnd,
+  WatchEvent,
+  WatchOptions,
+} from './kube-api.ts';
+import { KubeHttp, type KubeHttpOptions } from './kube-http.ts';
 import type { KubeObject } from './kube-object.ts';
+import { listPages } from './list-pages.ts';
+import { resourcePath, selectionQuery } from './resource-path.ts';
+import type { Resource } from './resources.ts';
+import { watchEvent } from './watch-events.ts';
+import { WatchLines, WatchLinesError } from './watch-lines.ts';
 
-/** For one call, credentials included. */
-const TIMEOUT_MS = 5000;
-/** Calls that follow each other share a connection; one that has been idle may lead to a gateway that is gone. */
-const IDLE_MS = 2000;
-/** Far more than a page of what we list. */
-const MAX_ANSWER = 16 * 1024 * 1024;
+/** For one call. A webhook alone may take 10 s. */
+const TIMEOUT_MS = 15_000;
+/** As client-go does. */
 const PAGE = 500;
+/** The server ends a watch after a time between these, so that watches of many clients do not end together. */
+const WATCH_SECONDS = [300, 600] as const;
+/** Beyond that the server had its chance. */
+const WATCH_GRACE_MS = 30_000;
+/**
+ * Bookmarks come about once a minute, but only where the server has something newer to tell than the watch began with:
+ * etcd tells it of a quiet resource every 10 minutes by default. So silence may mean nothing, and to watch again from
+ * the same version costs one request.
+ */
+const SILENCE_MS = 90_000;
+/** Of one event. */
+const MAX_LINE = 16 * 1024 * 1024;
 
-/** Node's words for a certificate that does not verify. */
-const UNTRUSTED = /CERT|VERIFY|ISSUER|CRL/;
-/** The readable part of what OpenSSL says when a gateway, or the API server, turns us away. */
-const ALERT = /\b(?:tls|ssl)v\d+ alert [a-z ]+/;
-
-export interface KubeClientOptions {
-  readonly access: KubeAccess;
-  /** Where to connect, whatever the credentials' server is called. */
-  readonly at: { readonly host: string; readonly port: number };
+export interface KubeClientOptions extends KubeHttpOptions {
+  /** For one call; each page of a list has half a minute. */
   readonly timeoutMs?: number;
+  /** How long a watch may be without a byte. */
+  readonly silenceMs?: number;
+  /** Objects in a page of a list. */
+  readonly page?: number;
+  /** From 0 to 1. */
+  readonly random?: () => number;
 }
 
-/** Disposing ends the calls under way. */
+/**
+ * At most eight calls are under way at once, others wait within their time; each watch has a connection of its own.
+ * What must not wait behind others, such as the renewal of a lease, has a client of its own. Disposing ends the calls
+ * under way.
+ */
 export function openKubeClient(options: KubeClientOptions): KubeApi & Disposable {
   return new KubeClient(options);
 }
 
 class KubeClient implements KubeApi, Disposable {
-  readonly #options: KubeClientOptions;
-  readonly #end = new AbortController();
-  /** By the name that is verified. */
-  readonly #agents = new Map<string, Agent>();
+  readonly #http: KubeHttp;
+  readonly #timeoutMs: number;
+  readonly #silenceMs: number;
+  readonly #page: number;
+  readonly #random: () => number;
 
   constructor(options: KubeClientOptions) {
-    this.#options = options;
+    const { timeoutMs = TIMEOUT_MS, silenceMs = SILENCE_MS, page = PAGE, random = Math.random } = options;
+    this.#http = new KubeHttp(options);
+    this.#timeoutMs = timeoutMs;
+    this.#silenceMs = silenceMs;
+    this.#page = page;
+    this.#random = random;
   }
 
-  get<T extends KubeObject>(resource: Resource<T>, namespace: string, name: string): Promise<Answer<T>> {
-    return this.#call<T>('GET', pathOf(resource, namespace, name));
+  get<T extends KubeObject>(resource: Resource<T>, namespace: string | undefined, name: string) {
+    return this.#call<T>('GET', resourcePath(resource, namespace, name));
   }
 
-  async list<T extends KubeObject>(
+  async list<T extends KubeObject, K = T>(
     resource: Resource<T>,
-    { namespace, labelSelector }: ListOptions,
-  ): Promise<Answer<readonly T[]>> {
-    const found: T[] = [];
-    const query = new URLSearchParams({ limit: String(PAGE) });
-    if (labelSelector !== undefined) query.set('labelSelector', labelSelector);
-    for (;;) {
-      const page = await this.#call<Page<T>>('GET', `${pathOf(resource, namespace)}?${query}`);
-      if (!page.ok) return page;
-      found.push(...(page.value.items ?? []));
-      const more = page.value.metadata?.continue;
-      if (!more) return { ok: true, value: found };
-      query.set('continue', more);
-    }
+    options: ListOptions<T, K>,
+  ): Promise<Answer<Listed<K>>> {
+    const list = () => listPages(this.#http, resource, options, this.#page);
+    const listed = await list();
+    return !listed.ok && listed.fault.status === 410 ? list() : listed;
+  }
+
+  async watch<T extends KubeObject>(
+    resource: Resource<T>,
+    options: WatchOptions,
+    onEvent: (event: WatchEvent<T>) => void,
+  ): Promise<WatchEnd> {
+    const { namespace, resourceVersion, signal, onOpen = () => {} } = options;
+    const [least, most] = WATCH_SECONDS;
+    const seconds = Math.round(least + (most - least) * this.#random());
+    const query = selectionQuery(options);
+    query.set('watch', 'true');
+    query.set('allowWatchBookmarks', 'true');
+    query.set('timeoutSeconds', String(seconds));
+    query.set('resourceVersion', resourceVersion);
+
+    const lines = new WatchLines(MAX_LINE);
+    const cut = new AbortController();
+    let fault: KubeFault | undefined;
+    const end = await this.#http.stream({
+      path: `${resourcePath(resource, namespace)}?${query}`,
+      signal: AbortSignal.any([signal, cut.signal]),
+      openMs: this.#timeoutMs,
+      silenceMs: this.#silenceMs,
+      maxMs: seconds * 1000 + WATCH_GRACE_MS,
+      onOpen,
+      onData(chunk) {
+        try {
+          lines.push(chunk, value => {
+            if (signal.aborted || fault !== undefined) return;
+            const event = watchEvent<T>(value);
+            if ('fault' in event) fault = event.fault;
+            else onEvent(event);
+          });
+        } catch (error) {
+          if (!(error instanceof WatchLinesError)) throw error;
+          fault = { status: 200, reason: 'BadAnswer', message: error.message };
+        }
+        if (fault !== undefined) cut.abort();
+      },
+    });
+    if (signal.aborted) return { why: 'aborted' };
+    const why = fault ?? ('fault' in end ? end.fault : undefined);
+    if (why === undefined) return end as WatchEnd;
+    return { why: why.status === 410 ? 'expired' : 'failed', fault: why };
   }
 
   create<T extends KubeObject>(resource: Resource<T>, object: T): Promise<Answer<T>> {
-    const path = pathOf(resource, object.metadata.namespace);
+    const path = resourcePath(resource, object.metadata.namespace);
     return this.#call<T>('POST', `${path}?fieldManager=${MANAGER}`, object);
   }
 
   replace<T extends KubeObject>(resource: Resource<T>, object: T): Promise<Answer<T>> {
     const { namespace, name } = object.metadata;
-    return this.#call<T>('PUT', `${pathOf(resource, namespace, name)}?fieldManager=${MANAGER}`, object);
+    return this.#call<T>('PUT', `${resourcePath(resource, namespace, name)}?fieldManager=${MANAGER}`, object);
   }
 
   async remove<T extends KubeObject>(resource: Resource<T>, object: T): Promise<Answer<undefined>> {
     const { namespace, name, uid, resourceVersion } = object.metadata;
     const preconditions = { uid, resourceVersion };
     const body = { apiVersion: 'v1', kind: 'DeleteOptions', preconditions };
-    const answer = await this.#call('DELETE', pathOf(resource, namespace, name), body);
+    const answer = await this.#call('DELETE', resourcePath(resource, namespace, name), body);
     return answer.ok ? { ok: true, value: undefined } : answer;
   }
 
+  apply<T extends KubeObject>(resource: Resource<T>, object: T, options: ApplyOptions = {}) {
+    const { namespace, name } = object.metadata;
+    const path = resourcePath(resource, namespace, name, options.subresource);
+    const query = `fieldManager=${MANAGER}&force=${options.force === true}`;
+    // JSON is YAML.
+    return this.#call<T>('PATCH', `${path}?${query}`, object, 'application/apply-patch+yaml');
+  }
+
+  patch<T extends KubeObject>(
+    resource: Resource<T>,
+    namespace: string | undefined,
+    name: string,
+    operations: readonly PatchOperation[],
+    { subresource }: Subresource = {},
+  ) {
+    const path = `${resourcePath(resource, namespace, name, subresource)}?fieldManager=${MANAGER}`;
+    return this.#call<T>('PATCH', path, operations, 'application/json-patch+json');
+  }
+
+  merge<T extends KubeObject>(
+    resource: Resource<T>,
+    namespace: string | undefined,
+    name: string,
+    patch: MergePatch,
+    { subresource }: Subresource = {},
+  ) {
+    const path = `${resourcePath(resource, namespace, name, subresource)}?fieldManager=${MANAGER}`;
+    return this.#call<T>('PATCH', path, patch, 'application/merge-patch+json');
+  }
+
+  discover(group: string): Promise<Answer<ApiGroup>> {
+    return discoverGroup(path => this.#call('GET', path), group);
+  }
+
   [Symbol.dispose](): void {
-    this.#end.abort();
-    for (const agent of this.#agents.values()) agent.destroy();
+    this.#http[Symbol.dispose]();
   }
 
-  async #call<T>(method: string, path: string, body?: object): Promise<Answer<T>> {
-    const { access, timeoutMs = TIMEOUT_MS } = this.#options;
-    const late = AbortSignal.timeout(timeoutMs);
-    const signal = AbortSignal.any([late, this.#end.signal]);
-    let credentials: KubeCredentials;
-    try {
-      // An exec plugin of a kubeconfig may never end.
-      credentials = await unless(signal, access.credentials());
-    } catch (error) {
-      return failed(0, late.aborted ? 'Timeout' : 'Credentials', wordsOf(error, timeoutMs, late));
-    }
-    try {
-      const { status, answer } = await this.#exchange(credentials, signal, method, path, body);
-      return understood<T>(status, answer);
-    } catch (error) {
-      const code = (error as NodeJS.ErrnoException).code ?? '';
-      const reason = late.aborted ? 'Timeout' : UNTRUSTED.test(code) ? 'Untrusted' : 'Unreachable';
-      return failed(0, reason, wordsOf(error, timeoutMs, late));
-    }
-  }
-
-  #exchange(
-    { serverName, basePath, headers, ...secrets }: KubeCredentials,
-    signal: AbortSignal,
-    method: string,
-    path: string,
-    body: object | undefined,
-  ): Promise<{ status: number; answer: string }> {
-    const content = body === undefined ? undefined : JSON.stringify(body);
-    return new Promise((resolve, reject) => {
-      const call = request({
-        ...this.#options.at,
-        ...secrets,
-        method,
-        path: `${basePath}${path}`,
-        headers: {
-          ...headers,
-          Host: isIP(serverName) === 6 ? `[${serverName}]` : serverName,
-          Accept: 'application/json',
-          'User-Agent': MANAGER,
-          ...(content !== undefined && {
-            'Content-Type': 'application/json',
-            'Content-Length': Buffer.byteLength(content),
-          }),
-        },
-        agent: this.#agentFor(serverName),
-        signal,
-        // RFC 6066 3: no address is sent as a name.
-        servername: isIP(serverName) === 0 ? serverName : '',
-      });
-      call.on('error', reject);
-      call.on('response', response => {
-        const chunks: Buffer[] = [];
-        let size = 0;
-        response.on('error', reject);
-        response.on('data', (chunk: Buffer) => {
-          chunks.push(chunk);
-          size += chunk.length;
-          if (size > MAX_ANSWER) response.destroy(new Error(`The answer has more than ${MAX_ANSWER} bytes`));
-        });
-        response.on('end', () =>
-          resolve({ status: response.statusCode ?? 0, answer: Buffer.concat(chunks).toString() }),
-        );
-      });
-      call.end(content);
+  #call<T>(method: string, path: string, body?: object, contentType?: string): Promise<Answer<T>> {
+    return this.#http.call<T>({
+      method,
+      path,
+      timeoutMs: this.#timeoutMs,
+      ...(body && { body }),
+      ...(contentType && { contentType }),
     });
   }
-
-  /** Node shares no connection between requests that bring a check of their own, so it is the agent that has it. */
-  #agentFor(serverName: string): Agent {
-    const existing = this.#agents.get(serverName);
-    if (existing !== undefined) return existing;
-    const agent = new Agent({
-      keepAlive: true,
-      timeout: IDLE_MS,
-      checkServerIdentity: (_, certificate) => checkServerIdentity(serverName, certificate),
-    });
-    this.#agents.set(serverName, agent);
-    return agent;
-  }
-}
-
-interface Page<T> {
-  readonly items?: readonly T[];
-  readonly metadata?: { readonly continue?: string };
-}
-
-function pathOf<T extends KubeObject>(resource: Resource<T>, namespace?: string, name?: string): string {
-  const { group, version, plural } = resource;
-  const parts = group === '' ? ['api', version] : ['apis', group, version];
-  if (namespace !== undefined) parts.push('namespaces', namespace);
-  parts.push(plural);
-  if (name !== undefined) parts.push(name);
-  return `/${parts.map(encodeURIComponent).join('/')}`;
-}
-
-function unless<T>(signal: AbortSignal, promise: Promise<T>): Promise<T> {
-  const { promise: aborted, reject } = Promise.withResolvers<never>();
-  const abort = () => reject(signal.reason);
-  if (signal.aborted) abort();
-  signal.addEventListener('abort', abort, { once: true });
-  return Promise.race([promise, aborted]).finally(() => signal.removeEventListener('abort', abort));
-}
-
-/** The API server says what is wrong in a Status object; what stands between us may say anything. */
-function understood<T>(status: number, answer: string): Answer<T> {
-  let value: unknown;
-  try {
-    value = JSON.parse(answer);
-  } catch {
-    value = undefined;
-  }
-  const isObject = typeof value === 'object' && value !== null;
-  if (status >= 200 && status < 300) {
-    return isObject ? { ok: true, value: value as T } : failed(status, 'BadAnswer', 'The answer is not JSON');
-  }
-  const { reason, message } = (isObject ? value : {}) as { reason?: string; message?: string };
-  return failed(status, reason || 'BadAnswer', message || `HTTP status ${status}`);
-}
-
-function wordsOf(error: unknown, timeoutMs: number, late: AbortSignal): string {
-  if (late.aborted) return `No answer within ${timeoutMs} ms`;
-  const { message, errors } = error as AggregateError;
-  const alert = ALERT.exec(message)?.[0];
-  if (alert !== undefined) return `The connection was refused on its way: ${alert}`;
-  // Node's errors of several attempts have no words of their own.
-  return message || errors?.map((each: Error) => each.message).join(', ') || 'The connection failed';
 }

@@ -6,6 +6,8 @@ export interface ObjectMeta {
   readonly namespace?: string;
   readonly uid?: string;
   readonly resourceVersion?: string;
+  readonly creationTimestamp?: string;
+  readonly deletionTimestamp?: string;
   readonly labels?: Readonly<Record<string, string>>;
   readonly annotations?: Readonly<Record<string, string>>;
   readonly managedFields?: readonly ManagedFields[];
@@ -42,8 +44,35 @@ export interface Lease extends KubeObject {
     /** RFC 3339 with exactly six digits of a second. */
     readonly acquireTime?: string;
     readonly renewTime?: string;
+    /** How often it has gone from one holder to another. */
+    readonly leaseTransitions?: number;
   };
 }
+
+/** Of `events.k8s.io/v1`. In the core group its `reportingController` is called `reportingComponent`. */
+export interface KubeEvent extends KubeObject {
+  /** RFC 3339 with exactly six digits of a second. */
+  readonly eventTime: string;
+  readonly reportingController: string;
+  readonly reportingInstance: string;
+  readonly action: string;
+  readonly reason: string;
+  readonly regarding: ObjectReference;
+  readonly note: string;
+  readonly type: 'Normal' | 'Warning';
+}
+
+export interface ObjectReference {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly namespace?: string;
+  readonly name: string;
+  readonly uid?: string;
+  readonly resourceVersion?: string;
+}
+
+/** Only that it is there, and whether it is being deleted. */
+export type CustomResourceDefinition = KubeObject;
 
 export interface EndpointPort {
   readonly name?: string;

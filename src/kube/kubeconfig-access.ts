@@ -1,102 +1,150 @@
-// Credentials from a kubeconfig file. The official client reads it and does what it knows: certificates, tokens,
-// exec plugins, auth providers. It misses `tokenFile`, which kubeadm's kubeconfigs for pods have: that is added here.
+// Credentials from a kubeconfig: a file with the files and plugins that it names, or a text, as Secrets have it, which
+// must have everything in itself.
 
+import { X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import type { RequestOptions } from 'node:https';
 import { dirname, resolve } from 'node:path';
-import { KubeConfig, makeAbsolutePath } from '@kubernetes/client-node';
-import { parse } from 'yaml';
+import { createSecureContext } from 'node:tls';
 import { type KubeAccess, KubeAccessError, type KubeCredentials } from './kube-access.ts';
+import { type Kubeconfig, KubeconfigFault, type Pem, parseKubeconfig } from './kubeconfig.ts';
+import type { pluginCredentials } from './plugin-credentials.ts';
 
 interface Loaded {
   readonly text: string;
-  readonly config: KubeConfig;
-  readonly serverName: string;
-  readonly basePath: string;
+  readonly config: Kubeconfig;
+  plugin?: ReturnType<typeof pluginCredentials>;
 }
 
 /** Rejects with KubeAccessError where the file cannot be used as it is now; later it is read again when it changes. */
-export async function kubeconfigAccess(file: string): Promise<KubeAccess> {
+export async function kubeconfigAccess(file: string, context?: string): Promise<KubeAccess> {
   const path = resolve(file);
-  let loaded = parsed(path, await textOf(path));
+  const directory = dirname(path);
+  const load = (text: string): Loaded => ({ text, config: parsed(`'${path}'`, text, context) });
+  let loaded = load(await textOf(path));
   return {
     async credentials() {
       const text = await textOf(path);
-      if (text !== loaded.text) loaded = parsed(path, text);
-      return credentialsOf(path, loaded);
+      if (text !== loaded.text) loaded = load(text);
+      // Another may be loaded meanwhile.
+      const current = loaded;
+      const { config } = current;
+      const [ca, cert, key, tokenFile] = await Promise.all([
+        pemOf(path, directory, config.ca),
+        pemOf(path, directory, config.cert),
+        pemOf(path, directory, config.key),
+        config.tokenFile === undefined ? undefined : namedFile(path, directory, config.tokenFile),
+      ]);
+      const own = credentialsOf(config, { ca, cert, key, token: tokenFile?.toString() ?? config.token });
+      if (config.plugin === undefined) return own;
+      try {
+        // Loaded only where it is used: it takes a second and 75 MB.
+        const { pluginCredentials } = await import('./plugin-credentials.ts');
+        current.plugin ??= pluginCredentials(text, context, directory);
+        const given = await current.plugin();
+        return { ...own, ...given, headers: { ...own.headers, ...given.headers } };
+      } catch (error) {
+        throw unusable(`'${path}'`, `gives no credentials: ${(error as Error).message.trim()}`, error);
+      }
     },
   };
+}
+
+export interface KubeconfigTextOptions {
+  /** What messages call it, as `of Secret tenants/a-admin-kubeconfig`. */
+  readonly name: string;
+  readonly context?: string;
+}
+
+/** Throws KubeAccessError where the text cannot be used. It reads no files and starts no programs. */
+export function kubeconfigFromText(text: string, { name, context }: KubeconfigTextOptions): KubeAccess {
+  const config = parsed(name, text, context);
+  const { ca, cert, key, token, tokenFile, basic, plugin } = config;
+  if (plugin !== undefined) {
+    throw unusable(name, `has credentials from ${plugin}. Give a token or client-certificate-data instead`);
+  }
+  if (tokenFile !== undefined) throw unusable(name, 'has a tokenFile. Give a token instead');
+  const data = (pem: Pem | undefined, key: string) => {
+    if (pem === undefined || 'data' in pem) return pem?.data;
+    throw unusable(name, `names a file in ${key}. Give ${key}-data instead`);
+  };
+  const certificates = {
+    ca: data(ca, 'certificate-authority'),
+    cert: data(cert, 'client-certificate'),
+    key: data(key, 'client-key'),
+  };
+  if (cert === undefined && token === undefined && basic === undefined) {
+    throw unusable(name, 'has no credentials. Give a token or client-certificate-data');
+  }
+  try {
+    // A context takes any rubbish for authorities.
+    if (certificates.ca !== undefined) void new X509Certificate(certificates.ca);
+    createSecureContext(certificates);
+  } catch (error) {
+    throw unusable(name, `has certificates that cannot be used: ${(error as Error).message}`, error);
+  }
+  const credentials = credentialsOf(config, { ...certificates, token });
+  return { credentials: async () => credentials };
+}
+
+interface Secrets {
+  readonly ca: Buffer | undefined;
+  readonly cert: Buffer | undefined;
+  readonly key: Buffer | undefined;
+  readonly token: string | undefined;
+}
+
+function credentialsOf(config: Kubeconfig, { ca, cert, key, token }: Secrets): KubeCredentials {
+  const { server, serverName, basePath, basic, as } = config;
+  const headers: Record<string, string> = {};
+  if (basic !== undefined) {
+    const userinfo = Buffer.from(`${basic.username}:${basic.password}`).toString('base64');
+    headers.Authorization = `Basic ${userinfo}`;
+  }
+  if (token !== undefined) headers.Authorization = `Bearer ${token.trim()}`;
+  if (as !== undefined) headers['Impersonate-User'] = as;
+  return {
+    server,
+    serverName,
+    basePath,
+    ...(ca && { ca }),
+    ...(cert && { cert }),
+    ...(key && { key }),
+    headers,
+  };
+}
+
+function parsed(name: string, text: string, context: string | undefined): Kubeconfig {
+  try {
+    return parseKubeconfig(text, context);
+  } catch (error) {
+    if (error instanceof KubeconfigFault) throw unusable(name, error.message, error);
+    throw error;
+  }
 }
 
 async function textOf(path: string): Promise<string> {
   try {
     return await readFile(path, 'utf8');
   } catch (error) {
-    throw unusable(path, `cannot be read: ${(error as NodeJS.ErrnoException).code}`, error);
+    throw unusable(`'${path}'`, `cannot be read: ${(error as NodeJS.ErrnoException).code}`, error);
   }
 }
 
-function parsed(path: string, text: string): Loaded {
-  const config = new KubeConfig();
+async function pemOf(path: string, directory: string, pem: Pem | undefined): Promise<Buffer | undefined> {
+  if (pem === undefined) return undefined;
+  return 'data' in pem ? pem.data : namedFile(path, directory, pem.file);
+}
+
+/** Paths in a kubeconfig are relative to its folder. */
+async function namedFile(path: string, directory: string, file: string): Promise<Buffer> {
   try {
-    config.loadFromString(text);
-    config.makePathsAbsolute(dirname(path));
-    addTokenFiles(config, text, dirname(path));
+    return await readFile(resolve(directory, file));
   } catch (error) {
-    throw unusable(path, `is not one: ${(error as Error).message.split('\n', 1)[0]}`, error);
+    const { code } = error as NodeJS.ErrnoException;
+    throw unusable(`'${path}'`, `names '${file}', which cannot be read: ${code}`, error);
   }
-  const cluster = config.getCurrentCluster();
-  if (cluster === null)
-    throw unusable(path, `has no cluster for its current-context '${config.currentContext}'`);
-  if (config.getCurrentUser() === null) {
-    throw unusable(path, `has no user for its current-context '${config.currentContext}'`);
-  }
-  // The way through a gateway is only as safe as the certificate at its end.
-  if (cluster.skipTLSVerify) {
-    throw unusable(path, 'has insecure-skip-tls-verify. Give certificate-authority-data instead');
-  }
-  const url = URL.parse(cluster.server);
-  if (url?.protocol !== 'https:')
-    throw unusable(path, `must have an https:// server: current value is '${cluster.server}'`);
-  return {
-    text,
-    config,
-    serverName: cluster.tlsServerName || url.hostname.replaceAll(/[[\]]/g, ''),
-    basePath: url.pathname.replace(/\/+$/, ''),
-  };
 }
 
-/** As auth provider `tokenFile`, which the official client reads again every minute. */
-function addTokenFiles(config: KubeConfig, text: string, directory: string): void {
-  const { users } = parse(text) as { users?: { name: string; user?: { tokenFile?: string } }[] };
-  const files = new Map(users?.map(({ name, user }) => [name, user?.tokenFile]));
-  config.users = config.users.map(user => {
-    const file = files.get(user.name);
-    // The file wins over a token beside it, as with kubectl.
-    if (file === undefined) return user;
-    const { token: _, ...others } = user;
-    const tokenFile = makeAbsolutePath(directory, file);
-    return { ...others, authProvider: { name: 'tokenFile', config: { tokenFile } } };
-  });
-}
-
-async function credentialsOf(
-  path: string,
-  { config, serverName, basePath }: Loaded,
-): Promise<KubeCredentials> {
-  const options: RequestOptions = {};
-  try {
-    await config.applyToHTTPSOptions(options);
-  } catch (error) {
-    throw unusable(path, `gives no credentials: ${(error as Error).message.trim()}`, error);
-  }
-  const { ca, cert, key, auth } = options as { ca?: Buffer; cert?: Buffer; key?: Buffer; auth?: string };
-  const headers = { ...(options.headers as Record<string, string> | undefined) };
-  if (auth) headers.Authorization = `Basic ${Buffer.from(auth).toString('base64')}`;
-  if (headers.Authorization) headers.Authorization = headers.Authorization.trim();
-  return { serverName, basePath, ...(ca && { ca }), ...(cert && { cert }), ...(key && { key }), headers };
-}
-
-function unusable(path: string, what: string, cause?: unknown): KubeAccessError {
-  return new KubeAccessError(`The kubeconfig '${path}' ${what}`, { cause });
+function unusable(name: string, what: string, cause?: unknown): KubeAccessError {
+  return new KubeAccessError(`The kubeconfig ${name} ${what}`, { cause });
 }

@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
-import { anyClusters, sampleCluster, sampleRoute } from '../cluster/clusters.samples.ts';
-import { plan } from './plan.ts';
+import type { Backend, Cluster } from '../cluster/cluster.ts';
+import { anyClusters, sampleCluster, sampleOrigin, sampleRoute } from '../cluster/clusters.samples.ts';
+import { wildcardOf } from '../cluster/hostname.ts';
+import { forbiddenBackend } from './forbidden-backend.ts';
+import { type Plan, plan } from './plan.ts';
 
 test('plan() does not change clusters without conflicts', () => {
   const clusters = [
@@ -49,18 +52,18 @@ test('plan() lets one cluster use a host for TLS and HTTP, and on two routes wit
 test('plan() gives "*" to one cluster for TLS and one for HTTP, and only to clusters in the file', () => {
   const all = (kind: string) => sampleRoute({ kind, hosts: ['*', `${kind}.lab`] });
   const { clusters, findings, counts } = plan([
-    sampleCluster('foreign', { source: 'services', routes: [all('own')] }),
     sampleCluster('a', { routes: [all('own')] }),
     sampleCluster('b', { routes: [all('apps-https'), all('apps-http')] }),
     sampleCluster('c', { routes: [all('apps-http')] }),
+    sampleCluster('foreign', { origin: sampleOrigin('services', 'x', 'y'), routes: [all('own')] }),
   ]);
   assert.deepEqual(
     clusters.map(({ routes }) => routes.map(({ hosts }) => hosts.includes('*'))),
-    [[false], [true], [false, true], [false]],
+    [[true], [false, true], [false], [false]],
   );
   assert.deepEqual(
     findings.map(({ cluster, code }) => `${cluster} ${code}`),
-    ['foreign HostInvalid', 'a HostClaimed', 'b HostClaimed', 'c HostClaimed', 'c HostClaimed'],
+    ['b HostClaimed', 'c HostClaimed', 'c HostClaimed', 'foreign HostInvalid', 'foreign HostClaimed'],
   );
   assert.equal(counts.hosts, 4);
 });
@@ -113,3 +116,215 @@ test('plan() reports a finding for every claim it removes, and is idempotent', (
     }),
   );
 });
+
+const kamaji = (namespace: string, name: string, age: number, hosts: readonly string[]) =>
+  sampleCluster(`${namespace}.${name}`, {
+    origin: {
+      source: 'kamaji',
+      object: {
+        apiVersion: 'kamaji.clastix.io/v1alpha1',
+        kind: 'TenantControlPlane',
+        namespace,
+        name,
+        uid: `uid-${namespace}-${name}`,
+        createdAt: new Date(Date.UTC(2026, 0, 1) - age * 1000).toISOString(),
+      },
+    },
+    routes: [sampleRoute({ hosts })],
+  });
+
+const service = (namespace: string, cluster: string, route: Parameters<typeof sampleRoute>[0], age = 0) =>
+  sampleCluster(cluster, {
+    origin: sampleOrigin('services', namespace, `${route?.kind ?? 'api'}-of-${cluster}`, age),
+    routes: [sampleRoute(route)],
+  });
+
+const hostsOf = ({ clusters }: Plan) =>
+  Object.fromEntries(clusters.map(({ name, routes }) => [name, routes.flatMap(({ hosts }) => hosts)]));
+const codesOf = ({ findings }: Plan) => findings.map(({ cluster, code }) => `${cluster} ${code}`);
+
+test('plan() gives a host to the file, then to the oldest object, then by UID, in whatever order they come', () => {
+  const claims = [
+    sampleCluster('file', { routes: [sampleRoute({ hosts: ['x.lab'] })] }),
+    kamaji('n', 'old', 100, ['x.lab', 'y.lab']),
+    kamaji('n', 'new-b', 5, ['y.lab', 'z.lab']),
+    kamaji('n', 'new-a', 5, ['y.lab', 'z.lab']),
+  ];
+  const expected = { file: ['x.lab'], 'n.old': ['y.lab'], 'n.new-a': ['z.lab'], 'n.new-b': [] };
+  for (const order of [claims, claims.toReversed()]) {
+    const result = plan(order);
+    assert.deepEqual(hostsOf(result), expected);
+    assert.deepEqual(codesOf(result), [
+      'n.old HostClaimed',
+      'n.new-a HostClaimed',
+      'n.new-b HostClaimed',
+      'n.new-b HostClaimed',
+    ]);
+  }
+  const loser = plan(claims).findings[0];
+  assert.equal(loser.origin?.object?.name, 'old');
+});
+
+test("plan() refuses an exact host under another cluster's older wildcard, unless both are of the file", () => {
+  const exact = sampleRoute({ hosts: ['api.apps.lab'] });
+  const wildcard = sampleRoute({ hosts: ['*.apps.lab'] });
+  const byFile = plan([sampleCluster('a', { routes: [wildcard] }), sampleCluster('b', { routes: [exact] })]);
+  assert.deepEqual(codesOf(byFile), []);
+  const older = plan([kamaji('n', 'wild', 9, ['*.apps.lab']), kamaji('n', 'exact', 1, ['api.apps.lab'])]);
+  assert.deepEqual(codesOf(older), ['n.exact HostUnderWildcard']);
+  const younger = plan([kamaji('n', 'wild', 1, ['*.apps.lab']), kamaji('n', 'exact', 9, ['api.apps.lab'])]);
+  assert.deepEqual(codesOf(younger), []);
+  const ofFile = plan([
+    sampleCluster('a', { routes: [wildcard] }),
+    kamaji('n', 'exact', 9, ['api.apps.lab']),
+  ]);
+  assert.deepEqual(codesOf(ofFile), ['n.exact HostUnderWildcard']);
+  // HTTP and TLS are claimed apart.
+  const http = service('n', 'n.web', { kind: 'apps-http', hosts: ['api.apps.lab'] });
+  assert.deepEqual(codesOf(plan([kamaji('n', 'wild', 9, ['*.apps.lab']), http])), []);
+});
+
+test("plan() keeps the tunnel's hosts from everybody", () => {
+  const claims = [sampleCluster('a', { routes: [sampleRoute({ hosts: ['t.lab', 'a.lab'] })] })];
+  const result = plan(claims, { reserved: ['t.lab'] });
+  assert.deepEqual(hostsOf(result), { a: ['a.lab'] });
+  assert.deepEqual(codesOf(result), ['a HostReserved']);
+});
+
+test('plan() refuses hosts outside the domains of their source', () => {
+  const domains = new Map([['kamaji', ['lab.example', '*.apps.example']]]);
+  const hosts = ['a.lab.example', 'b.apps.example', 'c.d.apps.example', 'evil-lab.example', '*.apps.example'];
+  const result = plan(
+    [kamaji('n', 'a', 1, hosts), sampleCluster('f', { routes: [sampleRoute({ hosts: ['f.org'] })] })],
+    {
+      domains,
+    },
+  );
+  assert.deepEqual(hostsOf(result), {
+    f: ['f.org'],
+    'n.a': ['a.lab.example', 'b.apps.example', '*.apps.example'],
+  });
+  assert.deepEqual(codesOf(result), ['n.a HostOutsideDomains', 'n.a HostOutsideDomains']);
+});
+
+test('plan() lets a Service join a cluster of its own namespace, and no other', () => {
+  const tenant = kamaji('team-a', 'prod', 50, ['api.prod.lab']);
+  const file = sampleCluster('shared', { routes: [sampleRoute({ hosts: ['shared.lab'] })] });
+  const joins = plan([
+    service('team-a', 'team-a.prod', { kind: 'oauth', hosts: ['oauth.prod.lab'] }),
+    tenant,
+  ]);
+  assert.deepEqual(hostsOf(joins), { 'team-a.prod': ['api.prod.lab', 'oauth.prod.lab'] });
+  for (const [name, namespace] of [
+    ['team-a.prod', 'team-b'],
+    ['shared', 'team-b'],
+    // Nobody has it yet, and its name says whose it would be.
+    ['team-c.next', 'team-b'],
+  ]) {
+    const result = plan([
+      tenant,
+      file,
+      service(namespace, name, { kind: 'oauth', hosts: ['evil.lab'] }, 1000),
+    ]);
+    assert.deepEqual(codesOf(result), [`${name} NameClaimed`], name);
+    assert.ok(!JSON.stringify(hostsOf(result)).includes('evil'), name);
+  }
+  const twice = plan([tenant, service('team-a', 'team-a.prod', { kind: 'api', hosts: ['x.lab'] })]);
+  assert.deepEqual(codesOf(twice), ['team-a.prod NameClaimed']);
+  assert.deepEqual(hostsOf(twice), { 'team-a.prod': ['api.prod.lab'] });
+});
+
+test('plan() lets Services of one namespace make a cluster together, and takes its name from all others', () => {
+  const api = service('a', 'mine', { kind: 'api', hosts: ['api.lab'] }, 5);
+  const web = service('a', 'mine', { kind: 'apps-https', hosts: ['web.lab'] });
+  const thief = service('b', 'mine', { kind: 'oauth', hosts: ['oauth.lab'] }, 1);
+  const result = plan([web, thief, api]);
+  assert.deepEqual(hostsOf(result), { mine: ['api.lab', 'web.lab'] });
+  assert.deepEqual(codesOf(result), ['mine NameClaimed']);
+});
+
+test('plan() takes from objects the backends that are forbidden, and from the file none', () => {
+  const own = (host: string, port: number) => host === '192.0.2.10' && port === 6443;
+  const options = { forbiddenBackend: (backend: Backend) => forbiddenBackend(backend, own) };
+  const all = [
+    '192.0.2.10:6443',
+    '192.0.2.10:443',
+    '127.0.0.1:1',
+    '::1:1',
+    '::ffff:127.0.0.1:1',
+    '169.254.169.254:80',
+    'fe80::1:1',
+    '0.0.0.0:1',
+    'metadata.internal:80',
+    '10.0.0.1:6443',
+    'fd00::1:6443',
+  ];
+  const route = sampleRoute({ backends: all });
+  const { clusters, findings } = plan(
+    [{ ...kamaji('n', 'a', 1, []), routes: [route] }, sampleCluster('f', { routes: [route] })],
+    options,
+  );
+  const texts = clusters.map(({ routes }) => routes[0].pool.backends.map(({ text }) => text));
+  assert.deepEqual(texts, [all, ['192.0.2.10:443', '10.0.0.1:6443', 'fd00::1:6443']]);
+  assert.deepEqual(new Set(findings.map(({ code }) => code)), new Set(['BackendForbidden']));
+});
+
+test('plan() gives a claim that keeps everything back as the same object', () => {
+  const claims = Array.from({ length: 100 }, (_, i) => kamaji('n', `c${i}`, i, [`c${i}.lab`]));
+  const { clusters } = plan(claims);
+  assert.deepEqual(new Set(clusters), new Set(claims));
+  assert.ok(clusters.every(cluster => claims.includes(cluster)));
+});
+
+/** Clusters of the file and of objects, with few names, so that they often want the same. */
+const anyClaims = fc
+  .tuple(anyClusters, fc.array(fc.integer({ min: 0, max: 3 }), { minLength: 4, maxLength: 4 }))
+  .map(([clusters, ages]) =>
+    clusters.map((cluster, i) =>
+      ages[i] === 0 ? cluster : { ...cluster, origin: sampleOrigin('services', 'n', cluster.name, ages[i]) },
+    ),
+  );
+
+test('plan() does not depend on the order of objects', () => {
+  fc.assert(
+    fc.property(
+      anyClaims.chain(claims =>
+        fc.tuple(fc.constant(claims), fc.shuffledSubarray(claims, { minLength: claims.length })),
+      ),
+      ([claims, shuffled]) => {
+        const isOfFile = ({ origin }: Cluster) => origin.object === undefined;
+        // The order within the file is the file's own.
+        const order = [...claims.filter(isOfFile), ...shuffled.filter(claim => !isOfFile(claim))];
+        assert.deepEqual(plan(order), plan(claims));
+      },
+    ),
+  );
+});
+
+test('plan() loses nothing of the others when a cluster is taken away', () => {
+  fc.assert(
+    fc.property(anyClaims, fc.nat(3), (claims, index) => {
+      const gone = claims[index]?.name;
+      const before = hostsOf(plan(claims));
+      const after = hostsOf(plan(claims.filter(({ name }) => name !== gone)));
+      // HostUnderWildcard: an exact host of the file beside a wildcard that others may now get is the one exception.
+      for (const [name, hosts] of Object.entries(before)) {
+        if (name === gone) continue;
+        const kept = new Set(after[name]);
+        const lost = hosts.filter(host => !kept.has(host));
+        assert.ok(
+          lost.every(host =>
+            Object.values(after)
+              .flat()
+              .some(other => other === host || covers(other, host)),
+          ),
+          `${name}: ${lost}`,
+        );
+      }
+    }),
+  );
+});
+
+function covers(wildcard: string, host: string): boolean {
+  return wildcardOf(host) === wildcard;
+}

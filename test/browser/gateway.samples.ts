@@ -1,5 +1,5 @@
-// What a gateway may answer: three clusters of a lab, one of them with a backend that is down; or hundreds. In the types
-// of the admin side: where the dashboard reads them otherwise (dashboard/api.ts), its tests do not compile.
+// Sample answers of a gateway: three clusters of a lab, one with a backend that is down; or hundreds. They have the types
+// of the admin side: if the dashboard's own types (dashboard/api.ts) disagree, its tests do not compile.
 
 import type { Connection } from '../../dashboard/api.ts';
 import type { ClusterAnswer, RouteAnswer } from '../../src/admin/clusters.ts';
@@ -38,6 +38,24 @@ export function sampleStatus(change: Partial<StatusAnswer> = {}): StatusAnswer {
         'not-allowed': 118,
         'backend-reset': 37,
       },
+      recent: {
+        opened: 902,
+        bytesIn: 161_000_000,
+        bytesOut: 2_940_000_000,
+        reasons: { done: 840, 'client-reset': 31, 'no-data': 12, 'unknown-host': 9, 'connect-failed': 4 },
+      },
+      unrouted: {
+        connections: 3_626,
+        bytesIn: 790_000,
+        bytesOut: 12_000,
+        reasons: { 'no-data': 2_210, 'unknown-host': 904, 'no-sni': 512 },
+        recent: {
+          opened: 21,
+          bytesIn: 4_700,
+          bytesOut: 63,
+          reasons: { 'no-data': 12, 'unknown-host': 9 },
+        },
+      },
     },
     health: { backends: 14, down: 1, stretch: 1 },
     ...change,
@@ -50,6 +68,7 @@ export function sampleClusters(): readonly ClusterAnswer[] {
       name: 'blue',
       id: '0b9c7c0e-6d2c-4d7b-9d5c-2f3f0a2f8f11',
       source: 'file',
+      object: null,
       routes: [
         route(
           'api',
@@ -80,6 +99,7 @@ export function sampleClusters(): readonly ClusterAnswer[] {
       name: 'green',
       id: null,
       source: 'file',
+      object: null,
       routes: [
         {
           ...route(
@@ -102,6 +122,12 @@ export function sampleClusters(): readonly ClusterAnswer[] {
             { address: '10.10.2.13:6443', up: true, connections: 27, health: 'tls' },
           ],
           reasons: { done: 20_931, 'connect-failed': 311, 'client-reset': 1_204, 'not-allowed': 118 },
+          recent: {
+            opened: 96,
+            bytesIn: 8_300_000,
+            bytesOut: 230_000_000,
+            reasons: { done: 88, 'connect-failed': 4 },
+          },
         },
         route(
           'konnectivity',
@@ -119,6 +145,7 @@ export function sampleClusters(): readonly ClusterAnswer[] {
       name: 'red',
       id: 'red-cluster',
       source: 'kamaji',
+      object: null,
       routes: [
         route('api', ['api.red.example.com', 'api.red.internal'], ['cp.red.internal:6443'], 31, 'https'),
         route('apps-https', ['*.apps.red.example.com'], ['10.10.3.20:443'], 20, 'tls'),
@@ -156,6 +183,7 @@ export function manyClusters(count: number): readonly ClusterAnswer[] {
       name,
       id: null,
       source: 'kamaji',
+      object: null,
       routes: [
         { ...api, backends },
         route(
@@ -218,11 +246,17 @@ function route(
     bytesIn: connections * 41_000_000,
     bytesOut: connections * 1_130_000_000,
     reasons: connections === 0 ? {} : { done: connections * 411, 'client-reset': connections * 3 },
+    recent: {
+      opened: connections * 2,
+      bytesIn: connections * 137_000,
+      bytesOut: connections * 3_766_000,
+      reasons: connections === 0 ? {} : { done: connections * 2 },
+    },
     balance,
   };
 }
 
-/** The first gets what is left over. */
+/** The first gets the remainder. */
 function share(total: number, parts: number, index: number): number {
   return Math.floor(total / parts) + (index === 0 ? total % parts : 0);
 }

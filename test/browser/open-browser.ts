@@ -3,7 +3,7 @@
 import { type Browser, chromium } from 'playwright-core';
 import { findProgram } from '../../testbed/packages.ts';
 
-/** Chromium's own start takes a second; on a machine that is busy with everything else it takes many. */
+/** Chromium starts within a second; on a busy machine it takes many. */
 const START_MS = 60_000;
 
 export async function openBrowser(): Promise<Browser> {

@@ -1,4 +1,4 @@
-// Stands in for a gateway's admin side: the dashboard's own files, and an API that answers whatever a test wants.
+// A stand-in for the gateway's admin side: the dashboard's files, and an API that answers as each test wants.
 // `await using gateway = await StandInGateway.start()`.
 
 import { once } from 'node:events';
@@ -18,12 +18,12 @@ export class StandInGateway implements AsyncDisposable {
   clusters: readonly ClusterAnswer[] = sampleClusters();
   connections: readonly ConnectionAnswer[] = sampleConnections();
   notReady: string | undefined;
-  /** What a DELETE is answered with. */
+  /** Status of the answer to a DELETE. */
   endsWith: 204 | 403 | 404 = 204;
-  /** Connections that were to be ended, with the Content-Type of the request. */
+  /** Connections that the page has ended, with the Content-Type of the request. */
   readonly ended: { readonly id: string; readonly type: string | undefined }[] = [];
-  /** Paths asked for, with their query. */
-  readonly asked: string[] = [];
+  /** Requested paths, with their query. */
+  readonly requests: string[] = [];
   #server: Server | undefined;
   #port = 0;
   readonly #streams = new Set<(event: string, data: unknown) => void>();
@@ -38,7 +38,7 @@ export class StandInGateway implements AsyncDisposable {
     return `http://127.0.0.1:${this.#port}/`;
   }
 
-  /** Pages that listen to events now. */
+  /** Number of pages that listen to events now. */
   get listeners(): number {
     return this.#streams.size;
   }
@@ -56,7 +56,7 @@ export class StandInGateway implements AsyncDisposable {
     this.#port = (server.address() as AddressInfo).port;
   }
 
-  /** As a gateway that has died. */
+  /** Like a gateway that has died. */
   async hangUp(): Promise<void> {
     const closed = new Promise(resolve => this.#server?.close(resolve));
     this.#server?.closeAllConnections();
@@ -72,7 +72,7 @@ export class StandInGateway implements AsyncDisposable {
     const api = new Hono();
     api.use((context, next) => {
       const { pathname, search } = new URL(context.req.url);
-      this.asked.push(pathname + search);
+      this.requests.push(pathname + search);
       return next();
     });
     api.get('/readyz', context =>

@@ -53,12 +53,14 @@ describe('clusters', () => {
   test('have exactly these keys', async () => {
     const { status, json } = await ask(gateway, '/api/v1/clusters');
     assert.equal(status, 200);
-    const none = { connections: 0, bytesIn: 0, bytesOut: 0, reasons: {} };
+    const nothing = { bytesIn: 0, bytesOut: 0, reasons: {} };
+    const none = { connections: 0, ...nothing, recent: { opened: 0, ...nothing } };
     assert.deepEqual(json, [
       {
         name: 'lab',
         id: 'lab-id',
         source: 'file',
+        object: null,
         routes: [
           {
             kind: 'api',
@@ -84,6 +86,7 @@ describe('clusters', () => {
         name: 'closed',
         id: null,
         source: 'file',
+        object: null,
         routes: [
           {
             kind: 'api',
@@ -121,6 +124,11 @@ describe('clusters', () => {
     assert.equal(traffic.connections, 3);
     assert.deepEqual(traffic.reasons, { done: 1, 'not-allowed': 1, 'unknown-host': 1 });
     assert.ok(traffic.bytesIn > ended.bytesIn && traffic.bytesOut > ended.bytesOut);
+    const { reasons, bytesIn, bytesOut } = ended;
+    assert.deepEqual(ended.recent, { opened: 1, bytesIn, bytesOut, reasons });
+    assert.deepEqual([traffic.recent.opened, traffic.recent.reasons], [3, traffic.reasons]);
+    assert.deepEqual(traffic.unrouted.reasons, { 'unknown-host': 1 });
+    assert.deepEqual([traffic.unrouted.connections, traffic.unrouted.recent.opened], [1, 1]);
   });
 
   test('one that is not there: 404 with a sentence', async () => {

@@ -202,7 +202,7 @@ admin: { on: "127.0.0.1:0", tls: { certFile: ${certFile}, keyFile: ${keyFile} } 
     agent.destroy();
     await writeFile(folder.file('tls.key'), 'broken');
     const { error } = await secure.line(
-      line => line.msg === 'new certificate of the admin side refused; the old one goes on',
+      line => line.msg === 'new certificate of the admin side refused; keeping the previous one',
     );
     assert.match(String(error), /^keyFile: must contain a private key in PEM format/);
     assert.equal(await serialNumber(port), renewed);

@@ -151,6 +151,8 @@ test('status has exactly these keys', async () => {
   assert.match(version, /^\d+\.\d+\.\d+/);
   assert.ok(['net', 'epoll'].includes(engine));
   assert.ok(uptimeSeconds > 0 && uptimeSeconds < 600);
+  const nothing = { bytesIn: 0, bytesOut: 0, reasons: {} };
+  const none = { connections: 0, ...nothing, recent: { opened: 0, ...nothing } };
   assert.deepEqual(rest, {
     workers: 2,
     generation: 1,
@@ -160,7 +162,7 @@ test('status has exactly these keys', async () => {
     leader: false,
     counts: { clusters: 1, routes: 3, hosts: 4, connections: 0 },
     health: { backends: 2, down: 0, stretch: 1 },
-    traffic: { connections: 0, bytesIn: 0, bytesOut: 0, reasons: {} },
+    traffic: { ...none, unrouted: none },
   });
 });
 

@@ -42,6 +42,8 @@ export class World implements AsyncDisposable {
   readonly plain: EndOfAll;
   readonly tls: EndOfAll;
   readonly caFile: string;
+  /** The connection that is being opened: its bytes at the backend do not tell it from another. */
+  #opening: Promise<unknown> = Promise.resolve();
 
   private constructor(
     dir: TempDir,
@@ -59,7 +61,7 @@ export class World implements AsyncDisposable {
     this.#stack = stack;
   }
 
-  static async start(more = ''): Promise<World> {
+  static async start({ hello = '1m' } = {}): Promise<World> {
     await using stack = new AsyncDisposableStack();
     const dir = stack.use(await tempDir());
     const plain = stack.use(await EndOfAll.start());
@@ -78,7 +80,7 @@ export class World implements AsyncDisposable {
         config: `
 listen: [{ on: "127.0.0.1:0", agents: [127.0.0.1/32] }, { on: "127.0.0.2:0" }]
 workers: 2
-timeouts: { hello: 3s }
+timeouts: { hello: ${hello} }
 identity: { secretFile: ${dir.file('secret')} }
 tunnel:
   hosts: [${TUNNEL_HOST}, ${MISNAMED_HOST}]
@@ -86,7 +88,7 @@ tunnel:
 clusters:
   - { name: a, id: ${ID}, api: { hosts: [a.test], backends: ["127.0.0.1:${plain.port}"] }, routes: { opened: { hosts: [${API_HOST}], backends: ["127.0.0.1:${tls.port}"] } } }
   - { name: other, id: ${OTHER_ID}, identity: required, api: { hosts: [other.test], backends: ["127.0.0.1:${plain.port}"] } }
-${more}`,
+`,
       }),
     );
     const caFile = (await authority()).certFile;
@@ -116,8 +118,14 @@ ${more}`,
     return startAgent({ uplink, gateway, id, args: [...flags, ...args] });
   }
 
-  /** A connection by that agent, with TLS at both ends where the uplink opens it. `a hello` goes ahead. */
+  /** A connection by that agent, with TLS at both ends where the uplink opens it. A hello goes ahead. One at a time. */
   async open(uplink: Uplink, agent: RunningAgent): Promise<Ends> {
+    const opened = this.#opening.then(() => this.#open(uplink, agent));
+    this.#opening = opened.catch(() => {});
+    return opened;
+  }
+
+  async #open(uplink: Uplink, agent: RunningAgent): Promise<Ends> {
     const end = uplink === 'terminate' ? this.tls : this.plain;
     const before = end.accepted.length;
     const raw = connect({ port: agent.port, host: '127.0.0.1', allowHalfOpen: true });
@@ -126,13 +134,18 @@ ${more}`,
     let client: Duplex = raw;
     if (uplink === 'terminate') {
       const tls = tlsConnect({ socket: raw, ca: await readFile(this.caFile), host: '127.0.0.1' });
-      await once(tls, 'secureConnect');
+      tls.on('error', () => {});
+      await once(tls, 'secureConnect').catch(error => {
+        throw new Error(`No TLS with the agent, which printed:\n${agent.program.log()}`, { cause: error });
+      });
       client = tls;
     } else {
       raw.write(hello(''));
     }
-    const accepted = await until('the backend', () => end.accepted[before]);
-    client.on('error', () => {});
+    // By its bytes: a test beside this one may connect to a port that was its own a moment ago.
+    const accepted = await until('the backend', () =>
+      end.accepted.slice(before).find(({ stream }) => uplink === 'terminate' || stream.readableLength > 0),
+    );
     return {
       client,
       backend: accepted.stream,
@@ -147,6 +160,35 @@ ${more}`,
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.#stack.disposeAsync();
+  }
+}
+
+/**
+ * Programs for a row of tests, of which the next two start while a test runs: a start is most of what such a test takes.
+ * Each test may dispose its own.
+ */
+export class StartedAhead<Started extends AsyncDisposable> implements AsyncDisposable {
+  readonly #starts: readonly (() => Promise<Started>)[];
+  readonly #started = new Map<number, Promise<Started>>();
+
+  constructor(starts: readonly (() => Promise<Started>)[]) {
+    this.#starts = starts;
+  }
+
+  take(index: number): Promise<Started> {
+    for (const at of [index, index + 1, index + 2]) {
+      if (at >= this.#starts.length || this.#started.has(at)) continue;
+      const start = this.#starts[at]();
+      // Its own test gets the failure.
+      start.catch(() => {});
+      this.#started.set(at, start);
+    }
+    return this.#started.get(index) as Promise<Started>;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const result of await Promise.allSettled(this.#started.values()))
+      if (result.status === 'fulfilled') await result.value[Symbol.asyncDispose]();
   }
 }
 

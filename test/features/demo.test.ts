@@ -16,9 +16,7 @@ const ENDED = 'The demo has ended and ./demo-out was removed\n';
 /** curl's code for a failed handshake, which is what a refusal by TLS alert is. */
 const CURL_SSL_CONNECT_ERROR = 35;
 
-test('demo --once proves every way in, and leaves nothing', {
-  timeout: 60_000,
-}, async () => {
+test('demo --once proves every way in, and leaves nothing', async () => {
   await using dir = await tempDir();
   const { code, stdout, stderr } = await run(causewayBin, ['demo', '--once'], { cwd: dir.path });
   const lines = stdout.toString().trimEnd().split('\n');
@@ -40,7 +38,7 @@ test('demo --once proves every way in, and leaves nothing', {
   assert.deepEqual(readdirSync(dir.path), []);
 });
 
-test('demo prints commands that work as they stand, and ends with Ctrl-C', { timeout: 120_000 }, async () => {
+test('demo prints commands that work as they stand, and ends with Ctrl-C', async () => {
   await using dir = await tempDir();
   const port = await freePort();
   await using demo = await startDemo(dir.path, port);
@@ -76,7 +74,7 @@ test('demo prints commands that work as they stand, and ends with Ctrl-C', { tim
   assert.ok(await isClosed(port));
 });
 
-test('demo that is interrupted while it starts prints one line', { timeout: 60_000 }, async () => {
+test('demo that is interrupted while it starts prints one line', async () => {
   await using dir = await tempDir();
   await using demo = await startProgram({
     command: causewayBin,
@@ -91,9 +89,7 @@ test('demo that is interrupted while it starts prints one line', { timeout: 60_0
   assert.deepEqual(readdirSync(dir.path), []);
 });
 
-test('demo ends with SIGTERM, and a second demo in its directory does not start', {
-  timeout: 60_000,
-}, async () => {
+test('demo ends with SIGTERM, and a second demo in its directory does not start', async () => {
   await using dir = await tempDir();
   await using first = await startDemo(dir.path, await freePort());
   const second = await run(causewayBin, ['demo', '--once'], { cwd: dir.path });
@@ -105,9 +101,7 @@ test('demo ends with SIGTERM, and a second demo in its directory does not start'
   assert.deepEqual(readdirSync(dir.path), []);
 });
 
-test('demo takes another port for its dashboard where somebody has the usual one', {
-  timeout: 60_000,
-}, async () => {
+test('demo takes another port for its dashboard where somebody has the usual one', async () => {
   await using one = await tempDir();
   await using other = await tempDir();
   // Started at once, both find the usual port free when they look.

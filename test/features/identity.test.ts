@@ -202,8 +202,8 @@ describe('a PROXY header', { concurrency: true }, () => {
     ['with a bit flipped', 'wrong', () => header('Open-1', { change: flip(52) })],
     ['with a byte too many', 'malformed', () => header('Open-1', { change: one => bytes(one, '\0') })],
     ['of version 2', 'malformed', () => header('Open-1', { change: flip(0, 3) })],
-    ['signed an hour ago', /^too old by 35(39|4\d) s$/, () => header('Open-1', { seconds: -3600 })],
-    ['signed an hour ahead', /^from the future by 35(39|4\d) s$/, () => header('Open-1', { seconds: 3600 })],
+    ['signed an hour ago', /^too old by 3[56]\d\d s$/, () => header('Open-1', { seconds: -3600 })],
+    ['signed an hour ahead', /^from the future by 3[45]\d\d s$/, () => header('Open-1', { seconds: 3600 })],
   ];
   for (const [what, why, make] of wrong) {
     test(`${what} is bad-signature: alert 49`, async () => {

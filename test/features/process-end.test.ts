@@ -101,6 +101,7 @@ describe('the process ends', { concurrency: true }, () => {
     await writeFile(file, `admin: { on: "127.0.0.1:${admin}" }\n${configFor(port)}`);
     const engine = process.env.CAUSEWAY_TEST_ENGINE ?? 'auto';
     const child = spawn(causewayBin, ['run', '-c', file, '--engine', engine], {
+      env: { ...process.env, TMPDIR: dir.path },
       stdio: ['ignore', 'pipe', 'ignore'],
     });
     const exited = once(child, 'exit');
@@ -129,6 +130,8 @@ describe('the process ends', { concurrency: true }, () => {
       await using program = await startProgram({
         command: causewayBin,
         args: ['run', '-c', file, '--engine', engine],
+        // After a signal while it starts it may end as it is, without taking its folder of sockets away.
+        env: { TMPDIR: dir.path },
         ready: { probe: async () => true },
       });
       await delay(step * 70);

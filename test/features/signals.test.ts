@@ -62,7 +62,7 @@ test('agent goes on serving', async () => {
   assertUntouched(agent.program);
 });
 
-test('demo goes on', { timeout: 60_000 }, async () => {
+test('demo goes on', async () => {
   await using dir = await tempDir();
   await using demo = await startProgram({
     command: causewayBin,

@@ -111,7 +111,7 @@ describe('a side of a tunnel that takes nothing', { concurrency: true }, () => {
   // On `net` Node does not tell of what the kernel has taken.
   if (process.env.CAUSEWAY_TEST_ENGINE !== 'net') {
     test('the client, of less than the kernel has room for', async () => {
-      const [client, other] = await tunnel('client stops early');
+      const [client, other] = await tunnel('stops early');
       client.socket.pause();
       // More than the client's kernel takes, and less than ours does.
       other.send(Buffer.alloc(MIB));

@@ -355,12 +355,12 @@ describe('explain', { concurrency: true }, () => {
     for (const [url, from, line] of [
       ['https://api.lab.test:6443/version', '10.1.2.3', /^served by lab\/api at 192\.0\.2\.1:6443$/m],
       ['https://konnectivity.lab.test:7443', '10.1.2.3', /^✓ accept +on 127\.0\.0\.1:7443, which/m],
-      ['http://api.lab.test', '10.1.2.3', /^✗ route +'api\.lab\.test' is .* reached by TLS alone$/m],
+      ['http://api.lab.test', '10.1.2.3', /^✗ route +'api\.lab\.test' is .* reached only by TLS$/m],
       ['https://api.lap.test', '10.1.2.3', /; did you mean 'api\.lab\.test' of cluster 'lab'\?$/m],
       [
         'https://api.lab.test',
         '11.1.2.3',
-        /^✗ admit +11\.1\.2\.3 is in no entry of allow of cluster 'lab', which has 10\.0\.0\.0\/8$/m,
+        /^✗ admit +11\.1\.2\.3 matches no entry of allow of cluster 'lab', which has 10\.0\.0\.0\/8$/m,
       ],
     ] as const) {
       const { stdout } = await causeway('explain', '-c', good, url, '--from', from);
@@ -385,7 +385,7 @@ clusters:
     const lines = stdout.trimEnd().split('\n');
     assert.equal(
       lines.at(-2),
-      `✗ dial     would fail: connect-failed; the only backend is down, and tried all the same: 127.0.0.1:${port} (connection refused)`,
+      `✗ dial     would fail: connect-failed; the only backend is down, but still tried: 127.0.0.1:${port} (connection refused)`,
     );
     assert.equal(lines.at(-1), 'would fail: connect-failed');
     const json = JSON.parse((await ask('api.lab.test', '--json')).stdout);
@@ -393,7 +393,7 @@ clusters:
     await fails(
       2,
       ['explain', '--admin', gateway.admin, 'api.lab.test', '--from', 'nonsense'],
-      /^causeway: http:\/\/\S+ answered 400: The address to come from must be /,
+      /^causeway: http:\/\/\S+ answered 400: The client address must be /,
     );
     await fails(
       2,

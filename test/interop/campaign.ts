@@ -40,7 +40,7 @@ export interface CampaignReport {
 
 const MAX_FAULTS = 20;
 /** For one tunnel, whose plan takes a few seconds on a machine that does nothing else. */
-const TUNNEL_MS = 120_000;
+const TUNNEL_MS = 300_000;
 /** Bytes of the tunnel's number, before the client's stream. */
 const NUMBER_BYTES = 4;
 const PROXY_V2_BYTES = 16;

@@ -24,7 +24,7 @@ const MATERIAL = [
   'LICENSE',
 ];
 /** It brings a whole Node, which may have to come over the network. */
-const INSTALL_MS = 240_000;
+const INSTALL_MS = 480_000;
 
 interface Packed {
   readonly filename: string;

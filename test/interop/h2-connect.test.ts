@@ -68,7 +68,7 @@ test('a hundred streams of Go over one connection, with a MB each way on each', 
   }
 });
 
-test('100 MB each way over one stream of Go', { skip, timeout: 90_000 }, async () => {
+test('100 MB each way over one stream of Go', { skip }, async () => {
   const { streams } = await goH2Connect({ connect, authority: 'id-1:443', size: 100_000_000 });
   const [stream] = streams;
   assert.deepEqual([stream.status, stream.error, stream.receivedBytes], [200, '', 100_000_000]);

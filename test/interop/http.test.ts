@@ -215,7 +215,6 @@ describe('curl', { skip }, () => {
 
 test('Chromium loads pages of two clusters over http and https from one port, with a WebSocket each', {
   skip: skip || missingPrograms('chromium'),
-  timeout: 120_000,
 }, async () => {
   const executablePath = findProgram('chromium') as string;
   const browser = await chromium.launch({

@@ -1,5 +1,5 @@
 // Signed ids as another program computes them: keys and signatures made by `openssl` from the words of
-// docs/configuration.md open our gateway, and HKDF is written out from HMACs as RFC 5869 has it.
+// docs/agent/security.md open our gateway, and HKDF is written out from HMACs as RFC 5869 has it.
 
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';

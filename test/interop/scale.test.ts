@@ -13,7 +13,6 @@ import { type Causeway, causewayBin, startCauseway } from '../../testbed/start-c
 import { tempDir } from '../../testbed/temp-dir.ts';
 
 const CLUSTERS = 10_000;
-const WAIT_MS = 60_000;
 const PING = 'ping\n';
 
 describe(`${CLUSTERS} clusters`, { skip: missingPrograms('openssl', 'go') }, () => {
@@ -30,7 +29,7 @@ describe(`${CLUSTERS} clusters`, { skip: missingPrograms('openssl', 'go') }, () 
     const clusters = Array.from({ length: CLUSTERS }, (_, number) => clusterOf(number, backend.port));
     config = `listen: ["127.0.0.1:0"]\nclusters:\n${clusters.join('\n')}\n`;
     const started = performance.now();
-    gateway = stack.use(await startCauseway({ config, readyTimeoutMs: WAIT_MS }));
+    gateway = stack.use(await startCauseway({ config }));
     readyMs = performance.now() - started;
   });
 
@@ -67,7 +66,7 @@ describe(`${CLUSTERS} clusters`, { skip: missingPrograms('openssl', 'go') }, () 
     assert.equal(await visit(CLUSTERS), 112);
     const started = performance.now();
     await gateway.write(`${config}${clusterOf(CLUSTERS, backend.port)}\n`);
-    await gateway.line(entry => entry.msg === 'applied', WAIT_MS);
+    await gateway.line(entry => entry.msg === 'applied');
     const ms = performance.now() - started;
     assert.equal(await visit(CLUSTERS), `cluster-${CLUSTERS}`);
     assert.equal(await visit(0), 'cluster-0');
@@ -79,9 +78,7 @@ describe(`${CLUSTERS} clusters`, { skip: missingPrograms('openssl', 'go') }, () 
     const file = dir.file('causeway.yaml');
     await writeFile(file, config);
     const started = performance.now();
-    const { code, stdout, stderr } = await run(causewayBin, ['check', '-c', file], {
-      timeoutMs: WAIT_MS,
-    });
+    const { code, stdout, stderr } = await run(causewayBin, ['check', '-c', file]);
     assert.equal(code, 0, stderr);
     assert.match(`${stdout}${stderr}`, /ok: 10000 clusters, 20000 routes, 30000 hosts/);
     context.diagnostic(`checked in ${((performance.now() - started) / 1000).toFixed(1)} s`);

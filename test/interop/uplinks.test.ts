@@ -26,7 +26,7 @@ import { startTraefik } from '../../testbed/start-traefik.ts';
 import { type TempDir, tempDir } from '../../testbed/temp-dir.ts';
 
 const skip = missingPrograms('openssl', 'curl');
-const TIMEOUT_MS = 120_000;
+const TIMEOUT_MS = 600_000;
 const ID = 'a-1';
 const API_HOST = 'api.a.test';
 const TUNNEL_HOST = 'tunnel.example.com';

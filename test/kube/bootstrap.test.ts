@@ -23,8 +23,8 @@ const skip =
   missingPrograms('openssl', 'curl') ||
   missingNetns() ||
   missingGoPrograms('etcd', 'kube-apiserver', 'kubectl', 'coredns');
-const TIMEOUT_MS = 240_000;
-const WAIT_MS = 60_000;
+const TIMEOUT_MS = 900_000;
+const WAIT_MS = 180_000;
 
 const LOCAL = '172.20.0.1';
 const PORT = 6443;

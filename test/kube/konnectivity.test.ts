@@ -29,8 +29,8 @@ const skip =
   missingPrograms('openssl', 'curl') ||
   missingNetns() ||
   missingGoPrograms('etcd', 'kube-apiserver', 'kubectl', 'konnectivity-server', 'konnectivity-agent');
-const TIMEOUT_MS = 240_000;
-const WAIT_MS = 60_000;
+const TIMEOUT_MS = 900_000;
+const WAIT_MS = 180_000;
 
 /** The tenant's node. Nobody else has this address. */
 const NODE = '172.31.0.1';

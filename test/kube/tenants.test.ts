@@ -26,9 +26,9 @@ const skip =
   missingPrograms('openssl', 'curl', 'nft', 'iptables') ||
   missingNetns() ||
   missingGoPrograms('etcd', 'kube-apiserver', 'kubectl', 'kube-proxy');
-const TIMEOUT_MS = 360_000;
+const TIMEOUT_MS = 900_000;
 /** A lease that is not renewed takes 40 s to expire, and up to two looks of 10 s each to be seen. */
-const WAIT_MS = 120_000;
+const WAIT_MS = 180_000;
 
 /** The first of 10.96.0.0/16, in both. */
 const CLUSTER_IP = '10.96.0.1';

@@ -52,7 +52,7 @@ func main() {
 	var dialled atomic.Int32
 	transport := &http2.Transport{
 		AllowHTTP:       true,
-		ReadIdleTimeout: 30 * time.Second,
+		ReadIdleTimeout: 120 * time.Second,
 		DialTLSContext: func(ctx context.Context, network, _ string, _ *tls.Config) (net.Conn, error) {
 			dialled.Add(1)
 			return (&net.Dialer{}).DialContext(ctx, network, *connect)

@@ -22,7 +22,7 @@ import javax.net.ssl.X509ExtendedTrustManager;
  * from stdin and prints as JSON what it saw.
  */
 public final class TlsClient {
-  private static final int READ_TIMEOUT_MS = 20_000;
+  private static final int READ_TIMEOUT_MS = 120_000;
 
   public static void main(String[] args) throws Exception {
     var host = args[0];

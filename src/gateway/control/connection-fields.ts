@@ -1,5 +1,5 @@
-// A connection as people read it: the keys of its log line, of a refusal event and of the list of open ones. null is
-// "not known".
+// A connection in readable form: the keys of its log line, of a refusal event and of the list of open connections. null
+// means unknown.
 
 import { formatIpPort } from '../../wire/ip-address.ts';
 import { type CloseReason, closeReasons } from '../close-reason.ts';
@@ -19,9 +19,9 @@ export interface ConnectionFields {
   readonly cluster: string | null;
   readonly route: string | null;
   readonly backend: string | null;
-  /** Of one that has ended. */
+  /** Absent while the connection is open. */
   readonly reason?: CloseReason;
-  /** Why no backend was reached, where that is the reason. */
+  /** Why no backend was reached, if that is the reason. */
   readonly error: string | null;
   readonly in: number;
   readonly out: number;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { DeathLog } from './death-log.ts';
 
-test('DeathLog.add() starts the first again at once, and waits longer with each further death in a row', () => {
+test('DeathLog.add() has no pause after the first death, and a longer one after each further death in a row', () => {
   const log = new DeathLog<'worker'>();
   let now = 1000;
   const pauses = Array.from({ length: 9 }, () => {
@@ -14,7 +14,7 @@ test('DeathLog.add() starts the first again at once, and waits longer with each 
   assert.deepEqual(pauses, [0, 1000, 5000, 10_000, 20_000, 40_000, 60_000, 60_000, 60_000]);
 });
 
-test('DeathLog.add() calls three deaths of one kind within a minute a kind that keeps dying', () => {
+test('DeathLog.add() reports a kind that keeps dying after three deaths within a minute', () => {
   const log = new DeathLog<'worker' | 'http'>();
   assert.deepEqual(
     [0, 20_000, 40_000].map(at => log.add('worker', at).keepsDying),
@@ -23,14 +23,14 @@ test('DeathLog.add() calls three deaths of one kind within a minute a kind that 
   assert.equal(log.add('http', 41_000).keepsDying, false);
 });
 
-test('DeathLog.add() counts anew after a minute of life', () => {
+test('DeathLog.add() starts counting again after a minute without a death', () => {
   const log = new DeathLog<'worker'>();
   for (const at of [0, 100, 2000]) log.add('worker', at);
   const { count, pauseMs } = log.add('worker', 2000 + 5000 + 60_000);
   assert.deepEqual([count, pauseMs], [1, 0]);
 });
 
-test('DeathLog.failing() names the kind until it has lived for a while after the pause', () => {
+test('DeathLog.failing() names the kind until its threads have lived for a while after the pause', () => {
   const log = new DeathLog<'worker' | 'http'>();
   log.add('http', 0);
   log.add('worker', 0);

@@ -1,19 +1,19 @@
-// Deaths of threads, by kind: how long to wait before the next start, and whether a kind of thread keeps dying, so that
+// Deaths of threads, by kind: how long to wait before the next start, and whether threads of a kind keep dying, so that
 // this replica should get no new connections. Pure: the caller brings the time.
 
-/** A thread that has lived this long since the last death of its kind has recovered: the next death is a first one. */
+/** After this long without a death, a kind of thread has recovered: the next death counts as the first. */
 const RECOVERED_MS = 60_000;
-/** From this many deaths in a row on, threads of the kind keep dying. */
+/** This many deaths in a row mean that threads of the kind keep dying. */
 const KEEPS_DYING = 3;
-/** The second start waits a moment. From the third death on the pause doubles each time, up to the longest. */
+/** The pause after the second death in a row, and after the third; then it doubles each time, up to the longest. */
 const SECOND_PAUSE_MS = 1000;
 const FIRST_BACK_OFF_MS = 5000;
 const LONGEST_BACK_OFF_MS = 60_000;
-/** After the pause it must live this long before it counts as well again. */
-const WELL_MS = 10_000;
+/** After the pause, threads of the kind must live this long before they count as healthy. */
+const HEALTHY_MS = 10_000;
 
 export interface Death {
-  /** In a row, this one included. */
+  /** In a row, including this one. */
   readonly count: number;
   /** Until the next start. */
   readonly pauseMs: number;
@@ -22,7 +22,7 @@ export interface Death {
 
 interface Last {
   readonly count: number;
-  /** When the next start was due. */
+  /** When the next start is due. */
   readonly startAt: number;
 }
 
@@ -45,10 +45,10 @@ export class DeathLog<Kind extends string> {
     return { count, pauseMs, keepsDying: count >= KEEPS_DYING };
   }
 
-  /** A kind whose threads keep dying; undefined when all are well. */
+  /** A kind whose threads keep dying, if any. */
   failing(now: number): Kind | undefined {
     for (const [kind, { count, startAt }] of this.#last) {
-      if (count >= KEEPS_DYING && now < startAt + WELL_MS) return kind;
+      if (count >= KEEPS_DYING && now < startAt + HEALTHY_MS) return kind;
     }
     return undefined;
   }

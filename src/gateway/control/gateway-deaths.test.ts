@@ -1,5 +1,5 @@
-// A thread may die at any moment of what the control thread does. Whatever it was doing ends, the thread comes back, and
-// it serves.
+// A thread may die at any moment, whatever the control thread is doing. The operation then ends, the thread is
+// restarted, and it serves.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -38,7 +38,7 @@ function portOf(gateway: Gateway): number {
   return Number(gateway.listeners[0].address.split(':').at(-1));
 }
 
-/** Whether a new connection gets its echo. */
+/** Whether a new connection gets an echo. */
 async function isServed(gateway: Gateway): Promise<boolean> {
   const socket = net.connect(portOf(gateway), '127.0.0.1').on('error', () => {});
   socket.write(hello);
@@ -49,7 +49,7 @@ async function isServed(gateway: Gateway): Promise<boolean> {
   return served;
 }
 
-/** So many in a row: every worker has its turn. */
+/** Enough in a row that every worker gets some. */
 async function untilServed(gateway: Gateway): Promise<void> {
   for (let inRow = 0; inRow < 12; ) inRow = (await isServed(gateway)) ? inRow + 1 : 0;
 }
@@ -66,13 +66,13 @@ function delayTables(t: TestContext): void {
 async function until(what: string, holds: () => boolean): Promise<void> {
   const deadline = performance.now() + WAIT_MS;
   while (!holds()) {
-    assert.ok(performance.now() < deadline, `waited in vain for ${what}`);
+    assert.ok(performance.now() < deadline, `Timed out waiting for ${what}`);
     await sleep(5);
   }
 }
 
 for (const engine of engines) {
-  test(`Gateway.apply() (${engine}) settles though workers die while it is under way`, async () => {
+  test(`Gateway.apply() (${engine}) settles even if workers die while it is in progress`, async () => {
     await using it = await given(engine);
     const { gateway, config, deaths } = it;
     let rounds = 0;
@@ -80,7 +80,7 @@ for (const engine of engines) {
       rounds++;
       const clusters = [it.cluster, sampleCluster(`b${round}`, { routes: [sampleRoute()] })];
       const applied = gateway.apply({ ...config, clusters });
-      // At another point of the change each time.
+      // At a different point of the change each time.
       for (let turns = 0; turns < round; turns++) await new Promise(setImmediate);
       gateway.killWorker(round % 2);
       if (round % 3 === 0) gateway.killWorker(1 - (round % 2));
@@ -91,7 +91,7 @@ for (const engine of engines) {
     assert.equal(gateway.generation, rounds + 1);
   });
 
-  test(`Gateway.apply() (${engine}) settles though the threads of a part die while they start`, async () => {
+  test(`Gateway.apply() (${engine}) settles even if HTTP threads die while they start`, async () => {
     await using it = await given(engine);
     const { gateway, config } = it;
     const route = sampleRoute({ kind: 'apps-http', hosts: ['web.a.lab'] });
@@ -102,13 +102,13 @@ for (const engine of engines) {
     }, 1);
     await sleep(300);
     clearInterval(killing);
-    // It is served, or refused as a whole.
-    await applied.catch((error: unknown) => assert.match(String(error), /Cannot start a http thread/));
+    // The change is served, or refused as a whole.
+    await applied.catch((error: unknown) => assert.match(String(error), /Cannot start an HTTP thread/));
     await gateway.apply({ ...config, clusters });
     await untilServed(gateway);
   });
 
-  test(`Gateway.drain() and stop() (${engine}) settle with workers that are dead or just dying`, async () => {
+  test(`Gateway.drain() and stop() (${engine}) settle when workers are dead or dying`, async () => {
     for (const [kill, wait] of [
       [[0], 0],
       [[0, 1], 0],
@@ -128,11 +128,11 @@ for (const engine of engines) {
     }
   });
 
-  test(`Gateway (${engine}) survives a worker that dies again while it is brought back`, async () => {
+  test(`Gateway (${engine}) survives a worker that dies again while it restarts`, async () => {
     await using it = await given(engine);
     const { gateway, deaths } = it;
-    const until5 = performance.now() + 1000;
-    while (performance.now() < until5) {
+    const deadline = performance.now() + 1000;
+    while (performance.now() < deadline) {
       gateway.killWorker(0);
       await sleep(Math.random() * 60);
     }
@@ -141,14 +141,14 @@ for (const engine of engines) {
   });
 }
 
-test('Gateway tries again when the listener of a worker that comes back cannot be opened', async () => {
+test('Gateway retries when the listener of a restarted worker cannot be opened', async () => {
   let foreign: net.Server | undefined;
   await using it = await given('epoll', { workers: 1 });
   const { gateway, deaths, causes } = it;
   const port = portOf(gateway);
   gateway.killWorker(0);
   await until('its death', () => deaths.length === 1);
-  // Its descriptors are closed by now, and it is started again in a later turn.
+  // Its descriptors are closed by now, and it restarts in a later turn of the event loop.
   foreign = net.createServer().listen(port, '127.0.0.1');
   await once(foreign, 'listening');
   await until('further deaths', () => deaths.length >= 3);
@@ -159,7 +159,7 @@ test('Gateway tries again when the listener of a worker that comes back cannot b
   await untilServed(gateway);
 });
 
-test('Gateway.trouble tells of threads that keep dying until they have lived for a while', async t => {
+test('Gateway.trouble reports threads that keep dying until they have lived for a while', async t => {
   await using it = await given('net');
   const { gateway, deaths } = it;
   assert.equal(gateway.trouble, undefined);
@@ -174,8 +174,8 @@ test('Gateway.trouble tells of threads that keep dying until they have lived for
   assert.equal(gateway.trouble, undefined);
 });
 
-test('Gateway.start() says why where no thread can be started', async () => {
-  // Cannot be given to a thread.
+test('Gateway.start() explains why no thread can be started', async () => {
+  // Functions cannot be cloned to a thread.
   const settings = { log: (() => {}) as never };
   await assert.rejects(startSampleGateway('net', { clusters: [], settings }), {
     code: 'ERR_START',
@@ -184,7 +184,7 @@ test('Gateway.start() says why where no thread can be started', async () => {
 });
 
 for (const engine of engines) {
-  test(`Gateway (${engine}) grows its memory under traffic: no thread meets a route that it has no room to count for`, async t => {
+  test(`Gateway (${engine}) grows its memory under traffic before any thread needs it`, async t => {
     const backend = net.createServer(socket => {
       socket.on('error', () => {});
       socket.on('data', () =>
@@ -199,9 +199,10 @@ for (const engine of engines) {
       });
     await using it = await startSampleGateway(engine, { clusters: [web('w0')] });
     const { gateway, config, deaths } = it;
-    // HTTP threads then know a new route well before the workers. Only there: one on epoll looks for messages when it is woken.
+    // HTTP threads then know a new route well before the workers. Not on epoll, where a worker reads messages only when
+    // it is woken.
     if (engine === 'net') delayTables(t);
-    // Asks for the newest cluster all the time, served yet or not.
+    // Keeps requesting the newest cluster, whether it is served yet or not.
     let newest = 'w0';
     let answers = 0;
     const done = new AbortController();
@@ -215,7 +216,7 @@ for (const engine of engines) {
         await once(socket, 'close');
       }
     });
-    // Also those who look on while a change is under way.
+    // Reads counters during a change, too.
     const looking = setInterval(() => {
       gateway.traffic();
       for (const { slot, get } of gateway.routes()) {
@@ -239,7 +240,7 @@ for (const engine of engines) {
   });
 }
 
-test('Gateway can be looked at while the threads of its first HTTP route start', async () => {
+test('Gateway can be inspected while its first HTTP threads start', async () => {
   await using it = await given('net');
   const { gateway, config } = it;
   let looks = 0;

@@ -1,5 +1,5 @@
-// A gateway in this process, for tests that must reach behind what the whole program shows: to end a worker, to apply a
-// change by hand. Everything it tells is kept.
+// A gateway in this process, for tests that need more than the whole program offers, such as killing a worker or
+// applying a change. It collects everything that the gateway reports.
 
 import { arch } from 'node:os';
 import type { Cluster } from '../../cluster/cluster.ts';
@@ -27,7 +27,7 @@ export interface SampleGateway extends AsyncDisposable {
   readonly causes: Error[];
   readonly changes: HealthChange[];
   readonly faults: FaultReport[];
-  /** Log lines that were lost, as told. */
+  /** Numbers of lost log lines, as reported. */
   readonly dropped: number[];
 }
 
@@ -37,9 +37,9 @@ export interface SampleGatewayOptions {
   readonly listener?: Partial<Listener>;
   readonly settings?: Partial<Settings>;
   readonly backOff?: BackOff;
-  /** What every name resolves to. */
+  /** The addresses of every name. */
   readonly addresses?: readonly string[];
-  /** In its place. */
+  /** Replaces `addresses`. */
   readonly lookUp?: Lookup;
   /** How many nonces can be remembered. */
   readonly nonces?: number;

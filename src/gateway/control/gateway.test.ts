@@ -49,7 +49,7 @@ async function given(engine: EngineName, { addresses = [], log = 'all' }: Given 
   return { ...sample, port, [Symbol.asyncDispose]: stop };
 }
 
-/** A tunnel that has echoed once. */
+/** Opens a tunnel that has echoed once. */
 async function tunnel(gateway: Gateway): Promise<net.Socket> {
   const port = Number(gateway.listeners[0].address.split(':').at(-1));
   const socket = net.connect(port, '127.0.0.1').on('error', () => {});
@@ -80,7 +80,7 @@ async function until(holds: () => boolean): Promise<void> {
 const openFiles = () => readdirSync('/proc/self/fd').length;
 
 for (const engine of ['epoll', 'net'] as const) {
-  test(`Gateway (${engine}) survives the death of a worker: its connections are shutdown, it starts again`, async () => {
+  test(`Gateway (${engine}) survives a worker's death: its connections end with shutdown, it restarts`, async () => {
     const before = openFiles();
     {
       await using it = await given(engine);
@@ -91,17 +91,17 @@ for (const engine of ['epoll', 'net'] as const) {
       gateway.killWorker(0);
       await until(() => deaths.length === 1 && closed > 0 && gateway.connections === 16 - closed);
       assert.deepEqual(deaths, ['worker-0']);
-      assert.ok(closed < 16, 'the other worker’s connections go on');
+      assert.ok(closed < 16, 'Connections of the other worker go on');
       assert.deepEqual(reasons(gateway), { shutdown: closed });
       await until(() => records.length === closed);
       for (const socket of sockets.filter(candidate => !candidate.destroyed)) {
         socket.write('still here');
         assert.equal(String(await once(socket, 'data')), 'still here');
       }
-      // The limits have their places back: 20 in all, for this source and this cluster.
+      // The limits are released: 20 in all, for this source and this cluster.
       const more = await Promise.all(Array.from({ length: 4 + closed }, () => tunnel(gateway)));
       assert.equal(gateway.connections, 20);
-      // A change still reaches everybody, the new worker included.
+      // A change still reaches all workers, including the new one.
       await gateway.apply(it.config);
       await until(() => gateway.generation === 2);
       for (const socket of [...sockets, ...more]) socket.destroy();
@@ -137,14 +137,14 @@ test('Gateway (epoll) serves every client whose handshake completed before the l
   });
   await until(() => served > 200);
   const drained = gateway.drain(5000);
-  // Visitors go on while the listeners close.
+  // Visitors keep coming while the listeners close.
   await sleep(250);
   visiting.abort();
   await Promise.all([drained, ...visitors]);
   assert.equal(served, connected);
 });
 
-test('Gateway tries every address of a backend given by name, whatever its family', async () => {
+test('Gateway tries every address of a backend given by name, of either family', async () => {
   for (const addresses of [
     ['::1', '127.0.0.1'],
     ['127.0.0.1', '::1'],
@@ -155,7 +155,7 @@ test('Gateway tries every address of a backend given by name, whatever its famil
   }
 });
 
-test('Gateway starts the thread of the health checks again when it dies; what it had found out stays', async () => {
+test('Gateway restarts the health thread when it dies, and keeps the health states', async () => {
   await using it = await given('net');
   const { gateway, config, deaths, changes } = it;
   const closed = net.createServer().listen(0, '127.0.0.1');
@@ -181,13 +181,13 @@ test('Gateway starts the thread of the health checks again when it dies; what it
   const failed = find()?.checks?.failed ?? 0;
   await until(() => (find()?.checks?.failed ?? 0) > failed + 3);
   assert.deepEqual(gateway.health, { backends: 2, down: 1, stretch: 1 });
-  assert.deepEqual(changes, [change], 'it was down before');
+  assert.deepEqual(changes, [change], 'It was down before');
 
   await gateway.apply(config);
   assert.deepEqual(gateway.health, { backends: 1, down: 0, stretch: 1 });
 });
 
-test('Gateway checks a backend given by name at the addresses that it has now', async () => {
+test('Gateway checks a backend given by name at its current addresses', async () => {
   const addresses = ['127.0.0.2'];
   await using it = await given('net', { addresses });
   const { gateway, config, changes } = it;
@@ -201,7 +201,7 @@ test('Gateway checks a backend given by name at the addresses that it has now', 
   await until(() => changes.length === 1);
   assert.deepEqual([changes[0].backend, changes[0].up], [`name.lab:${it.port}`, false]);
   addresses[0] = '127.0.0.1';
-  // A connection that fails hurries the next look at the name.
+  // A failed connection makes the resolver look the name up soon.
   const port = Number(gateway.listeners[0].address.split(':').at(-1));
   const client = net.connect(port, '127.0.0.1').on('error', () => {});
   client.write(hello);
@@ -210,7 +210,7 @@ test('Gateway checks a backend given by name at the addresses that it has now', 
   assert.deepEqual([changes[1].up, changes[1].why], [true, 'connected']);
 });
 
-test('Gateway says nothing about a backend whose name is not looked up yet, and checks it at once when it is', async () => {
+test('Gateway reports a backend as unknown until its name is looked up, and then checks it at once', async () => {
   const backend = net.createServer().listen(0, '127.0.0.1');
   await once(backend, 'listening');
   const { port } = backend.address() as net.AddressInfo;
@@ -219,7 +219,7 @@ test('Gateway says nothing about a backend whose name is not looked up yet, and 
   );
   const names = [...answers.keys()].map(name => `${name}:${port}`);
   const route = sampleRoute({ hosts: ['api.a.lab'], backends: names });
-  // But for the first, there is no check in the time of this test.
+  // Only the first check falls within this test.
   const health = { ...route.pool.health, check: 'tcp' as const, everyMs: 3_600_000, rise: 2, fall: 2 };
   const clusters = [sampleCluster('a', { routes: [{ ...route, pool: { ...route.pool, health } }] })];
   await using it = await startSampleGateway('net', {
@@ -228,7 +228,7 @@ test('Gateway says nothing about a backend whose name is not looked up yet, and 
   });
   const { gateway, changes } = it;
   const states = () => [...gateway.backends()].map(({ up, why }) => [up, why]);
-  // By now the first checks would have been made.
+  // By now the first checks would have run.
   await sleep(1000);
   assert.deepEqual(states(), [
     [null, undefined],
@@ -249,7 +249,7 @@ test('Gateway says nothing about a backend whose name is not looked up yet, and 
 });
 
 for (const engine of ['epoll', 'net'] as const) {
-  test(`Gateway.openConnections() (${engine}) lists what is open, and endConnection() ends that one only`, async () => {
+  test(`Gateway.openConnections() (${engine}) lists open connections, and endConnection() ends one`, async () => {
     await using it = await given(engine);
     const { gateway, records } = it;
     const sockets = await Promise.all(Array.from({ length: 6 }, () => tunnel(gateway)));
@@ -272,7 +272,7 @@ for (const engine of ['epoll', 'net'] as const) {
     await until(() => records.length === 1);
     assert.equal(closeReasons[records[0].reason], 'revoked');
 
-    // The row is used again, and the old id does not name its next connection.
+    // The row is reused, but the old id does not name its next connection.
     const more = await Promise.all(Array.from({ length: 4 }, () => tunnel(gateway)));
     assert.equal(await gateway.endConnection(id), false);
     for (const socket of [...sockets, ...more].filter(candidate => candidate !== own)) {
@@ -282,7 +282,7 @@ for (const engine of ['epoll', 'net'] as const) {
     for (const none of ['', 'x', '0-0-0', '9-1-1-1']) assert.equal(await gateway.endConnection(none), false);
   });
 
-  test(`Gateway.endConnection() (${engine}) takes no id from before a worker's death`, async () => {
+  test(`Gateway.endConnection() (${engine}) ignores an id from before a worker's death`, async () => {
     await using it = await given(engine);
     const { gateway, deaths } = it;
     const first = await tunnel(gateway);
@@ -293,14 +293,14 @@ for (const engine of ['epoll', 'net'] as const) {
     await until(() => deaths.length === 1);
     await closed;
     assert.deepEqual(await gateway.openConnections(10), []);
-    // Enough that the one that was started again has some of them, in the same rows and generations.
+    // Enough for the restarted worker to get some of them, in the same rows and generations.
     const sockets = await Promise.all(Array.from({ length: 16 }, () => tunnel(gateway)));
     assert.equal(await gateway.endConnection(id), false);
     assert.equal((await gateway.openConnections(100)).length, 16);
     for (const socket of sockets) socket.destroy();
   });
 
-  test(`Gateway.watchRefusals() (${engine}) has refusals told that the log does not want`, async () => {
+  test(`Gateway.watchRefusals() (${engine}) reports refusals that the log does not want`, async () => {
     await using it = await given(engine, { log: 'none' });
     const { gateway, records } = it;
     const port = Number(gateway.listeners[0].address.split(':').at(-1));
@@ -343,7 +343,7 @@ test('Gateway.figuresOf() and traffic() add up what the workers counted', async 
   assert.equal(gateway.figuresOf('b', 'api'), undefined);
   const before = gateway.traffic();
   assert.deepEqual(before, { bytesIn, bytesOut, reasons });
-  // What is gone stays in the sum, also when its slot is free for another.
+  // A removed route stays in the sum, even once its slot is free for another.
   await gateway.apply({ ...config, clusters: [] });
   assert.deepEqual(gateway.traffic(), before);
   const now = performance.now.bind(performance);
@@ -354,7 +354,7 @@ test('Gateway.figuresOf() and traffic() add up what the workers counted', async 
 });
 
 for (const engine of ['epoll', 'net'] as const) {
-  test(`Gateway (${engine}) survives the death of a TLS thread: its connections are shutdown, it starts again`, {
+  test(`Gateway (${engine}) survives a TLS thread's death: its connections end with shutdown, it restarts`, {
     skip: missingPrograms('openssl'),
   }, async () => {
     await using it = await given(engine);
@@ -386,9 +386,9 @@ for (const engine of ['epoll', 'net'] as const) {
     assert.deepEqual(deaths, ['tls-0']);
     const hosts = () => records.filter(record => record.host === 'tunnel.lab');
     await until(() => hosts().length > 0);
-    // One who hears FIN before the worker hears of the death, and answers it, is done.
+    // A client that gets FIN and answers it before the worker learns of the death ends with done.
     for (const record of hosts()) assert.match(closeReasons[record.reason], /^(shutdown|done)$/);
-    assert.ok(closed() < 4, 'those of the other thread go on');
+    assert.ok(closed() < 4, 'Connections of the other thread go on');
     // Both threads serve again.
     for (let round = 0; round < 6; round++) {
       const again = await enter();
@@ -399,7 +399,7 @@ for (const engine of ['epoll', 'net'] as const) {
   });
 }
 
-test('Gateway.apply() opens no listener when the parts that it needs cannot start', async () => {
+test('Gateway.apply() opens no listener when the protocol threads that it needs cannot start', async () => {
   await using it = await given('net');
   const { gateway, config } = it;
   const [before] = gateway.listeners;

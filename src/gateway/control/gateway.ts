@@ -1,9 +1,10 @@
-// The control side of the gateway: starts the workers, sends them the table, reads their counters and records.
-// Nothing here is on the path of a connection. `apply` is all or nothing: a listener that cannot be opened
-// refuses the whole change, and what was served before goes on. A thread that dies is started again (revival.ts), and
-// whatever is under way meanwhile ends: every question to a thread has an answer, a death or a deadline. Listeners
-// (open-listeners.ts), the parts behind the workers (thread-groups.ts), what was counted (route-counts.ts) and records
-// (record-taker.ts) look after themselves.
+// The control side of the gateway: starts the threads, sends them the table, reads their counters and records. Nothing
+// here is on the path of a connection. `apply` is all or nothing: if a listener cannot be opened, the whole change is
+// refused and the old table stays in service. Threads that die are restarted (revival.ts), and nothing waits for ever:
+// every question to a thread ends with an answer, a death or a deadline.
+//
+// Listeners are in open-listeners.ts, HTTP and TLS threads in thread-groups.ts, counters in route-counts.ts, records in
+// record-taker.ts.
 
 import { randomInt } from 'node:crypto';
 import { isIP } from 'node:net';
@@ -53,22 +54,22 @@ import { ThreadGroups } from './thread-groups.ts';
 import type { FromWorker, TableMessage, ToWorker, WorkerStart } from './worker-messages.ts';
 import { type ThreadKind, WorkerThread } from './worker-thread.ts';
 
-/** How long a change waits for names that are new; they are dialled as soon as they are known. */
+/** How long a change waits for new names to resolve; slower ones are dialled as soon as they resolve. */
 const NAMES_MS = 500;
-/** While draining, how often it is looked whether connections are left. */
-const DRAIN_LOOK_MS = 50;
-/** By when a listener that is told to close has taken what was under way, and is closed. */
+/** While draining, how often we check for open connections. */
+const DRAIN_POLL_MS = 50;
+/** By then a listener that was asked to close has accepted its backlog, and is closed. */
 const LISTENER_CLOSES_MS = 150;
-/** How long workers may take to end what they are told to cut. */
+/** How long workers may take to cut their connections. */
 const CUT_MS = 1000;
 /**
- * Nonces of signed ids that can be remembered at one time, each for a minute if the clocks agree: 5,000 new signed
- * connections a second, of which one cluster alone may have 2,200. 9 MiB.
+ * Nonces of signed ids remembered at one time, each for a minute if the clocks agree: 5,000 new signed connections a
+ * second, of which one cluster alone may have 2,200. 9 MiB.
  */
 const NONCES = 300_000;
-/** How often it is looked whether the sockets between threads are still there. */
-const LOOK_MS = 5000;
-/** How often a thread is started before the gateway gives up starting at all. */
+/** How often we check that the sockets between threads still exist. */
+const SOCKET_CHECK_MS = 5000;
+/** How many times a thread is tried before the gateway fails to start. */
 const START_TRIES = 3;
 
 export type { Figures, Listener };
@@ -77,7 +78,7 @@ export interface GatewayConfig {
   readonly listeners: readonly Listener[];
   readonly clusters: readonly Cluster[];
   readonly settings: Settings;
-  /** What needs TLS itself: an agent's uplink, or the end of the agents' tunnels. */
+  /** For the TLS threads: an agent's uplink, or the end of the agents' tunnels. */
   readonly tls?: TlsConfig;
 }
 
@@ -87,50 +88,50 @@ export interface GatewayOptions {
   readonly workers: number;
   /** Whether several threads can listen on one port on this platform. */
   readonly share: boolean;
-  /** Handles a worker may have open: bounded by the open-file limit. */
+  /** Handles that a worker may have open: bounded by the open-file limit. */
   readonly capacity: number;
-  /** How many nonces can be remembered. */
+  /** Nonces remembered at one time. */
   readonly nonces?: number;
   readonly resolver: NameResolver;
   readonly onRecord: (record: NamedRecord) => void;
-  /** Log lines that were lost, as often as some are. */
+  /** Called whenever log lines were lost. */
   readonly onDropped: (count: number) => void;
-  /** Something about TLS that a person should know. */
+  /** A problem in a TLS thread, for the log. */
   readonly onTlsTrouble?: (what: string, why: string) => void;
-  /** The sockets between threads were gone, and are made anew. */
+  /** The sockets between threads were gone, and have been made anew. */
   readonly onSocketsMoved?: () => void;
-  /** An agent's gateway answered with no. */
+  /** An agent's gateway refused it. */
   readonly onUplinkRefused?: (status: number, reported: string) => void;
   readonly onRequest: (record: NamedRequest) => void;
-  /** The thread's name. It is started again after a pause. */
+  /** `thread` is its name. It is restarted after a pause. */
   readonly onThreadDeath: (thread: string, cause: Error, death: Death) => void;
   /** Default: see death-log.ts. */
   readonly backOff?: BackOff;
-  /** Our own code threw, and ended the one connection or check that it was about. */
+  /** Our own code threw, which ended the connection or check concerned. */
   readonly onFault: (report: FaultReport) => void;
   readonly onHealth: (change: HealthChange) => void;
 }
 
-/** A connection's record with the names its slots stand for. */
+/** A connection's record, with the names of its slots. */
 export interface NamedRecord extends ConnectionRecord {
   readonly on: string;
   readonly route: RouteSlot | undefined;
   readonly backend: string | undefined;
 }
 
-/** A request's record with the names its slot stands for. */
+/** A request's record, with the names of its slot. */
 export interface NamedRequest extends RequestRecord {
   readonly route: RouteSlot | undefined;
 }
 
-/** A backend with what its health checks say; they are undefined for one that is not checked. */
+/** A backend and the results of its health checks; `checks` is undefined if it is not checked. */
 export interface CheckedBackend extends RouteSlot, BackendHealth {
   readonly slot: number;
   readonly backend: string;
   readonly checks: { readonly ok: number; readonly failed: number } | undefined;
 }
 
-/** A connection that is open, with the names its slots stand for. */
+/** An open connection, with the names of its slots. */
 export interface OpenConnection extends IdentifiedRecord {
   readonly on: string;
   readonly route: RouteSlot | undefined;
@@ -140,7 +141,7 @@ export interface OpenConnection extends IdentifiedRecord {
 export interface RouteFigures extends Figures {
   /** Open now. */
   readonly connections: number;
-  /** Open now, by backend as the file has it. */
+  /** Open now, by backend as written in the file. */
   readonly backends: ReadonlyMap<string, number>;
 }
 
@@ -153,7 +154,7 @@ export class Gateway implements AsyncDisposable {
   readonly #pages = new SharedPages();
   readonly #verdicts: readonly SharedArrayBuffer[];
   readonly #listeners: OpenListeners;
-  readonly #parts: ThreadGroups;
+  readonly #groups: ThreadGroups;
   readonly #counts: RouteCounts;
   readonly #records: RecordTaker;
   readonly #retired = new RetiredSlots();
@@ -163,20 +164,20 @@ export class Gateway implements AsyncDisposable {
   #generation = 0;
   #served = 0;
   #listing: Promise<unknown> = Promise.resolve();
-  /** Changes of what the workers serve, one after the other. */
+  /** Changes to what the workers serve, one at a time. */
   #queue: Promise<unknown> = Promise.resolve();
   readonly #revival: Revival<ThreadKind | 'health'>;
   #accepting = true;
   #stopped = false;
-  readonly #look: NodeJS.Timeout;
-  /** Why threads cannot reach each other. */
+  readonly #socketCheck: NodeJS.Timeout;
+  /** Why threads cannot reach each other, if they cannot. */
   #disconnected: string | undefined;
 
   private constructor(options: GatewayOptions, settings: Settings) {
     this.#options = options;
     this.#settings = settings;
     const totals = new SharedArrayBuffer(TOTAL_FIELDS * Int32Array.BYTES_PER_ELEMENT);
-    // Each may count for the gateway, for its cluster and, until it is routed, among those that are not.
+    // Each connection may count for the gateway, for its cluster and, until it is routed, as pending.
     const { connections, pending } = settings;
     const sources = new SharedArrayBuffer(
       sourceCountsBytes(2 * connections + Math.min(connections, pending)),
@@ -201,31 +202,31 @@ export class Gateway implements AsyncDisposable {
           'worker',
           { ...counts, verdicts: new Verdicts(verdicts) },
           {
-            message: message => this.#message(message),
-            died: cause => this.#died(this.#workers[number], cause),
+            message: message => this.#onMessage(message),
+            died: cause => this.#onDeath(this.#workers[number], cause),
           },
         ),
     );
     for (const { pages } of this.#workers) this.#pages.add(pages);
-    const part = (kind: 'http' | 'tls') =>
+    const newGroup = (kind: 'http' | 'tls') =>
       new ThreadGroup(kind, workers, counts, this.#verdicts, this.#pages, {
-        message: message => this.#message(message),
+        message: message => this.#onMessage(message),
         died: (thread, cause) => {
-          this.#send({ kind: 'part-died', part: kind, index: thread.number });
-          this.#died(thread, cause);
+          this.#send({ kind: 'thread-died', group: kind, index: thread.number });
+          this.#onDeath(thread, cause);
         },
       });
     this.#listeners = new OpenListeners(this.#workers, share);
-    this.#parts = new ThreadGroups({
+    this.#groups = new ThreadGroups({
       workers: this.#workers,
       listeners: this.#listeners,
-      http: part('http'),
-      tls: part('tls'),
+      http: newGroup('http'),
+      tls: newGroup('tls'),
       addressesOf: name => options.resolver.addresses(name),
     });
-    this.#counts = new RouteCounts([{ threads: this.#workers }, this.#parts.http, this.#parts.tls]);
-    this.#records = new RecordTaker(this.#workers, record => this.#tellRecord(record), options.onDropped);
-    this.#look = setInterval(() => void this.checkSockets(), LOOK_MS).unref();
+    this.#counts = new RouteCounts([{ threads: this.#workers }, this.#groups.http, this.#groups.tls]);
+    this.#records = new RecordTaker(this.#workers, record => this.#emitRecord(record), options.onDropped);
+    this.#socketCheck = setInterval(() => void this.checkSockets(), SOCKET_CHECK_MS).unref();
     this.#health = new HealthThread({
       backends: this.#pages.backends,
       pages: this.#pages.backendPages,
@@ -238,9 +239,9 @@ export class Gateway implements AsyncDisposable {
     });
   }
 
-  /** Somebody may clean up the temporary directory, where the sockets between threads are. */
+  /** Somebody may clean up the temporary directory, which holds the sockets between threads. */
   async checkSockets(): Promise<void> {
-    if (this.#stopped || (await this.#parts.isConnected())) return;
+    if (this.#stopped || (await this.#groups.isConnected())) return;
     try {
       await this.#inTurn(() => this.#moveSockets());
       this.#disconnected = undefined;
@@ -249,7 +250,7 @@ export class Gateway implements AsyncDisposable {
     }
   }
 
-  /** Starts the workers and opens the listeners; the first table is served when it returns. */
+  /** Starts the workers and opens the listeners; the first table is served when it resolves. */
   static async start(options: GatewayOptions, config: GatewayConfig): Promise<Gateway> {
     const gateway = new Gateway(options, config.settings);
     try {
@@ -262,7 +263,7 @@ export class Gateway implements AsyncDisposable {
     }
   }
 
-  /** Of the last change that every thread has taken up. */
+  /** The number of the last change that all threads serve. */
   get generation(): number {
     return this.#served;
   }
@@ -275,7 +276,7 @@ export class Gateway implements AsyncDisposable {
     return Atomics.load(this.#totals, TOTAL_CONNECTIONS);
   }
 
-  /** How many backends are served and down, and by which factor the intervals of the checks are longer than asked for. */
+  /** How many backends are served, how many are down, and the factor by which check intervals are stretched. */
   get health(): { readonly backends: number; readonly down: number; readonly stretch: number } {
     const down = Atomics.load(this.#totals, TOTAL_DOWN);
     return { backends: this.#backendCount, down, stretch: this.#health.stretch };
@@ -291,7 +292,7 @@ export class Gateway implements AsyncDisposable {
     }
   }
 
-  /** Why no new connections should come here, in a few words; undefined when all is well. */
+  /** Why this replica should get no new connections, in a few words; undefined when all is well. */
   get trouble(): string | undefined {
     if (!this.#workers.some(worker => worker.isUp)) return 'no worker thread is running';
     const kind = this.#revival.failing();
@@ -302,7 +303,7 @@ export class Gateway implements AsyncDisposable {
     return this.#inTurn(() => this.#apply(config));
   }
 
-  /** Signatures are verified with these from now on. Nothing else changes. */
+  /** Verifies signatures with these secrets from now on. Nothing else changes. */
   useSecrets(secrets: readonly Uint8Array[]): Promise<void> {
     return this.#inTurn(async () => {
       this.#settings = { ...this.#settings, secrets };
@@ -310,15 +311,15 @@ export class Gateway implements AsyncDisposable {
     });
   }
 
-  /** Other certificates, keys or addresses for what needs TLS. */
+  /** New certificates, keys or addresses for the TLS threads. */
   useTls(config: TlsConfig): Promise<void> {
     return this.#inTurn(async () => {
-      this.#parts.useTls(config);
-      this.#parts.tellTls();
+      this.#groups.useTls(config);
+      this.#groups.sendTls();
     });
   }
 
-  /** Every route that is served, with what the workers counted for it. Slot 0 stands for "no route". */
+  /** Every route that is served, with its counters. Slot 0 means "no route". */
   *routes(): Generator<{
     readonly slot: number;
     readonly route: RouteSlot | undefined;
@@ -331,7 +332,7 @@ export class Gateway implements AsyncDisposable {
     }
   }
 
-  /** What was counted for a route that is served; undefined for one that is not. */
+  /** The counts of a route; undefined if it is not served. */
   figuresOf(cluster: string, kind: string): RouteFigures | undefined {
     const route = this.#author.entryOf(cluster)?.routes.find(entry => entry.kind === kind);
     if (route === undefined) return undefined;
@@ -343,21 +344,20 @@ export class Gateway implements AsyncDisposable {
     };
   }
 
-  /** As health checks have it. */
   backendHealth(cluster: string, kind: string, backend: string): BackendHealth {
     const route = this.#author.entryOf(cluster)?.routes.find(entry => entry.kind === kind);
     const slot = route?.backends.find(({ text }) => text === backend)?.slot;
     return slot === undefined ? { up: null } : this.#health.of(slot);
   }
 
-  /** Over all routes since the start, those that are gone and what never had a route included. */
+  /** The sum over all routes since the start, including removed routes and connections without a route. */
   traffic(): Figures {
     return this.#counts.traffic(this.routes().map(({ slot }) => slot));
   }
 
-  /** The newest connections that are open, newest first; those of one cluster where it is given. */
+  /** The newest open connections, newest first; only those of `cluster` if it is given. */
   openConnections(limit: number, cluster?: string): Promise<readonly OpenConnection[]> {
-    // One list after the other: workers are asked for one at a time, however many want it.
+    // One list at a time, however many callers want one: workers answer between their events.
     const wanted =
       cluster === undefined ? () => true : (slot: number) => this.#author.routeAt(slot)?.cluster === cluster;
     const listing = this.#listing.then(async () => {
@@ -368,7 +368,7 @@ export class Gateway implements AsyncDisposable {
     return listing;
   }
 
-  /** Ends one with `revoked`. False when none is open that has the id. */
+  /** Ends a connection with `revoked`. False if none with that id is open. */
   async endConnection(id: string): Promise<boolean> {
     const parsed = parseConnectionId(id);
     if (parsed === undefined) return false;
@@ -376,55 +376,55 @@ export class Gateway implements AsyncDisposable {
     return (await this.#workers[worker]?.revoke(lifetime, handle, generation)) ?? false;
   }
 
-  /** While watched, records of refusals come also where the log does not want them; see `logged`. */
+  /** While watched, refusals produce records even if the log does not want them; see `logged`. */
   watchRefusals(watched: boolean): void {
     Atomics.store(this.#totals, TOTAL_WATCHED, watched ? 1 : 0);
   }
 
   /**
-   * Nothing more is accepted; resolves when all connections have ended, or cuts them after `limitMs`. It does not wait
-   * for a change that is under way: that one looks for it before it opens or serves anything.
+   * Accepts nothing more. Resolves when all connections have ended, and cuts them after `limitMs`. Does not wait for a
+   * change in progress: the change checks for a drain before it opens or serves anything.
    */
   async drain(limitMs: number): Promise<void> {
     this.#accepting = false;
     this.#send({ kind: 'drain' });
-    const until = performance.now() + limitMs;
+    const deadline = performance.now() + limitMs;
     await sleep(LISTENER_CLOSES_MS);
     while (this.connections > 0 && !this.#stopped) {
-      if (performance.now() >= until) return this.#cut('drained');
-      await sleep(DRAIN_LOOK_MS);
+      if (performance.now() >= deadline) return this.#cut('drained');
+      await sleep(DRAIN_POLL_MS);
     }
   }
 
-  /** Ends what is open now, and the workers. */
+  /** Ends all open connections now, then the threads. */
   async stop(): Promise<void> {
     if (this.#stopped) return;
     this.#accepting = false;
-    clearInterval(this.#look);
+    clearInterval(this.#socketCheck);
     this.#revival[Symbol.dispose]();
     await this.#cut('shutdown');
     this.#stopped = true;
-    this.#records.finish();
+    this.#records.flush();
     this.#options.resolver.stop();
     await Promise.all([...this.#workers.map(thread => thread.end()), this.#health[Symbol.asyncDispose]()]);
-    // A connection is counted out before its record is written: the last one may have come too late for the first look.
-    this.#records.finish();
-    await this.#parts[Symbol.asyncDispose]();
+    // A connection leaves the count before its record is written: the first flush may have missed the last one.
+    this.#records.flush();
+    await this.#groups[Symbol.asyncDispose]();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.stop();
   }
 
-  /** Hands out the records that the workers wrote so far. */
+  /** Emits the records that workers have written so far. */
   takeRecords(): void {
     this.#records.take();
   }
 
-  /** HTTP requests that were answered, by status; those that the front refused have no route. */
+  /** HTTP requests by status; requests that a worker refused have no route. */
   requests(slot: number): Map<number, number> {
     const byStatus = new Map<number, number>();
-    for (const { pages } of this.#parts.http.threads) {
+    for (const { pages } of this.#groups.http.threads) {
       for (const [status, count] of pages.requests?.of(slot) ?? [])
         byStatus.set(status, (byStatus.get(status) ?? 0) + count);
     }
@@ -436,7 +436,7 @@ export class Gateway implements AsyncDisposable {
     return byStatus;
   }
 
-  /** Ends a thread as a fault would. For tests of what follows. */
+  /** Ends a thread as a fault would, for tests. */
   killWorker(worker: number | 'health', kind: WorkerThread['kind'] = 'worker'): void {
     if (worker === 'health') this.#health.kill();
     else
@@ -445,8 +445,8 @@ export class Gateway implements AsyncDisposable {
         ?.kill();
   }
 
-  #tellRecord(record: ConnectionRecord): void {
-    // One that the front itself has answered over HTTP was a request as well.
+  #emitRecord(record: ConnectionRecord): void {
+    // A connection that the worker refused over HTTP was a request, too.
     if (record.isRequest && record.logged)
       this.#options.onRequest({ ...refusedRequest(record), route: undefined });
     this.#options.onRecord({ ...record, ...this.#namesOf(record) });
@@ -468,25 +468,25 @@ export class Gateway implements AsyncDisposable {
 
   async #cut(reason: 'drained' | 'shutdown'): Promise<void> {
     this.#send({ kind: 'cut', reason });
-    const until = performance.now() + CUT_MS;
-    while (this.connections > 0 && performance.now() < until) await sleep(10);
+    const deadline = performance.now() + CUT_MS;
+    while (this.connections > 0 && performance.now() < deadline) await sleep(10);
   }
 
   async #apply(config: GatewayConfig): Promise<void> {
     this.#mustAccept();
-    // First what may fail: until the listeners are open nothing has changed.
-    const { http, tls } = this.#parts;
+    // Steps that may fail come first: until the listeners are open, nothing has changed.
+    const { http, tls } = this.#groups;
     if (config.tls !== undefined && tls.threads.length === 0) await this.#startThreads(tls);
     if (needsHttp(config) && http.threads.length === 0) await this.#startHttp();
     const opened = await this.#listeners.openNew(config.listeners);
-    await this.#options.resolver.watch(namesOf(config), NAMES_MS, names => this.#renamed(names));
+    await this.#options.resolver.watch(namesOf(config), NAMES_MS, names => this.#onAddressesChanged(names));
     try {
       this.#mustAccept();
     } catch (error) {
       this.#listeners.close(opened.map(({ index }) => index));
       throw error;
     }
-    this.#parts.useTls(config.tls);
+    this.#groups.useTls(config.tls);
     const change = this.#author.change(config.clusters, (backend, uplink) =>
       this.#addressesOf(backend, uplink),
     );
@@ -494,10 +494,10 @@ export class Gateway implements AsyncDisposable {
     this.#settings = config.settings;
     this.#generation++;
     this.#pages.grow(this.#author.pages);
-    // A worker counts what an HTTP thread has routed, so nobody learns of a route before all have room to count for it.
+    // Workers count what HTTP threads have routed: so all have room for a route's counters before any serves it.
     await Promise.all(this.#all().map(thread => this.#givePages(thread)));
-    this.#parts.tellTls();
-    // The parts first: a worker hands over at once what comes in by a new listener.
+    this.#groups.sendTls();
+    // HTTP and TLS threads first: a worker hands off connections from a new listener at once.
     const table = this.#table(change.removed, change.put);
     for (const threads of [[...tls.threads, ...http.threads], this.#workers]) {
       await Promise.all(threads.map(thread => thread.apply(table)));
@@ -508,7 +508,7 @@ export class Gateway implements AsyncDisposable {
     this.#served = this.#generation;
     if (closed.length > 0) {
       this.#listeners.close(closed);
-      // The next change may want the same address again.
+      // The next change may need the same address again.
       await sleep(LISTENER_CLOSES_MS);
     }
     this.#retired.add(change.freed, performance.now());
@@ -525,17 +525,17 @@ export class Gateway implements AsyncDisposable {
   }
 
   #table(removed: readonly string[], put: readonly ClusterEntry[]): Omit<TableMessage, 'kind' | 'request'> {
-    const listeners = [...this.#listeners.entries, ...this.#parts.entries];
+    const listeners = [...this.#listeners.entries, ...this.#groups.entries];
     return { removed, put, listeners, settings: this.#settings };
   }
 
-  /** Pages and the whole table, for a thread that has none yet. */
+  /** Sends pages and the whole table to a thread that has none yet. */
   async #bringUpToDate(thread: WorkerThread): Promise<void> {
     await this.#givePages(thread);
     await thread.apply(this.#table([], this.#author.entries));
   }
 
-  /** Answers why it could not be done. */
+  /** Resolves to the error if it fails. */
   #startWorker(thread: WorkerThread): Promise<Error | undefined> {
     const verdicts = this.#verdicts[thread.number];
     return thread.start({ ...this.#start, settings: this.#settings, verdicts });
@@ -550,51 +550,51 @@ export class Gateway implements AsyncDisposable {
     throw new StartError(thread.kind, failure as Error, this.#options.capacity);
   }
 
-  async #startThreads(part: ThreadGroup): Promise<void> {
-    const failure = await this.#parts.start(part, { ...this.#start, settings: this.#settings });
-    if (failure !== undefined) throw new StartError(part.kind, failure, this.#options.capacity);
+  async #startThreads(group: ThreadGroup): Promise<void> {
+    const failure = await this.#groups.start(group, { ...this.#start, settings: this.#settings });
+    if (failure !== undefined) throw new StartError(group.kind, failure, this.#options.capacity);
   }
 
-  /** Its threads know what is served so far; workers send nothing there until then. */
+  /** The threads get the current table before workers hand anything off to them. */
   async #startHttp(): Promise<void> {
-    const { http } = this.#parts;
+    const { http } = this.#groups;
     await this.#startThreads(http);
     await Promise.all(http.threads.map(thread => this.#bringUpToDate(thread)));
-    this.#parts.tellHttp();
+    this.#groups.sendHttpSockets();
   }
 
-  #died(thread: WorkerThread, cause: Error): void {
+  #onDeath(thread: WorkerThread, cause: Error): void {
     this.takeRecords();
-    // What an HTTP thread held for the log went with it.
+    // The log lines that an HTTP thread held are lost.
     if (thread.kind === 'http') this.#records.countDropped(thread.records.take(() => {}));
     this.#revival.died(thread, cause, () => this.#inTurn(() => this.#revive(thread)));
   }
 
-  /** Gives a thread that starts anew all that the others have. Answers why it could not be started. */
+  /** Restarts a thread and gives it all that the others have. Resolves to the error if it cannot start. */
   async #revive(thread: WorkerThread): Promise<Error | undefined> {
     if (this.#stopped) return undefined;
     const failure = await (thread.kind === 'worker'
       ? this.#startWorker(thread)
-      : this.#parts.restart(thread, { ...this.#start, settings: this.#settings }));
+      : this.#groups.restart(thread, { ...this.#start, settings: this.#settings }));
     if (failure !== undefined) return failure;
     if (thread.kind === 'worker') {
-      this.#parts.tellHttp([thread]);
+      this.#groups.sendHttpSockets([thread]);
       const closed =
-        (await this.#parts.openInternalListener(thread)) ??
+        (await this.#groups.openInternalListener(thread)) ??
         (this.#accepting ? await this.#listeners.openIn(thread) : undefined);
-      // Without its listeners it is no use; its death brings us here again, after a pause.
+      // Without its listeners it is useless; its death leads here again, after a pause.
       if (closed !== undefined) thread.kill(closed);
     }
-    this.#parts.tellTls();
+    this.#groups.sendTls();
     await this.#bringUpToDate(thread);
     if (!this.#accepting) thread.send({ kind: 'drain' });
     return undefined;
   }
 
   async #moveSockets(): Promise<void> {
-    if (this.#stopped || (await this.#parts.isConnected())) return;
-    const closed = await this.#parts.moveFolder();
-    // What an agent's route dials is one of these sockets.
+    if (this.#stopped || (await this.#groups.isConnected())) return;
+    const closed = await this.#groups.moveFolder();
+    // An agent's route dials one of these sockets.
     const backends = this.#author.readdress((backend, uplink) => this.#addressesOf(backend, uplink));
     if (backends.length > 0) this.#send({ kind: 'addresses', backends });
     await Promise.all(this.#workers.map(worker => worker.apply(this.#table([], []))));
@@ -602,7 +602,7 @@ export class Gateway implements AsyncDisposable {
     this.#options.onSocketsMoved?.();
   }
 
-  #message(message: FromWorker): void {
+  #onMessage(message: FromWorker): void {
     if (message.kind === 'records') {
       this.#records.takeSoon();
     } else if (message.kind === 'requests') {
@@ -614,7 +614,7 @@ export class Gateway implements AsyncDisposable {
     } else if (message.kind === 'uplink-refused') {
       this.#options.onUplinkRefused?.(message.status, message.reported);
     } else if (message.kind === 'gateway-failed') {
-      const host = this.#parts.gatewayHost;
+      const host = this.#groups.gatewayHost;
       if (host !== undefined) this.#options.resolver.hurry(host);
     } else if (message.kind === 'dial-failed') {
       const backend = this.#author.backendAt(message.slot);
@@ -627,16 +627,16 @@ export class Gateway implements AsyncDisposable {
       this.#options.onRequest({ ...record, route: this.#author.routeAt(record.slot) });
     }
     this.#records.countDropped(dropped);
-    this.#parts.http.threads[thread]?.send({ kind: 'requests-taken' });
+    this.#groups.http.threads[thread]?.send({ kind: 'requests-taken' });
   }
 
   #send(message: ToWorker): void {
     for (const thread of this.#all()) thread.send(message);
   }
 
-  /** IP literals; for what the TLS part does, where its threads listen. */
+  /** IP literals; for an uplink with TLS, the paths of the TLS threads. */
   #addressesOf(backend: Backend, uplink: Uplink | undefined): readonly string[] {
-    if (needsTls(uplink)) return this.#parts.tls.sockets;
+    if (needsTls(uplink)) return this.#groups.tls.sockets;
     return isIP(backend.host) === 0 ? this.#options.resolver.addresses(backend.host) : [backend.host];
   }
 
@@ -645,7 +645,7 @@ export class Gateway implements AsyncDisposable {
     return isIP(host) === 0 && this.#options.resolver.isPending(host);
   }
 
-  #renamed(names: readonly string[]): void {
+  #onAddressesChanged(names: readonly string[]): void {
     const backends = names.flatMap(name =>
       this.#author.rename(name, (backend, uplink) => this.#addressesOf(backend, uplink)),
     );
@@ -653,7 +653,7 @@ export class Gateway implements AsyncDisposable {
       this.#send({ kind: 'addresses', backends });
       this.#health.setAddresses(backends);
     }
-    this.#parts.tellTls();
+    this.#groups.sendTls();
   }
 
   #recycle(): void {
@@ -664,14 +664,14 @@ export class Gateway implements AsyncDisposable {
     };
     const idle = this.#retired.takeIdle(active, performance.now());
     if (idle === undefined) return;
-    // Their last records are read while the names are still known.
+    // Take their last records while the names are still known.
     this.#records.take();
     for (const slot of this.#author.recycle(idle)) this.#counts.clear(slot);
     for (const slot of idle.backends) this.#health.clear(slot);
   }
 
   #all(): readonly WorkerThread[] {
-    return [...this.#workers, ...this.#parts.http.threads, ...this.#parts.tls.threads];
+    return [...this.#workers, ...this.#groups.http.threads, ...this.#groups.tls.threads];
   }
 }
 
@@ -683,7 +683,7 @@ function needsHttp({ clusters, listeners }: GatewayConfig): boolean {
   );
 }
 
-/** All names that are to be looked up. */
+/** All names to resolve. */
 function namesOf({ clusters, tls }: GatewayConfig): Set<string> {
   const names = new Set<string>();
   for (const cluster of clusters) for (const name of namesIn(cluster)) names.add(name);

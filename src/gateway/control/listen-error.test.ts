@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { DENIED, IN_USE, NOT_AVAILABLE } from '../io/reactor.ts';
 import { ListenError } from './listen-error.ts';
 
-test('ListenError says what to do about a privileged port', () => {
+test('ListenError explains what to do about a privileged port', () => {
   for (const on of [':443', '192.0.2.1:443', '[::1]:443', '127.0.0.1:443 (admin.on)']) {
     assert.equal(
       new ListenError(on, DENIED).message,
@@ -12,7 +12,7 @@ test('ListenError says what to do about a privileged port', () => {
   }
 });
 
-test('ListenError says so of no other port, and of nothing else that is wrong', () => {
+test('ListenError gives that advice for no other port and no other error', () => {
   for (const on of [':6443', '/run/socket', ':1024'])
     assert.equal(new ListenError(on, DENIED).message, `Cannot listen on '${on}': permission denied`);
   assert.match(

@@ -1,15 +1,15 @@
-// A listener cannot be opened: somebody else listens there, or the address cannot be listened on.
+// A listener cannot be opened: the port is in use, or the address cannot be listened on.
 
 import { DENIED, errorWord, IN_USE } from '../io/reactor.ts';
 
-/** Below it only root may listen, unless net.ipv4.ip_unprivileged_port_start says otherwise. */
+/** Only root may listen on ports below it, unless net.ipv4.ip_unprivileged_port_start allows more. */
 const FIRST_UNPRIVILEGED = 1024;
 
 export class ListenError extends Error {
   readonly code = 'ERR_LISTEN';
   readonly on: string;
 
-  /** `why` is an error word of the I/O port, or a sentence. */
+  /** `why` is an error number of the I/O port, or a sentence. */
   constructor(on: string, why: number | string, options?: ErrorOptions) {
     super(
       `Cannot listen on '${on}': ${typeof why === 'string' ? why : errorWord(why)}${hint(on, why)}`,

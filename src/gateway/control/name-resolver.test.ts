@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { NameResolver } from './name-resolver.ts';
 
-/** A resolver whose answers the test decides. */
+/** A resolver whose answers the test provides. */
 function given(answers: Record<string, readonly string[] | Error>) {
   const asked: string[] = [];
   const errors: [string, string | undefined][] = [];
@@ -18,7 +18,7 @@ function given(answers: Record<string, readonly string[] | Error>) {
   return { resolver, asked, errors, answers };
 }
 
-/** Longer than changes wait to be reported together. */
+/** Longer than changes wait for their batch. */
 const later = () => new Promise(resolve => setTimeout(resolve, 40));
 
 test('NameResolver.watch() knows new names when it returns', async () => {
@@ -29,7 +29,7 @@ test('NameResolver.watch() knows new names when it returns', async () => {
   resolver.stop();
 });
 
-test('NameResolver.watch() does not wait longer than it is asked to', async () => {
+test('NameResolver.watch() waits no longer than `waitMs`', async () => {
   const resolver = new NameResolver(
     () => {},
     () => new Promise(() => {}),
@@ -39,7 +39,7 @@ test('NameResolver.watch() does not wait longer than it is asked to', async () =
   resolver.stop();
 });
 
-test('NameResolver looks names up again and tells changes, but not another order', async t => {
+test('NameResolver looks names up again and reports changes, but not another order', async t => {
   t.mock.timers.enable({ apis: ['setInterval'] });
   const { resolver, answers } = given({ a: ['192.0.2.1', '192.0.2.2'] });
   const changes: string[] = [];
@@ -58,7 +58,7 @@ test('NameResolver looks names up again and tells changes, but not another order
   resolver.stop();
 });
 
-test('NameResolver keeps the last addresses of a name that stops resolving, and says so once', async t => {
+test('NameResolver keeps the last addresses of a name that stops resolving, and reports it once', async t => {
   t.mock.timers.enable({ apis: ['setInterval'] });
   const { resolver, answers, errors } = given({ a: ['192.0.2.1'] });
   await resolver.watch(new Set(['a']), 1000, () => {});
@@ -87,7 +87,7 @@ test('NameResolver forgets names that are no longer watched', async () => {
   resolver.stop();
 });
 
-/** A resolver whose lookups end when the test says so. */
+/** A resolver whose lookups the test completes. */
 function givenSlow() {
   const lookups: { name: string; answer(addresses: readonly string[]): void }[] = [];
   const errors: [string, string | undefined][] = [];
@@ -115,13 +115,13 @@ test('NameResolver looks a new name up before the refresh of all others', async 
   await new Promise(setImmediate);
   assert.equal(lookups[52].name, 'new');
   lookups[52].answer(['192.0.2.7']);
-  // It does not wait for the refresh of the others.
+  // watch() does not wait for the refresh of the others.
   await both;
   assert.deepEqual(resolver.addresses('new'), ['192.0.2.7']);
   resolver.stop();
 });
 
-test('NameResolver gives up on lookups that do not end: others have their turn, and a late answer counts', async t => {
+test('NameResolver does not wait for stuck lookups: others get their turn, and a late answer is used', async t => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const { resolver, lookups, errors } = givenSlow();
   void resolver.watch(new Set(['stuck1', 'stuck2', 'fine']), 1, () => {});
@@ -139,7 +139,7 @@ test('NameResolver gives up on lookups that do not end: others have their turn, 
   resolver.stop();
 });
 
-test('NameResolver reports changes that come close together at once', async () => {
+test('NameResolver reports changes that come close together in one batch', async () => {
   const { resolver } = given(
     Object.fromEntries(Array.from({ length: 100 }, (_, i) => [`n${i}`, ['192.0.2.1']])),
   );
@@ -152,7 +152,7 @@ test('NameResolver reports changes that come close together at once', async () =
   resolver.stop();
 });
 
-test('NameResolver tells the first answer for a name, also when it is none, and that it has none yet', async t => {
+test('NameResolver reports the first answer for a name, even an empty one, and isPending() until then', async t => {
   t.mock.timers.enable({ apis: ['setInterval'] });
   const { resolver, answers } = given({ b: ['192.0.2.2'] });
   const changes: string[] = [];

@@ -1,15 +1,15 @@
-// Backends given by name: their addresses, looked up again and again on the control thread, since a worker never
-// waits. A name that stops resolving keeps its last addresses. Names that are new, or whose backend just failed, come
-// before the refresh of all others; changes are reported in batches.
+// Resolves backends given by name, periodically, on the control thread, because a worker never waits. A name that stops
+// resolving keeps its last addresses. New names, and those whose backend just failed, are looked up before the refresh
+// of all others; changes are reported in batches.
 
 import { lookup } from 'node:dns/promises';
 
 const EVERY_MS = 10_000;
 /** A name whose backend just failed is looked up sooner, but not more often than this. */
 const HURRY_MS = 1000;
-/** getaddrinfo runs on a pool of four threads that others need too; libuv itself gives it no more than two. */
+/** getaddrinfo runs on a pool of four threads that others need too; libuv itself lets it use only two. */
 const AT_ONCE = 2;
-/** After this a lookup counts as failed, and the next one may begin. An answer that still comes is taken. */
+/** After this time a lookup counts as failed, and the next one may begin. A late answer is still used. */
 const LOOKUP_MS = 5000;
 /** Changes within this time are reported together: each report goes to every thread. */
 const BATCH_MS = 20;
@@ -20,7 +20,7 @@ interface Known {
   addresses: readonly string[];
   lookedUpAt: number;
   error: string | undefined;
-  /** Resolves when it was looked up for the first time, with or without success. */
+  /** Resolves after the first lookup, successful or not. */
   readonly first: PromiseWithResolvers<void>;
 }
 
@@ -28,23 +28,23 @@ export class NameResolver {
   readonly #lookup: Lookup;
   readonly #onError: (name: string, error: string | undefined) => void;
   readonly #known = new Map<string, Known>();
-  /** Names to look up, those of `#first` before the others, and those that are being looked up. */
+  /** Names to look up, those in `#first` before the others; then the lookups in progress. */
   readonly #first = new Set<string>();
   readonly #queue = new Set<string>();
-  readonly #underWay = new Set<string>();
+  readonly #inProgress = new Set<string>();
   #busy = 0;
   #changed: (names: readonly string[]) => void = () => {};
   readonly #unreported = new Set<string>();
   #report: NodeJS.Timeout | undefined;
   #timer: NodeJS.Timeout | undefined;
 
-  /** `onError` is told once when a name stops resolving, and once (undefined) when it does again. */
+  /** `onError` is called once when a name stops resolving, and once, with undefined, when it resolves again. */
   constructor(onError: (name: string, error: string | undefined) => void, lookUp: Lookup = systemLookup) {
     this.#lookup = lookUp;
     this.#onError = onError;
   }
 
-  /** From now on exactly these names. Resolves when new ones are known, or after `waitMs`. */
+  /** Watches exactly these names from now on. Resolves when new names have been looked up, or after `waitMs`. */
   async watch(
     names: ReadonlySet<string>,
     waitMs: number,
@@ -65,10 +65,10 @@ export class NameResolver {
     if (fresh.length === 0) return;
     this.#work();
     let timer: NodeJS.Timeout | undefined;
-    const patience = new Promise<void>(resolve => {
+    const timeout = new Promise<void>(resolve => {
       timer = setTimeout(resolve, waitMs);
     });
-    await Promise.race([Promise.all(fresh), patience]);
+    await Promise.race([Promise.all(fresh), timeout]);
     clearTimeout(timer);
   }
 
@@ -76,12 +76,12 @@ export class NameResolver {
     return this.#known.get(name)?.addresses ?? [];
   }
 
-  /** Whether it was not looked up yet: it may turn out to have addresses, or none. */
+  /** Whether the name has not been looked up yet: it may turn out to have addresses, or none. */
   isPending(name: string): boolean {
     return this.#known.get(name)?.lookedUpAt === Number.NEGATIVE_INFINITY;
   }
 
-  /** Connections to it fail: perhaps it has moved. */
+  /** Looks the name up soon: connections to it fail, so its addresses may have changed. */
   hurry(name: string): void {
     const known = this.#known.get(name);
     if (known === undefined || performance.now() - known.lookedUpAt < HURRY_MS) return;
@@ -118,31 +118,31 @@ export class NameResolver {
       for (const name of names) {
         if (this.#busy >= AT_ONCE) return;
         names.delete(name);
-        if (!this.#underWay.has(name)) void this.#resolve(name);
+        if (!this.#inProgress.has(name)) void this.#resolve(name);
       }
     }
   }
 
-  /** Its turn is over with the answer or the deadline; another lookup of the same name waits for the answer itself. */
+  /** The answer or the deadline lets another name begin; another lookup of this name waits for the answer. */
   async #resolve(name: string): Promise<void> {
     this.#busy++;
-    this.#underWay.add(name);
-    let isOver = false;
-    const over = () => {
-      if (isOver) return;
-      isOver = true;
+    this.#inProgress.add(name);
+    let isReleased = false;
+    const release = () => {
+      if (isReleased) return;
+      isReleased = true;
       this.#busy--;
       this.#work();
     };
-    const late = setTimeout(() => {
+    const deadline = setTimeout(() => {
       this.#take(name, new Error(`the resolver has not answered for ${LOOKUP_MS / 1000} s`));
-      over();
+      release();
     }, LOOKUP_MS);
     const answer = await this.#lookup(name).catch((error: unknown) => error as Error);
-    clearTimeout(late);
-    this.#underWay.delete(name);
+    clearTimeout(deadline);
+    this.#inProgress.delete(name);
     this.#take(name, answer);
-    over();
+    release();
   }
 
   #take(name: string, answer: readonly string[] | Error): void {
@@ -154,7 +154,7 @@ export class NameResolver {
     if (error !== known.error) this.#onError(name, error);
     known.error = error;
     const addresses = answer instanceof Error ? known.addresses : answer;
-    // The first answer is news also when it is none.
+    // The first answer is always reported, even without addresses.
     if (isFirst || !sameSet(addresses, known.addresses)) {
       known.addresses = addresses;
       this.#unreported.add(name);
@@ -176,7 +176,7 @@ async function systemLookup(name: string): Promise<readonly string[]> {
   return found.map(entry => entry.address);
 }
 
-/** Resolvers rotate their answers: another order is no change. */
+/** Resolvers rotate their answers: another order is not a change. */
 function sameSet(a: readonly string[], b: readonly string[]): boolean {
   return a.length === b.length && a.every(entry => b.includes(entry));
 }

@@ -8,7 +8,7 @@ import { describeRows, openRecords, parseConnectionId } from './open-connections
 
 type Thread = Parameters<typeof openRecords>[0][number];
 
-/** A worker that answers from its rows, after `before` has happened to them. */
+/** A worker that answers from its rows, after `before` has changed them. */
 function worker(number: number, rows: Rows | undefined, before: (rows: Rows) => void = () => {}): Thread {
   return {
     number,
@@ -42,7 +42,7 @@ function open(rows: Rows, handle: number, host: string, startedAt: number, slot 
 
 const all = () => true;
 
-test('openRecords() gives the newest of all workers, newest first', async () => {
+test('openRecords() returns the newest connections of all workers, newest first', async () => {
   const [first, second] = [new Rows(Rows.memory(16)), new Rows(Rows.memory(16))];
   for (let handle = 0; handle < 6; handle++) {
     open(first, handle, `first-${handle}`, 100 + handle * 2);
@@ -57,13 +57,13 @@ test('openRecords() gives the newest of all workers, newest first', async () => 
   assert.equal((await hosts(100)).at(-1), 'first-0');
 });
 
-test('openRecords() keeps to its limit where many began at the same time', async () => {
+test('openRecords() keeps its limit when many began at the same time', async () => {
   const rows = new Rows(Rows.memory(16));
   for (let handle = 0; handle < 10; handle++) open(rows, handle, 'same', 5);
   assert.equal((await openRecords([worker(0, rows)], 4, all)).length, 4);
 });
 
-test('openRecords() leaves out backends, free rows and those that have their reason', async () => {
+test('openRecords() leaves out backends, free rows and refused connections', async () => {
   const rows = new Rows(Rows.memory(16));
   open(rows, 1, 'tunnel', 1);
   open(rows, 2, 'its backend', 2, 1);
@@ -99,7 +99,7 @@ test('openRecords() never mixes two connections: a row that was reused meanwhile
   );
 });
 
-test('openRecords() gives ids that parseConnectionId() reads, another for each use of a row', async () => {
+test('openRecords() returns ids that parseConnectionId() reads, a new one for each use of a row', async () => {
   const rows = new Rows(Rows.memory(16));
   open(rows, 9, 'a', 1);
   const [{ id: first }] = await openRecords([worker(3, rows)], 1, all);
@@ -109,7 +109,7 @@ test('openRecords() gives ids that parseConnectionId() reads, another for each u
   assert.notEqual(first, second);
 });
 
-test('parseConnectionId() takes no nonsense', () => {
+test('parseConnectionId() rejects anything else', () => {
   for (const id of ['', '0', '0-1-2', '0-1-2-3-4', '0-1-2-', '-1-1-1-1', '0-1-2-A', '0 1-2-3', '0-1-2-3\n'])
     assert.equal(parseConnectionId(id), undefined, JSON.stringify(id));
   fc.assert(

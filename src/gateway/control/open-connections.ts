@@ -1,6 +1,6 @@
-// The list of what is open: the control thread chooses rows in the workers' shared memory and reads them there; the
-// worker adds the texts, which only it has, and says whether a row is still that connection. It says so last: a row
-// that was reused since is left out, and no entry ever mixes two connections.
+// Lists open connections. The control thread chooses rows in the workers' shared memory and reads them there; then the
+// worker adds the texts, which only it has, and confirms that a row is still the same connection. Rows reused meanwhile
+// are left out, so that no entry ever mixes two connections.
 
 import { shownClusterId } from '../../cluster/cluster-id.ts';
 import type { ConnectionRecord } from '../shared/record-ring.ts';
@@ -11,18 +11,17 @@ import { isClient } from '../stages/record-end.ts';
 import type { RowTexts } from './worker-messages.ts';
 import type { WorkerThread } from './worker-thread.ts';
 
-/** A connection that is open. */
 export type OpenRecord = Omit<
   ConnectionRecord,
   'reason' | 'logged' | 'isRequest' | 'detail' | 'detailSeconds' | 'clientEndedFirst'
 >;
 
 export interface IdentifiedRecord extends OpenRecord {
-  /** Names this one for ever: never another connection, in this process or the next. */
+  /** Unique: it never names another connection, in this process or a later one. */
   readonly id: string;
 }
 
-/** What an id says: a worker, which of its lives, a row and which use of it. */
+/** The content of an id: a worker, its lifetime, a row and its generation. */
 interface ConnectionPlace {
   readonly worker: number;
   readonly lifetime: number;
@@ -33,13 +32,13 @@ interface ConnectionPlace {
 interface ChosenRow extends ConnectionPlace {
   readonly rows: Rows;
   readonly startedAt: number;
-  /** Of one that the HTTP part has: what it says of the last request. */
+  /** For a connection in an HTTP thread: what that thread reports about the last request. */
   readonly verdicts: Verdicts | undefined;
 }
 
 type Thread = Pick<WorkerThread, 'number' | 'lifetime' | 'rows' | 'verdicts' | 'describe'>;
 
-/** The newest ones of all workers, newest first. `wanted` is asked for the route slot, 0 while it has none. */
+/** The newest connections of all workers, newest first. `wanted` filters by route slot, 0 while there is none. */
 export async function openRecords(
   threads: readonly Thread[],
   limit: number,
@@ -70,7 +69,7 @@ export async function openRecords(
   });
 }
 
-/** The worker's part. */
+/** Runs in the worker. */
 export function describeRows(
   rows: Rows,
   { handles, generations }: { readonly handles: Int32Array; readonly generations: Uint32Array },
@@ -82,7 +81,7 @@ export function describeRows(
   });
 }
 
-/** Undefined when that cannot be an id. */
+/** undefined if the text is not an id. */
 export function parseConnectionId(id: string): ConnectionPlace | undefined {
   const match = /^([0-9a-z]{1,4})-([0-9a-z]{1,8})-([0-9a-z]{1,6})-([0-9a-z]{1,7})$/.exec(id);
   if (match === null) return undefined;
@@ -102,7 +101,7 @@ function rowsInUse(
   if (rows === undefined) return found;
   for (let handle = 0; handle < rows.used; handle++) {
     if (!isClient(rows, handle)) continue;
-    // Before anything else of the row is read: what the worker says later is about this generation.
+    // Read before the rest of the row: the worker later confirms this generation.
     const generation = Atomics.load(rows.generation, handle);
     const verdicts = rows.slot[handle] === HTTP_SLOT ? reported : undefined;
     if (!wanted(verdicts?.slot(handle) ?? rows.slot[handle])) continue;
@@ -112,7 +111,7 @@ function rowsInUse(
   return found;
 }
 
-/** Sorting plain numbers is much faster than sorting rows, of which only the few that are wanted are sorted then. */
+/** Sorting plain numbers is much faster than sorting rows, so only the few newest rows are sorted. */
 function newest(found: readonly ChosenRow[], limit: number): ChosenRow[] {
   const newestFirst = (a: ChosenRow, b: ChosenRow) => b.startedAt - a.startedAt;
   if (found.length <= limit) return found.toSorted(newestFirst);
@@ -124,7 +123,7 @@ function newest(found: readonly ChosenRow[], limit: number): ChosenRow[] {
     .slice(0, limit);
 }
 
-/** All but the texts. It counts only if the worker says afterwards that the row is still that connection. */
+/** All but the texts. Valid only if the worker then confirms that the row is still the same connection. */
 function readRow({ rows, verdicts, handle }: ChosenRow, now: number): Omit<OpenRecord, keyof RowTexts> {
   const place = (at: number) => {
     const from = rows.addressAt(handle, at);

@@ -1,5 +1,5 @@
-// The listeners of a gateway, as its control thread has them. Each is opened in every worker before it is served; if one
-// cannot be, those that are new are closed again, and what was open stays.
+// A gateway's listeners, on the control thread. Each is opened in every worker before it is served; if one cannot be
+// opened, the new ones are closed again, and those that were open stay.
 
 import { formatIpPort } from '../../wire/ip-address.ts';
 import { IN_USE, type SocketAddress } from '../io/reactor.ts';
@@ -8,7 +8,7 @@ import { ListenError } from './listen-error.ts';
 import { type ListenPlace, probeListener } from './probe-listener.ts';
 import type { WorkerThread } from './worker-thread.ts';
 
-/** Port 0: how often another free port is tried when somebody else takes it first. */
+/** For port 0: how many free ports are tried when another process takes them first. */
 const FREE_PORT_TRIES = 5;
 
 export interface Listener extends ListenerEntry, ListenPlace {}
@@ -19,7 +19,7 @@ export interface OpenListener {
   readonly address: string;
 }
 
-/** Not served yet. */
+/** A listener that is open in every worker. */
 interface Opened {
   readonly index: number;
   readonly listener: Listener;
@@ -30,7 +30,7 @@ export class OpenListeners {
   readonly #workers: readonly WorkerThread[];
   /** Whether several threads can listen on one port on this platform. */
   readonly #share: boolean;
-  /** By index; those of closed ones stay for the records of their connections. */
+  /** By index; names of closed listeners stay for the records of their connections. */
   readonly #names: string[] = [];
   #open: readonly Opened[] = [];
 
@@ -46,7 +46,7 @@ export class OpenListeners {
     }));
   }
 
-  /** What workers are to know of those that are served. */
+  /** The table entries of the listeners that are served. */
   get entries(): readonly (readonly [index: number, entry: ListenerEntry])[] {
     return this.#open.map(({ index, listener }) => [index, entryOf(listener)]);
   }
@@ -55,12 +55,12 @@ export class OpenListeners {
     return this.#names[index] ?? '';
   }
 
-  /** An index that no other listener has. */
+  /** Returns an index that no other listener has. */
   reserve(name: string): number {
     return this.#names.push(name) - 1;
   }
 
-  /** Opens in every worker what is not open yet. On failure closes what it opened and throws. */
+  /** Opens the listeners that are not open yet, in every worker. On failure, closes those it opened and throws. */
   async openNew(listeners: readonly Listener[]): Promise<readonly Opened[]> {
     const isOpen = new Set(placesOf(this.#open.map(({ listener }) => listener)));
     const opened: Opened[] = [];
@@ -75,7 +75,7 @@ export class OpenListeners {
     }
   }
 
-  /** From now on these are served, some of which were just opened. Answers which are not any more. */
+  /** Serves these from now on, some of which were just opened. Returns the indexes of those to close. */
   serve(listeners: readonly Listener[], opened: readonly Opened[]): readonly number[] {
     const known = [...this.#open, ...opened];
     const knownPlaces = placesOf(known.map(({ listener }) => listener));
@@ -92,7 +92,7 @@ export class OpenListeners {
     for (const worker of this.#workers) worker.send({ kind: 'close', indexes });
   }
 
-  /** In a worker that starts anew. Answers the first that cannot be opened there. */
+  /** Opens all listeners in a worker that has restarted. Resolves to the first error. */
   async openIn(worker: WorkerThread): Promise<ListenError | undefined> {
     for (const { index, address, listener } of this.#open) {
       const result = await worker.open({ kind: 'open', index, address });
@@ -108,25 +108,25 @@ export class OpenListeners {
       const results = await Promise.all(
         this.#workers.map(worker => worker.open({ kind: 'open', index, address })),
       );
-      const word = results.find(result => result !== undefined && result < 0);
-      if (word === undefined) return { index, listener, address };
+      const error = results.find(result => result !== undefined && result < 0);
+      if (error === undefined) return { index, listener, address };
       this.close([index]);
-      if (listener.port !== 0 || word !== IN_USE || tries === FREE_PORT_TRIES)
-        throw new ListenError(listener.on, word);
+      if (listener.port !== 0 || error !== IN_USE || tries === FREE_PORT_TRIES)
+        throw new ListenError(listener.on, error);
     }
   }
 
-  /** Ours already, on another address or in another spelling: then nobody else can be there. */
+  /** Whether we already listen on that port, on another address or in another spelling. */
   #hasPort(port: number): boolean {
     return port !== 0 && this.#share && this.#open.some(({ address }) => address.port === port);
   }
 }
 
-/** What tells each of them from the others, also after an edit. */
+/** Keys that identify each listener, also across an edit. */
 function placesOf(listeners: readonly Listener[]): string[] {
   const seen = new Map<string, number>();
   return listeners.map(({ host, port, on }) => {
-    // Each port 0 is a listener of its own, told apart by what the file calls it, and by their order.
+    // Each port 0 is a separate listener, identified by its text in the file and its position.
     const place = `${host} ${port} ${port === 0 ? on : ''}`;
     const nth = seen.get(place) ?? 0;
     seen.set(place, nth + 1);

@@ -1,5 +1,5 @@
-// Workers share their listeners by SO_REUSEPORT, which would also let another process of this user in unnoticed. So
-// a listener without it comes first: it finds whoever is there, and the real port where any will do.
+// Workers share listeners with SO_REUSEPORT, which would also let another process of this user listen there unnoticed.
+// So a listener without it is opened first: it fails if the port is in use, and finds the real port for port 0.
 
 import * as net from 'node:net';
 import { parseIp } from '../../wire/ip-address.ts';
@@ -12,11 +12,11 @@ export interface ListenPlace {
   readonly on: string;
   /** IP literal, `localhost`, or '' for all addresses of both families. */
   readonly host: string;
-  /** 0 means any free one. */
+  /** 0 means any free port. */
   readonly port: number;
 }
 
-/** Where the workers are to listen. `ours`: the port is ours already, and cannot be probed. Throws a ListenError. */
+/** The address for the workers. `ours`: we already listen on the port, so it cannot be probed. Throws a ListenError. */
 export async function probeListener(place: ListenPlace, ours: boolean): Promise<SocketAddress> {
   const dualStack = place.host === '';
   const host = dualStack ? '::' : place.host === 'localhost' ? '127.0.0.1' : place.host;
@@ -25,7 +25,7 @@ export async function probeListener(place: ListenPlace, ours: boolean): Promise<
   await using server = net.createServer();
   try {
     await listening(server, { host, port: place.port, ipv6Only: !dualStack }).catch(error => {
-      // A machine without IPv6: dual-stack is IPv4 there.
+      // Without IPv6, dual-stack means IPv4.
       if (!dualStack || (error as NodeJS.ErrnoException).code !== 'EAFNOSUPPORT') throw error;
       return listening(server, { host: '0.0.0.0', port: place.port });
     });

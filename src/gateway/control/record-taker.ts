@@ -1,17 +1,17 @@
-// Takes the records of ended connections out of the workers' rings, a burst at a time, and tells how many were lost
-// because they were not taken in time.
+// Takes the records of ended connections out of the workers' rings, in batches, and reports how many were lost because
+// a ring was full.
 
 import type { ConnectionRecord } from '../shared/record-ring.ts';
 import type { WorkerThread } from './worker-thread.ts';
 
-/** How long records may wait for more to come, so that a burst is written in one go. */
+/** How long records may wait for others, so that a burst is written at once. */
 const RECORDS_MS = 20;
 
 export class RecordTaker {
   readonly #workers: readonly WorkerThread[];
   readonly #onRecord: (record: ConnectionRecord) => void;
   readonly #onDropped: (count: number) => void;
-  #soon: NodeJS.Timeout | undefined;
+  #timer: NodeJS.Timeout | undefined;
 
   constructor(
     workers: readonly WorkerThread[],
@@ -23,10 +23,10 @@ export class RecordTaker {
     this.#onDropped = onDropped;
   }
 
-  /** There are some. */
+  /** A worker has records. */
   takeSoon(): void {
-    this.#soon ??= setTimeout(() => {
-      this.#soon = undefined;
+    this.#timer ??= setTimeout(() => {
+      this.#timer = undefined;
       this.take();
     }, RECORDS_MS);
   }
@@ -35,14 +35,14 @@ export class RecordTaker {
     for (const { records } of this.#workers) this.countDropped(records.take(this.#onRecord));
   }
 
-  /** Also those of requests, which are lost elsewhere. */
+  /** Also called for request lines, which are lost elsewhere. */
   countDropped(count: number): void {
     if (count > 0) this.#onDropped(count);
   }
 
-  /** Takes what there is, without waiting for more. */
-  finish(): void {
-    clearTimeout(this.#soon);
+  /** Takes all records now, without waiting for more. */
+  flush(): void {
+    clearTimeout(this.#timer);
     this.take();
   }
 }

@@ -1,9 +1,9 @@
-// Brings threads back that have died: at once the first time, after a growing pause when threads of one kind keep dying.
-// A start that fails is one more death.
+// Restarts threads that have died: at once the first time, after a growing pause when threads of one kind keep dying. A
+// start that fails counts as another death.
 
 import { type BackOff, type Death, DeathLog } from './death-log.ts';
 
-export interface Mortal<Kind extends string> {
+export interface RestartedThread<Kind extends string> {
   readonly name: string;
   readonly kind: Kind;
 }
@@ -19,8 +19,8 @@ export class Revival<Kind extends string> implements Disposable {
     this.#deaths = new DeathLog(backOff);
   }
 
-  /** `revive` starts it again and answers why it could not. */
-  died(thread: Mortal<Kind>, cause: Error, revive: () => Promise<Error | undefined>): void {
+  /** `revive` starts the thread again, and resolves to the error if that fails. */
+  died(thread: RestartedThread<Kind>, cause: Error, revive: () => Promise<Error | undefined>): void {
     if (this.#isOver) return;
     const death = this.#deaths.add(thread.kind, performance.now());
     this.#onDeath(thread.name, cause, death);
@@ -32,12 +32,12 @@ export class Revival<Kind extends string> implements Disposable {
     this.#timers.add(timer);
   }
 
-  /** A kind of thread that keeps dying. */
+  /** A kind of thread that keeps dying, if any. */
   failing(): Kind | undefined {
     return this.#deaths.failing(performance.now());
   }
 
-  /** Nothing is started any more. */
+  /** From now on nothing is restarted. */
   [Symbol.dispose](): void {
     this.#isOver = true;
     for (const timer of this.#timers) clearTimeout(timer);

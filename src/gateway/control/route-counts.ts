@@ -1,33 +1,33 @@
-// What the threads have counted for each route, by slot: summed over threads when somebody asks. Every thread writes pages
-// of its own, so that nobody waits for another.
+// Counts per route slot, summed over all threads on demand. Every thread writes its own pages, so that none waits for
+// another.
 
 import { type CloseReason, closeReasons } from '../close-reason.ts';
 import { BYTES_IN_AT, BYTES_OUT_AT, REASONS_AT } from '../shared/shared-memory.ts';
 import type { WorkerThread } from './worker-thread.ts';
 
-/** What was counted, of a route or in all. */
+/** The counts of a route, or of all routes. */
 export interface Figures {
   readonly bytesIn: number;
   readonly bytesOut: number;
-  /** Connections that ended, by reason; only reasons that there were. */
+  /** Ended connections by reason; reasons that never occurred are absent. */
   readonly reasons: Readonly<Partial<Record<CloseReason, number>>>;
 }
 
-/** Threads that count; those of a part come with its start. */
+/** Threads that count; HTTP and TLS threads are there once they have started. */
 interface ThreadGroup {
   readonly threads: readonly WorkerThread[];
 }
 
 export class RouteCounts {
   readonly #groups: readonly ThreadGroup[];
-  /** What was counted in slots that have been given out again since, by offset. */
+  /** Counts of slots that were reused since, by offset. */
   readonly #past: number[] = [];
 
   constructor(groups: readonly ThreadGroup[]) {
     this.#groups = groups;
   }
 
-  /** Asked for a million times in a scrape of a large table. */
+  /** Called a million times in a scrape of a large table. */
   get(slot: number, offset: number): number {
     let sum = 0;
     for (const { threads } of this.#groups) {
@@ -40,7 +40,7 @@ export class RouteCounts {
     return figures(offset => this.get(slot, offset));
   }
 
-  /** Over those slots, and those that were cleared. */
+  /** The sum over those slots and all that were cleared. */
   traffic(slots: Iterable<number>): Figures {
     const totals = [...this.#past];
     for (const slot of slots) this.#add(totals, slot);
@@ -55,7 +55,7 @@ export class RouteCounts {
     }
   }
 
-  /** Reasons and bytes. */
+  /** Adds reasons and bytes. */
   #add(totals: number[], slot: number): void {
     for (let offset = REASONS_AT; offset <= BYTES_OUT_AT; offset++)
       totals[offset] = (totals[offset] ?? 0) + this.get(slot, offset);

@@ -15,7 +15,7 @@ before(async () => {
 
 after(() => rm(parent, { recursive: true }));
 
-/** The folder that a process made before it was killed, with another socket in it. */
+/** The folder of a process that was killed, with another socket in it. */
 async function abandoned(): Promise<string> {
   const program = `
     import { createServer } from 'node:net';
@@ -31,7 +31,7 @@ async function abandoned(): Promise<string> {
   return path.trim();
 }
 
-test('SocketFolder.make() takes away the folder of a process that was killed, and no other', async () => {
+test('SocketFolder.make() removes the folder of a process that was killed, and no other', async () => {
   const dead = await abandoned();
   const held = await abandoned();
   await writeFile(join(held, 'somebodys'), '');
@@ -52,13 +52,13 @@ test('SocketFolder.make() takes away the folder of a process that was killed, an
   assert.deepEqual((await readdir(held)).toSorted(), ['internal-0', 'owner', 'somebodys']);
 });
 
-test('SocketFolder goes with its owner', async () => {
+test('SocketFolder is removed when it is disposed', async () => {
   const folder = await SocketFolder.make(parent);
   await folder[Symbol.asyncDispose]();
   assert.equal((await readdir(parent)).includes(basename(folder.path)), false);
 });
 
-test('SocketFolder.make() says what it needs where there is no place for it', async () => {
+test('SocketFolder.make() explains what it needs when the folder cannot be made', async () => {
   const long = join(parent, 'x'.repeat(100));
   await mkdir(long);
   for (const place of [join(parent, 'missing'), long]) {

@@ -1,6 +1,6 @@
-// The folder of unix sockets between a gateway's threads: nobody else can enter it, and it goes with the gateway. A
-// process that is killed leaves its folder behind, and the next one that makes one takes it away. Who is dead is told by
-// a socket that nothing but its owner listens on: process ids mean nothing in another container with the same /tmp.
+// The folder of unix sockets between a gateway's threads: no other user can enter it, and the gateway removes it when
+// it stops. A killed process leaves its folder behind, and the next gateway removes that. A socket that only the owner
+// listens on shows whether the owner lives: process ids mean nothing in another container with the same /tmp.
 
 import { lstat, mkdtemp, readdir, rename, rm, rmdir, unlink } from 'node:fs/promises';
 import { connect, createServer, type Server } from 'node:net';
@@ -20,7 +20,7 @@ export class SocketFolder implements AsyncDisposable {
     this.#owner = owner;
   }
 
-  /** Throws a ListenError where there is no place for it. */
+  /** Throws a ListenError if the folder cannot be made. */
   static async make(parent: string = tmpdir()): Promise<SocketFolder> {
     try {
       // Created with mode 0700.
@@ -35,7 +35,7 @@ export class SocketFolder implements AsyncDisposable {
     }
   }
 
-  /** False when somebody has cleaned up: a socket without a name cannot be connected to. */
+  /** False when somebody has deleted sockets: without its path, a socket cannot be connected to. */
   async isThere(sockets: readonly string[]): Promise<boolean> {
     const found = await Promise.all(
       [join(this.path, OWNER), ...sockets].map(path => lstat(path).then(stats => stats.isSocket())),
@@ -54,7 +54,7 @@ async function listenAsOwner(folder: string): Promise<Server> {
   const early = join(folder, `${OWNER}-early`);
   try {
     await new Promise<void>((resolve, reject) => owner.once('error', reject).listen(early, resolve));
-    // Between bind and listen it would look as if its owner were dead.
+    // Renamed only now: between bind and listen, the owner would look dead.
     await rename(early, join(folder, OWNER));
     return owner;
   } catch (error) {
@@ -64,14 +64,14 @@ async function listenAsOwner(folder: string): Promise<Server> {
   }
 }
 
-/** Those of one user. What others do there at the same time is no reason to fail. */
+/** Only those of this user. Failures are ignored: other processes may clean up at the same time. */
 async function removeAbandoned(parent: string, uid: number): Promise<void> {
   const names = await readdir(parent).catch(() => []);
   for (const name of names.filter(candidate => candidate.startsWith(PREFIX)))
     await removeIfAbandoned(join(parent, name), uid).catch(() => {});
 }
 
-/** Takes away the sockets and the empty folder, and nothing else: links are not followed. */
+/** Removes the sockets and the empty folder, and nothing else: links are not followed. */
 async function removeIfAbandoned(folder: string, uid: number): Promise<void> {
   const stats = await lstat(folder);
   if (!stats.isDirectory() || stats.uid !== uid || (stats.mode & 0o777) !== 0o700) return;
@@ -79,7 +79,7 @@ async function removeIfAbandoned(folder: string, uid: number): Promise<void> {
   for (const socket of sockets) if (!(await lstat(socket)).isSocket()) return;
   const owner = join(folder, OWNER);
   if (!(await isDead(owner))) return;
-  // The owner's last: whoever is interrupted here leaves a folder that is still known as abandoned.
+  // The owner's socket last: if we are interrupted here, the folder is still recognised as abandoned.
   for (const socket of sockets) if (socket !== owner) await unlink(socket);
   await unlink(owner);
   await rmdir(folder);

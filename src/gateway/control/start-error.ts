@@ -1,7 +1,14 @@
-// Threads could not be started at all: for `run`, which exits with it, and for an edit, which is refused with it.
+// No thread of a kind could be started: `run` exits with this error, and an edit is refused with it.
 
-/** Descriptors that a process with few threads needs before it serves anybody. */
+/** Descriptors that a process with few threads needs before it serves any client. */
 const FEW_FILES = 256;
+
+const shownKinds: Readonly<Record<string, string>> = {
+  worker: 'a worker',
+  http: 'an HTTP',
+  tls: 'a TLS',
+  health: 'a health check',
+};
 
 export class StartError extends Error {
   override readonly name = 'StartError';
@@ -12,6 +19,6 @@ export class StartError extends Error {
       openFiles < FEW_FILES
         ? `. The open-file limit is ${openFiles}, which is hardly enough to start: raise it (ulimit -n, LimitNOFILE)`
         : '';
-    super(`Cannot start a ${kind} thread: ${cause.message}${hint}`, { cause });
+    super(`Cannot start ${shownKinds[kind] ?? `a ${kind}`} thread: ${cause.message}${hint}`, { cause });
   }
 }

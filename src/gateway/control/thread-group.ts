@@ -1,6 +1,5 @@
-// The threads of a part of ours, HTTP or TLS, as the control thread sees them: they start with the first route that
-// needs them, each listens on a unix socket in a folder that nobody else can enter, and they are started again when
-// they die.
+// All HTTP threads or all TLS threads, as the control thread sees them. They start with the first route that needs
+// them, each listens on a unix socket in a private folder, and they are restarted when they die.
 
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -10,7 +9,7 @@ import { ListenError } from './listen-error.ts';
 import type { FromWorker, ProtocolThreadStart } from './worker-messages.ts';
 import { type CommonCounts, WorkerThread } from './worker-thread.ts';
 
-/** What every thread gets; the rest is each one's own. */
+/** The options that all threads of the group share. */
 export type ThreadGroupOptions = Omit<
   ProtocolThreadStart,
   'number' | 'rows' | 'records' | 'control' | 'socket' | 'verdicts'
@@ -33,7 +32,7 @@ export class ThreadGroup implements AsyncDisposable {
   #threads: readonly WorkerThread[] = [];
   #sockets: string[] = [];
 
-  /** `verdicts` are those of the workers, in their order. */
+  /** `verdicts` are those of the workers, indexed by worker. */
   constructor(
     kind: 'http' | 'tls',
     count: number,
@@ -50,19 +49,19 @@ export class ThreadGroup implements AsyncDisposable {
     this.#events = events;
   }
 
-  /** None before start(). */
+  /** Empty before start(). */
   get threads(): readonly WorkerThread[] {
     return this.#threads;
   }
 
-  /** Where they listen, by thread. */
+  /** The paths they listen on, by thread. */
   get sockets(): readonly string[] {
     return this.#sockets;
   }
 
-  /** `folder` is for the sockets. Answers why it could not be done where no thread has started; one that has not is tried again. */
+  /** `folder` is for the sockets. Resolves to an error if no thread started; if only some failed, those are retried. */
   async start(folder: string, options: ThreadGroupOptions): Promise<Error | undefined> {
-    // Their own rows hold requests, of which no other thread says anything.
+    // Their rows hold requests, for which no thread reports verdicts.
     const counts = { ...this.#counts, verdicts: new Verdicts(new SharedArrayBuffer(0)) };
     const threads = Array.from({ length: this.#count }, (_, number) => {
       const thread: WorkerThread = new WorkerThread(number, this.kind, counts, {
@@ -81,7 +80,7 @@ export class ThreadGroup implements AsyncDisposable {
     return undefined;
   }
 
-  /** To another folder. Those that do not run now will start there. */
+  /** Moves the sockets to another folder. Threads that are not running will start there. */
   async move(folder: string): Promise<void> {
     this.#sockets = this.#threads.map(thread => this.#socketIn(folder, thread));
     const errors = await Promise.all(
@@ -91,7 +90,7 @@ export class ThreadGroup implements AsyncDisposable {
     if (error !== undefined) throw new ListenError(folder, error);
   }
 
-  /** Answers why it could not be done. */
+  /** Resolves to the error if it fails. */
   restart(thread: WorkerThread, options: ThreadGroupOptions): Promise<Error | undefined> {
     return this.#startOne(thread, options);
   }
@@ -106,7 +105,7 @@ export class ThreadGroup implements AsyncDisposable {
 
   async #startOne(thread: WorkerThread, options: ThreadGroupOptions): Promise<Error | undefined> {
     const socket = this.#sockets[thread.number];
-    // That of one that died stands in the way.
+    // The socket of the thread that died is in the way.
     await rm(socket, { force: true });
     return thread.start({ ...options, socket, verdicts: this.#verdicts });
   }

@@ -1,5 +1,5 @@
-// The parts behind a gateway's workers, HTTP and TLS: their threads, the folder of unix sockets in between, and the fronts,
-// one internal listener in each worker, where connections come back from them.
+// The HTTP and TLS threads behind a gateway's workers: both groups, the folder of unix sockets between them and the
+// workers, and the internal listeners, one in each worker, on which connections come back.
 
 import { rm } from 'node:fs/promises';
 import { isIP } from 'node:net';
@@ -12,7 +12,7 @@ import { SocketFolder } from './socket-folder.ts';
 import type { ThreadGroup, ThreadGroupOptions } from './thread-group.ts';
 import type { WorkerThread } from './worker-thread.ts';
 
-/** What is written there counts for nothing: connections bring their own. */
+/** These values are not used: each connection's hand-off names its real listener. */
 const internalEntry: ListenerEntry = { on: '', balancers: [], agents: [], idTlv: [], isInternal: true };
 
 export interface ThreadGroupsOptions {
@@ -20,11 +20,11 @@ export interface ThreadGroupsOptions {
   readonly listeners: OpenListeners;
   readonly http: ThreadGroup;
   readonly tls: ThreadGroup;
-  /** What a name resolves to now. */
+  /** The current addresses of a name. */
   readonly addressesOf: (name: string) => readonly string[];
 }
 
-/** The internal listener's index, and where it is, by worker. */
+/** Their common index, and their paths by worker. */
 interface InternalListeners {
   readonly index: number;
   readonly paths: readonly string[];
@@ -48,30 +48,30 @@ export class ThreadGroups implements AsyncDisposable {
     return this.#options.tls;
   }
 
-  /** What workers are to know of their fronts. */
+  /** The table entry of the internal listeners. */
   get entries(): readonly (readonly [index: number, entry: ListenerEntry])[] {
     return this.#internalListeners === undefined ? [] : [[this.#internalListeners.index, internalEntry]];
   }
 
-  /** The name of an agent's gateway, where the TLS part dials it. */
+  /** The name of an agent's gateway, if the TLS threads dial it. */
   get gatewayHost(): string | undefined {
     const config = this.#tlsConfig;
     return config === undefined || config.kind === 'tunnel-end' ? undefined : config.gateway.host;
   }
 
-  /** Its threads have no table yet. */
-  async start(part: ThreadGroup, options: ThreadGroupOptions): Promise<Error | undefined> {
+  /** Resolves to the error if it fails. The threads have no table yet. */
+  async start(group: ThreadGroup, options: ThreadGroupOptions): Promise<Error | undefined> {
     await this.#openInternalListeners();
-    const failure = await part.start(await this.#path(), options);
-    for (const thread of part.threads) this.#tellInternalListeners(thread);
+    const failure = await group.start(await this.#path(), options);
+    for (const thread of group.threads) this.#sendInternalListeners(thread);
     return failure;
   }
 
-  /** Answers why it could not be done. */
+  /** Resolves to the error if it fails. */
   async restart(thread: WorkerThread, options: ThreadGroupOptions): Promise<Error | undefined> {
-    const part = thread.kind === 'http' ? this.http : this.tls;
-    const failure = await part.restart(thread, options);
-    if (failure === undefined) this.#tellInternalListeners(thread);
+    const group = thread.kind === 'http' ? this.http : this.tls;
+    const failure = await group.restart(thread, options);
+    if (failure === undefined) this.#sendInternalListeners(thread);
     return failure;
   }
 
@@ -82,9 +82,8 @@ export class ThreadGroups implements AsyncDisposable {
   }
 
   /**
-   * Makes the folder of sockets anew and moves everybody there. What is open goes on. Throws where that cannot be done.
-   * Workers get connections at their new fronts once they have the entries, and the old ones are to be closed then:
-   * it answers their index.
+   * Makes a new folder and moves all sockets there. Open connections go on. Throws if that fails. The new internal
+   * listeners serve once the workers have the entries; the caller then closes the old ones, whose index is returned.
    */
   async moveFolder(): Promise<readonly number[]> {
     const [before, internalListeners] = [this.#folder, this.#internalListeners];
@@ -93,7 +92,7 @@ export class ThreadGroups implements AsyncDisposable {
     try {
       await this.#openInternalListeners();
       const folder = await this.#path();
-      for (const part of [this.http, this.tls]) if (part.threads.length > 0) await part.move(folder);
+      for (const group of [this.http, this.tls]) if (group.threads.length > 0) await group.move(folder);
     } catch (error) {
       const opened = this.#internalListeners as InternalListeners | undefined;
       if (opened !== undefined) this.#options.listeners.close([opened.index]);
@@ -103,26 +102,26 @@ export class ThreadGroups implements AsyncDisposable {
       throw error;
     }
     await before?.[Symbol.asyncDispose]();
-    for (const part of [this.http, this.tls])
-      for (const thread of part.threads) this.#tellInternalListeners(thread);
-    this.tellHttp();
-    this.tellTls();
+    for (const group of [this.http, this.tls])
+      for (const thread of group.threads) this.#sendInternalListeners(thread);
+    this.sendHttpSockets();
+    this.sendTls();
     return internalListeners === undefined ? [] : [internalListeners.index];
   }
 
-  /** Where HTTP goes from now on. */
-  tellHttp(workers: readonly WorkerThread[] = this.#options.workers): void {
+  /** Sends workers the sockets of the HTTP threads. */
+  sendHttpSockets(workers: readonly WorkerThread[] = this.#options.workers): void {
     const { sockets } = this.http;
     if (sockets.length > 0) for (const worker of workers) worker.send({ kind: 'http', sockets });
   }
 
-  /** What the TLS part is to do, once tellTls() says so. */
+  /** Sets the configuration of the TLS threads; sendTls() sends it. */
   useTls(config: TlsConfig | undefined): void {
     this.#tlsConfig = config;
   }
 
-  /** To the TLS threads what they are to do, and to the workers which names lead there. */
-  tellTls(): void {
+  /** Sends the TLS threads their configuration, and the workers the names of tunnel hosts. */
+  sendTls(): void {
     const config = this.#tlsConfig;
     const { threads, sockets } = this.tls;
     if (config !== undefined) {
@@ -132,12 +131,12 @@ export class ThreadGroups implements AsyncDisposable {
     for (const worker of this.#options.workers) worker.send({ kind: 'tunnels', hosts, sockets });
   }
 
-  /** In a worker that starts, or starts anew. Answers why it could not be done. */
+  /** In a worker that starts or restarts. Resolves to the error if it fails. */
   async openInternalListener(worker: WorkerThread): Promise<ListenError | undefined> {
     if (this.#internalListeners === undefined) return undefined;
     const { index, paths } = this.#internalListeners;
     const path = paths[worker.number];
-    // That of one that died stands in the way.
+    // The socket of the worker that died is in the way.
     await rm(path, { force: true });
     const address = { address: new Uint8Array(16), port: 0, path };
     const result = await worker.open({ kind: 'open', index, address });
@@ -172,7 +171,7 @@ export class ThreadGroups implements AsyncDisposable {
     throw failure;
   }
 
-  #tellInternalListeners(thread: WorkerThread): void {
+  #sendInternalListeners(thread: WorkerThread): void {
     thread.send({ kind: 'internal-listeners', internalListeners: this.#internalListeners?.paths ?? [] });
   }
 

@@ -1,4 +1,4 @@
-// What the control thread and a worker say to each other.
+// The messages between the control thread and the threads that serve clients.
 
 import type { FaultReport } from '../fault-log.ts';
 import type { RequestRecord } from '../http/request-log.ts';
@@ -9,7 +9,7 @@ import type { ListenerEntry } from '../table/listener-table.ts';
 import type { ClusterEntry } from '../table/table.ts';
 import type { TlsConfig } from '../tls/tls-config.ts';
 
-/** What every thread that serves clients is given when it starts. */
+/** The start options of every thread that serves clients. */
 export interface ThreadStart {
   readonly number: number;
   /** See shared/thread-control.ts. */
@@ -22,7 +22,7 @@ export interface ThreadStart {
   readonly seed: number;
 }
 
-/** Given to a worker thread. */
+/** The start options of a worker. */
 export interface WorkerStart extends ThreadStart {
   readonly engine: EngineName;
   readonly arch: string;
@@ -33,27 +33,27 @@ export interface WorkerStart extends ThreadStart {
   readonly verdicts: SharedArrayBuffer;
 }
 
-/** Given to a thread of a part of ours, HTTP or TLS. */
+/** The start options of an HTTP or TLS thread. */
 export interface ProtocolThreadStart extends ThreadStart {
-  /** The unix socket on which the front hands connections over. */
+  /** The unix socket on which workers hand connections off. */
   readonly socket: string;
-  /** By worker. */
+  /** Indexed by worker. */
   readonly verdicts: readonly SharedArrayBuffer[];
-  /** An HTTP thread counts the lines there that it holds. */
+  /** An HTTP thread counts the log lines that it holds there. */
   readonly records: SharedArrayBuffer;
 }
 
-/** Shared memory for slots that are new. `counters` are the worker's own. */
+/** Shared memory for new slots. `counters` belong to one thread. */
 export interface Pages {
   readonly counters: readonly SharedArrayBuffer[];
   readonly clusters: readonly SharedArrayBuffer[];
   readonly buckets: readonly SharedArrayBuffer[];
   readonly backends: readonly SharedArrayBuffer[];
-  /** An HTTP thread's own. */
+  /** Only for an HTTP thread. */
   readonly requests: readonly SharedArrayBuffer[];
 }
 
-/** What the control thread waits for an answer to: the message of `FromWorker` with the same number in `request`. */
+/** Messages that the control thread awaits an answer to: the `Answer` with the same `request` number. */
 export type Question =
   /** Opens a listener without accepting on it yet. */
   | {
@@ -62,19 +62,19 @@ export type Question =
       readonly index: number;
       readonly address: SocketAddress;
     }
-  /** Memory for slots that are about to be served. Every thread has it before any thread gets the table. */
+  /** Memory for slots that are about to be served. All threads have it before any gets the table. */
   | { readonly kind: 'pages'; readonly request: number; readonly pages: Pages }
   | TableMessage
-  /** Where a thread of a part listens from now on. */
+  /** The path that an HTTP or TLS thread listens on from now on. */
   | { readonly kind: 'listen'; readonly request: number; readonly socket: string }
-  /** What only the worker knows of these connections, and whether they are still those. */
+  /** Asks for the texts of these connections, and whether they are still open. */
   | {
       readonly kind: 'describe';
       readonly request: number;
       readonly handles: Int32Array;
       readonly generations: Uint32Array;
     }
-  /** Ends one connection, if it is still that one. */
+  /** Ends one connection, if it is still open. */
   | {
       readonly kind: 'revoke';
       readonly request: number;
@@ -89,37 +89,37 @@ export type ToWorker =
       readonly kind: 'addresses';
       readonly backends: readonly (readonly [slot: number, addresses: readonly string[]])[];
     }
-  /** As in a table message, without a table. */
+  /** The settings alone, without a table. */
   | { readonly kind: 'settings'; readonly settings: Settings }
-  /** Closes all listeners; what is queued is still served. */
+  /** Closes all listeners; the backlog is still served. */
   | { readonly kind: 'drain' }
-  /** Where the HTTP threads listen, for a worker. */
+  /** For a worker: the paths of the HTTP threads. */
   | { readonly kind: 'http'; readonly sockets: readonly string[] }
-  /** Names that lead to the end of the agents' tunnels, and where the TLS threads listen, for a worker. */
+  /** For a worker: the names of tunnel hosts, and the paths of the TLS threads. */
   | { readonly kind: 'tunnels'; readonly hosts: readonly string[]; readonly sockets: readonly string[] }
-  /** That thread of a part has died with all that it had. */
-  | { readonly kind: 'part-died'; readonly part: 'http' | 'tls'; readonly index: number }
-  /** What a TLS thread does, in full. */
+  /** That HTTP or TLS thread has died, with all its connections. */
+  | { readonly kind: 'thread-died'; readonly group: 'http' | 'tls'; readonly index: number }
+  /** For a TLS thread: its whole configuration. */
   | { readonly kind: 'tls'; readonly config: TlsConfig }
-  /** Where connections come back to, by worker, for a thread of a part of ours. */
+  /** For an HTTP or TLS thread: the paths on which connections go back, by worker. */
   | { readonly kind: 'internal-listeners'; readonly internalListeners: readonly string[] }
-  /** The last batch of request lines is written, for an HTTP thread. */
+  /** For an HTTP thread: the last batch of request lines is written. */
   | { readonly kind: 'requests-taken' }
   | { readonly kind: 'cut'; readonly reason: 'drained' | 'shutdown' }
   | { readonly kind: 'stop' };
 
-/** Everything in it takes effect between two events. */
+/** All of it takes effect at once, between two events. */
 export interface TableMessage {
   readonly kind: 'table';
   readonly request: number;
   readonly removed: readonly string[];
   readonly put: readonly ClusterEntry[];
-  /** All listeners that are to accept, by index. */
+  /** All listeners that accept from now on, by index. */
   readonly listeners: readonly (readonly [index: number, entry: ListenerEntry])[];
   readonly settings: Settings;
 }
 
-/** What a row has as text, which is not in shared memory. */
+/** The texts of a row, which are not in shared memory. */
 export interface RowTexts {
   readonly host: string;
   readonly clusterId: string;
@@ -127,18 +127,18 @@ export interface RowTexts {
 
 /** The answers to a `Question`. */
 export type Answer =
-  /** A port, or one of the reactor's error words. */
+  /** A port, or one of the reactor's error numbers. */
   | { readonly kind: 'opened'; readonly request: number; readonly result: number }
   /** Pages or a table are in use. */
   | { readonly kind: 'applied'; readonly request: number }
   | { readonly kind: 'listening'; readonly request: number; readonly error?: string }
-  /** For each that was asked for; null where it is no longer that connection. */
+  /** One for each row; null if it is no longer that connection. */
   | { readonly kind: 'described'; readonly request: number; readonly texts: readonly (RowTexts | null)[] }
   | { readonly kind: 'revoked'; readonly request: number; readonly done: boolean };
 
 export type FromWorker =
   | Answer
-  /** Before anything else. */
+  /** Sent before anything else. */
   | { readonly kind: 'started' }
   | { readonly kind: 'records' }
   | {
@@ -148,11 +148,11 @@ export type FromWorker =
       readonly dropped: number;
     }
   | { readonly kind: 'dial-failed'; readonly slot: number }
-  /** Our own code threw, and a connection has ended by it. */
+  /** Our own code threw, and the connection concerned has ended. */
   | { readonly kind: 'fault'; readonly report: FaultReport }
-  /** An agent's TLS part has not reached the gateway. */
+  /** An agent's TLS thread could not reach the gateway. */
   | { readonly kind: 'gateway-failed' }
-  /** The gateway answered an agent with no. */
+  /** The gateway refused an agent. */
   | { readonly kind: 'uplink-refused'; readonly status: number; readonly reported: string }
-  /** Something in a TLS part that a person should know, in words. */
+  /** A problem in a TLS thread, for the log. */
   | { readonly kind: 'tls-trouble'; readonly what: string; readonly why: string };

@@ -1,6 +1,6 @@
-// One thread that serves clients, a worker or one of a part of ours, as the control thread sees it: questions that
-// always end (an answer, the thread's death or a deadline), its part of the shared memory, and what has to be put right
-// when it dies. The descriptors of an epoll reactor outlive their thread, so they are closed here.
+// A worker, HTTP thread or TLS thread as the control thread sees it: questions that always end (with an answer, the
+// thread's death or a deadline), its shared memory, and the cleanup after its death. The descriptors of an epoll
+// reactor outlive their thread, so they are closed here.
 
 import { randomInt } from 'node:crypto';
 import { closeSync, writeSync } from 'node:fs';
@@ -26,46 +26,46 @@ import type {
 
 export type ThreadKind = 'worker' | 'http' | 'tls';
 
-/** What differs between them. */
+/** The options that the thread's kind needs; the rest is added by start(). */
 export type StartOptions = { readonly capacity: number } & (
   | Omit<WorkerStart, 'number' | 'rows' | 'records' | 'control'>
   | Omit<ProtocolThreadStart, 'number' | 'rows' | 'records' | 'control'>
 );
 
-/** Counts that it shares with other threads; its own counts are in its pages. */
+/** The counts shared with other threads; the thread's own counts are in its pages. */
 export type CommonCounts = Omit<EndRecorder, 'counters' | 'records'>;
 
 export interface ThreadEvents {
   /** Messages that are not the answer to a question. */
   message(message: FromWorker): void;
-  /** It ended without being told to after it had started; everything it held is cleaned up. */
+  /** It ended unexpectedly after it had started; everything it held is cleaned up. */
   died(cause: Error): void;
 }
 
 /**
- * A thread that has not answered by then is stuck, and is ended. Long enough for the first table of a large estate on
- * a machine that is busy with everything else.
+ * A thread that has not answered by then is stuck, and is ended. Long enough for the first table of a large estate on a
+ * busy machine.
  */
 const ANSWER_MS = 30_000;
-/** The list of connections and the end of one are for a person who waits; they go without. */
+/** For questions that a person waits for: the list of connections, and the end of one. They may stay unanswered. */
 const LOOK_UP_MS = 5000;
-/** A thread that does not end by itself within this time is ended by force, and after as long again given up. */
+/** A thread that does not stop within this time is terminated, and after the same time again abandoned. */
 const END_MS = 2000;
 
-/** Rows described in one go: what a worker does in well under a millisecond, before it goes back to its tunnels. */
+/** Rows described in one message: a worker does that in well under a millisecond, then returns to its tunnels. */
 const DESCRIBED_AT_ONCE = 500;
 
-const wakeUp = new Uint8Array(new BigUint64Array([1n]).buffer);
+const wakeBytes = new Uint8Array(new BigUint64Array([1n]).buffer);
 
 /** A question without its number. */
 type Asked<Kind extends Question['kind']> = Omit<Extract<Question, { kind: Kind }>, 'request'>;
 
-/** A running thread: everything that is another one's after the next start. */
+/** The state of one run; a restart replaces it. */
 interface Running {
   readonly worker: Worker;
   readonly control: ThreadControl;
   readonly rows: Rows;
-  /** Why it ends, where that is known before it has. */
+  /** Why it ends, if that is known in advance. */
   cause?: Error;
   readonly exited: Promise<void>;
 }
@@ -73,7 +73,7 @@ interface Running {
 export class WorkerThread {
   readonly number: number;
   readonly kind: ThreadKind;
-  /** Kept over a restart: what was counted stays counted. */
+  /** Kept over restarts, so that no count is lost. */
   readonly pages: OwnPages;
   readonly records: RecordReader;
   readonly #ring = newRecordRing();
@@ -81,7 +81,7 @@ export class WorkerThread {
   readonly #events: ThreadEvents;
   readonly #waiting = new Map<number, (answer: Answer | undefined) => void>();
   #running: Running | undefined;
-  /** Another number for each start, in this process or another: generations of rows begin anew with it. */
+  /** Differs for each start, in this process or another: generations of rows start over with it. */
   #lifetime = 0;
   #requests = 0;
   #isStarted = false;
@@ -105,7 +105,7 @@ export class WorkerThread {
     return this.#isStarted;
   }
 
-  /** Resolves when it takes messages, or with the reason why it never will. */
+  /** Resolves when the thread takes messages, or to the error if it never will. */
   async start(options: StartOptions): Promise<Error | undefined> {
     if (this.#isEnding) return new Error('The gateway is ending');
     const [rows, control] = [Rows.memory(options.capacity), ThreadControl.memory()];
@@ -118,7 +118,7 @@ export class WorkerThread {
     try {
       worker = new Worker(entryOf(this.kind), { workerData, name: `causeway-${this.name}` });
     } catch (error) {
-      // The system has no thread left.
+      // The system cannot create another thread.
       return error as Error;
     }
     const running: Running = {
@@ -130,19 +130,19 @@ export class WorkerThread {
     this.#running = running;
     worker.on('message', (message: FromWorker) => {
       if (message.kind === 'started') started.resolve();
-      else this.#message(message);
+      else this.#onMessage(message);
     });
     worker.on('error', error => {
       running.cause ??= error as Error;
     });
     worker.on('exit', code => {
       running.cause ??= new Error(`The thread ended with exit code ${code}`);
-      this.#exited(running, running.cause);
+      this.#onExit(running, running.cause);
       exited.resolve();
     });
-    const late = setTimeout(() => this.kill(tooLate('start', ANSWER_MS)), ANSWER_MS);
+    const deadline = setTimeout(() => this.kill(tooLate('start', ANSWER_MS)), ANSWER_MS);
     await Promise.race([started.promise, exited.promise]);
-    clearTimeout(late);
+    clearTimeout(deadline);
     if (this.#running !== running) return running.cause;
     this.#isStarted = true;
     return undefined;
@@ -153,24 +153,24 @@ export class WorkerThread {
     this.#wake();
   }
 
-  /** Opens a listener; a port, an error word, or undefined when there is no thread any more to open it. */
+  /** Opens a listener. Resolves to a port or an error number; to undefined if the thread is gone. */
   async open(question: Asked<'open'>): Promise<number | undefined> {
     const opened = await this.#ask({ ...question, request: this.#requests++ }, ANSWER_MS);
     return opened?.kind === 'opened' ? opened.result : undefined;
   }
 
-  /** Memory for new slots is there when it resolves, or the thread is not. */
+  /** When it resolves, the thread has the memory for new slots, or is gone. */
   async use(pages: Pages): Promise<void> {
     await this.#ask({ kind: 'pages', request: this.#requests++, pages }, ANSWER_MS);
   }
 
-  /** Where the thread of a part listens from now on. Answers why it cannot. */
+  /** Moves an HTTP or TLS thread to that path. Resolves to the error if it fails. */
   async listen(socket: string): Promise<string | undefined> {
     const answer = await this.#ask({ kind: 'listen', request: this.#requests++, socket }, ANSWER_MS);
     return answer?.kind === 'listening' ? answer.error : undefined;
   }
 
-  /** The table is served when it resolves, or the thread is gone. */
+  /** When it resolves, the thread serves the table, or is gone. */
   async apply(table: Omit<TableMessage, 'kind' | 'request'>): Promise<void> {
     await this.#ask({ kind: 'table', request: this.#requests++, ...table }, ANSWER_MS);
   }
@@ -179,7 +179,7 @@ export class WorkerThread {
     return this.#counts.verdicts;
   }
 
-  /** Its rows, to be read; undefined while it does not run. */
+  /** Its rows, for reading; undefined while it does not run. */
   get rows(): Rows | undefined {
     return this.#running?.rows;
   }
@@ -188,7 +188,7 @@ export class WorkerThread {
     return this.#lifetime;
   }
 
-  /** What only the worker knows of these connections; null for those that have ended, all when that life has. */
+  /** The texts of these connections; null for those that have ended, and for all if the lifetime has. */
   async describe(
     lifetime: number,
     asked: readonly { readonly handle: number; readonly generation: number }[],
@@ -207,7 +207,7 @@ export class WorkerThread {
     return texts;
   }
 
-  /** Ends a connection with `revoked`. False when it is not open any more. */
+  /** Ends a connection with `revoked`. False if it is no longer open. */
   async revoke(lifetime: number, handle: number, generation: number): Promise<boolean> {
     const revoked = await this.#lookUp(lifetime, {
       kind: 'revoke',
@@ -218,7 +218,7 @@ export class WorkerThread {
     return revoked?.kind === 'revoked' && revoked.done;
   }
 
-  /** Tells it to stop and waits until it has, for a bounded time: only it knows which descriptors are still its own. */
+  /** Stops the thread and waits for a bounded time: only the thread knows which descriptors are still its own. */
   async end(): Promise<void> {
     this.#isEnding = true;
     const running = this.#running;
@@ -229,7 +229,7 @@ export class WorkerThread {
     await endsWithin(running, END_MS);
   }
 
-  /** Ends it as a fault would, wherever it is. */
+  /** Ends the thread as a fault would, whatever it is doing. */
   kill(cause?: Error): void {
     if (this.#running === undefined || this.#running.control.isStopping) return;
     if (cause !== undefined) this.#running.cause ??= cause;
@@ -238,7 +238,7 @@ export class WorkerThread {
     this.#wake();
   }
 
-  /** Undefined also when it does not live that life any more: rows are others then. */
+  /** undefined also if the thread has restarted since: its rows are different then. */
   async #lookUp(
     lifetime: number,
     question: Extract<Question, { kind: 'describe' | 'revoke' }>,
@@ -246,27 +246,27 @@ export class WorkerThread {
     return this.#lifetime === lifetime ? this.#ask(question, LOOK_UP_MS) : undefined;
   }
 
-  /** Ends with the answer; or with undefined when there is no thread, it dies, or it takes too long. */
+  /** Resolves to the answer; to undefined if there is no thread, it dies, or it takes too long. */
   async #ask(question: Question, limitMs: number): Promise<Answer | undefined> {
     if (!this.#isStarted) return undefined;
     const { promise, resolve } = Promise.withResolvers<Answer | undefined>();
     this.#waiting.set(question.request, resolve);
     this.send(question);
-    const late = setTimeout(() => {
+    const deadline = setTimeout(() => {
       if (limitMs === ANSWER_MS) this.kill(tooLate(question.kind, limitMs));
       this.#resolve(question.request, undefined);
     }, limitMs);
     const answer = await promise;
-    clearTimeout(late);
+    clearTimeout(deadline);
     return answer;
   }
 
   #wake(): void {
     const wakeFd = this.#running?.control.wakeFd;
-    if (wakeFd !== undefined) writeSync(wakeFd, wakeUp);
+    if (wakeFd !== undefined) writeSync(wakeFd, wakeBytes);
   }
 
-  #message(message: FromWorker): void {
+  #onMessage(message: FromWorker): void {
     if ('request' in message) this.#resolve(message.request, message);
     else this.#events.message(message);
   }
@@ -276,7 +276,7 @@ export class WorkerThread {
     this.#waiting.delete(request);
   }
 
-  #exited(running: Running, cause: Error): void {
+  #onExit(running: Running, cause: Error): void {
     const wasStarted = this.#isStarted;
     this.#isStarted = false;
     this.#running = undefined;
@@ -286,7 +286,7 @@ export class WorkerThread {
     if (wasStarted && !this.#isEnding) this.#events.died(cause);
   }
 
-  /** Its connections end with `shutdown`. Where handles are descriptors, they are closed. */
+  /** Ends its connections with `shutdown`. Where handles are descriptors, closes them. */
   #cleanUp({ rows, control }: Running): void {
     const records = new RecordWriter(this.#ring, () => {});
     const recorder = { ...this.#counts, counters: this.pages.counters, records };
@@ -295,7 +295,7 @@ export class WorkerThread {
     for (let handle = 0; handle < rows.used; handle++) {
       if (rows.state[handle] === REQUEST) {
         releaseLimits(rows, recorder, handle);
-        // Its line in the log is lost with it.
+        // Its log line is lost.
         records.countHeld(1);
       } else if (isCounted(rows, handle)) this.#endClient(rows, recorder, handle, now);
       if (rows.state[handle] !== FREE && control.leavesDescriptors) closeQuietly(handle);
@@ -327,11 +327,11 @@ function closeQuietly(fd: number): void {
   try {
     closeSync(fd);
   } catch {
-    // It was closed already; there is nothing to put right.
+    // It was already closed.
   }
 }
 
-/** This file is TypeScript in a checkout and JavaScript in a package; so is the thread's beside it. */
+/** This file is TypeScript in a checkout and JavaScript in a package; so is the thread's entry point. */
 function entryOf(kind: ThreadKind): URL {
   const name = kind === 'worker' ? '../worker' : `../${kind}/${kind}-worker`;
   return new URL(import.meta.url.endsWith('.ts') ? `${name}.ts` : `${name}.js`, import.meta.url);

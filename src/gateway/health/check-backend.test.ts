@@ -17,9 +17,9 @@ import { buildProxyV2, parseProxyHeader } from '../../wire/proxy-protocol.ts';
 import { checkBackend } from './check-backend.ts';
 import type { HealthTarget } from './health-target.ts';
 
-/** Of checks that are to succeed or to be refused: never waited for. */
+/** For checks that succeed or are refused: never reached. */
 const WAIT_MS = 10_000;
-/** Of checks that are to run out of time. */
+/** For checks that time out. */
 const SHORT_MS = 200;
 
 type Given = Partial<Omit<HealthTarget, 'health'>> & { readonly health?: Partial<Health> };
@@ -66,12 +66,12 @@ async function listening(
   };
 }
 
-/** A server that does this with each connection. */
+/** A server that calls `each` with every connection. */
 function plain(each: (socket: Socket) => void): Promise<AsyncDisposable & { readonly port: number }> {
   return listening(createServer({ allowHalfOpen: true }, each));
 }
 
-/** A server that answers with that status, and what it was asked. */
+/** A server that responds with that status and collects the requests. */
 async function http(status: number, asked: IncomingMessage[] = [], body = '') {
   return listening(
     createHttpServer((request, response) => {
@@ -90,16 +90,16 @@ const tlsFiles = async () => {
 const silent = () => plain(() => {});
 
 describe('checkBackend() tcp', () => {
-  test('is content with a connection, also with one that never says anything', async () => {
+  test('needs only a connection, even if the server never sends anything', async () => {
     await using server = await silent();
     assert.deepEqual(await check(server.port, 'tcp'), [true, 'connected']);
   });
 
-  test('says that a connection is refused', async () => {
+  test('reports a refused connection', async () => {
     assert.deepEqual(await check(await freePort(), 'tcp'), [false, 'connection refused']);
   });
 
-  test('tries every address of a name, the last good one first, and says which it was', async () => {
+  test('tries every address of a name, the last good one first, and reports which one answered', async () => {
     await using server = await silent();
     const target = targetOf(server.port, 'tcp', { addresses: ['127.0.0.2', '127.0.0.1', '127.0.0.3'] });
     assert.deepEqual(await checkBackend(target, 0), { ok: true, why: 'connected', preferred: 1 });
@@ -111,12 +111,12 @@ describe('checkBackend() tcp', () => {
   test('fails for a name without an address', async () => {
     assert.deepEqual(await check(1, 'tcp', { addresses: [] }), [false, 'name not found']);
     const pending = { addresses: [], isPending: true };
-    assert.deepEqual(await check(1, 'tcp', pending), [undefined, 'its name is not looked up yet']);
+    assert.deepEqual(await check(1, 'tcp', pending), [undefined, 'name not looked up yet']);
   });
 });
 
 describe('checkBackend() tls', { skip }, () => {
-  test('completes a handshake with a certificate that nobody can verify, and names the server', async () => {
+  test('completes a handshake without verifying the certificate, and sends the server name', async () => {
     const names: (string | false | null)[] = [];
     const errors: Error[] = [];
     const server = createTlsServer(await tlsFiles());
@@ -128,7 +128,7 @@ describe('checkBackend() tls', { skip }, () => {
     await using it = await listening(server);
     assert.deepEqual(await check(it.port, 'tls', { serverName: 'api.a.test' }), [true, 'TLS handshake done']);
     assert.deepEqual(await check(it.port, 'tls'), [true, 'TLS handshake done']);
-    assert.deepEqual(errors, [], 'nothing that a server would log');
+    assert.deepEqual(errors, [], 'The server has no error to log');
     assert.deepEqual(names, ['api.a.test', false]);
   });
 
@@ -142,7 +142,7 @@ describe('checkBackend() tls', { skip }, () => {
     });
   }
 
-  test('takes an alert for an answer: openssl s_server that knows no such name', async () => {
+  test('accepts an alert as an answer: openssl s_server that does not know the name', async () => {
     const { certFile, keyFile } = await certificateFor('other.test');
     await using server = await startOpensslServer({
       certFile,
@@ -156,14 +156,14 @@ describe('checkBackend() tls', { skip }, () => {
     ]);
   });
 
-  test('takes the bytes of an alert for an answer', async () => {
+  test('accepts the bytes of an alert as an answer', async () => {
     await using server = await plain(socket => {
       socket.once('data', () => socket.end(Buffer.from([0x15, 3, 1, 0, 2, 2, 112])));
     });
     assert.deepEqual(await check(server.port, 'tls'), [true, 'TLS alert 112']);
   });
 
-  test('takes a server that wants a client certificate for up', async () => {
+  test('counts a server that wants a client certificate as up', async () => {
     for (const version of ['TLSv1.2', 'TLSv1.3'] as const) {
       const server = createTlsServer({
         ...(await tlsFiles()),
@@ -185,7 +185,7 @@ describe('checkBackend() tls', { skip }, () => {
     ]);
   });
 
-  test('fails when the server closes, resets or speaks something else', async () => {
+  test('fails when the server closes, resets or speaks another protocol', async () => {
     for (const [each, why] of [
       [(socket: Socket) => socket.end(), 'connection closed, no TLS handshake'],
       [
@@ -205,14 +205,14 @@ describe('checkBackend() tls', { skip }, () => {
 });
 
 describe('checkBackend() http', () => {
-  test('takes any answer for up without a path', async () => {
+  test('counts any response as up without a path', async () => {
     for (const status of [200, 404, 500, 503]) {
       await using server = await http(status);
       assert.deepEqual(await check(server.port, 'http'), [true, `HTTP ${status}`]);
     }
   });
 
-  test('judges the answer when a path is given: 2xx, 3xx, 401 and 403 are up', async () => {
+  test('judges the status when a path is given: 2xx, 3xx, 401 and 403 are up', async () => {
     for (const [status, up] of [
       [200, true],
       [204, true],
@@ -229,7 +229,7 @@ describe('checkBackend() http', () => {
     }
   });
 
-  test('asks for the path and the host', async () => {
+  test('sends the path and the host', async () => {
     const asked: IncomingMessage[] = [];
     await using server = await http(200, asked);
     await check(server.port, 'http', { health: { path: '/readyz?verbose' }, host: 'app.a.test' });
@@ -259,11 +259,11 @@ describe('checkBackend() http', () => {
     );
     assert.deepEqual(await check(server.port, 'http'), [true, 'HTTP 200']);
     await closed;
-    // What the kernel's buffers take at most, and not an endless stream.
+    // At most what the kernel's buffers hold, not an endless stream.
     assert.ok(sent < 32 * 1024 * 1024, `${sent} bytes`);
   });
 
-  test('fails when there is no answer, an endless head, or one that is not HTTP', async () => {
+  test('fails when there is no response, an endless head, or another protocol', async () => {
     for (const [each, why] of [
       [(socket: Socket) => socket.resume().end(), 'connection closed, no HTTP answer'],
       [(socket: Socket) => socket.end('220 mail.test ESMTP\r\n'), 'the answer is not HTTP'],
@@ -293,7 +293,7 @@ describe('checkBackend() https', { skip }, () => {
     return listening(server);
   }
 
-  test('judges the answer, with or without a path', async () => {
+  test('judges the status, with or without a path', async () => {
     for (const [status, up] of [
       [200, true],
       [301, true],
@@ -308,7 +308,7 @@ describe('checkBackend() https', { skip }, () => {
     }
   });
 
-  test('names the server in TLS and in the request', async () => {
+  test('sends the server name in TLS and in the request', async () => {
     const asked: IncomingMessage[] = [];
     await using server = await https(200, asked);
     const given = { health: { path: '/healthz' }, serverName: 'api.a.test', host: 'api.a.test' };
@@ -320,7 +320,7 @@ describe('checkBackend() https', { skip }, () => {
     );
   });
 
-  test('does not take an alert for an answer', async () => {
+  test('does not accept an alert as an answer', async () => {
     await using server = await plain(socket => {
       socket.once('data', () => socket.end(Buffer.from([0x15, 3, 1, 0, 2, 2, 112])));
     });
@@ -333,22 +333,22 @@ describe('checkBackend() with a PROXY header', () => {
     ['v1', Buffer.from('PROXY UNKNOWN\r\n')],
     ['v2', Buffer.from(buildProxyV2({}))],
   ] as const) {
-    test(`sends ${proxyProtocol} first and speaks for itself`, async () => {
+    test(`sends ${proxyProtocol} first, as LOCAL or UNKNOWN`, async () => {
       for (const kind of ['tcp', 'tls', 'http'] as const) {
         const { promise, resolve } = Promise.withResolvers<Buffer>();
         await using server = await plain(socket => {
-          let heard = Buffer.alloc(0);
+          let received = Buffer.alloc(0);
           socket.on('data', (chunk: Buffer) => {
-            heard = Buffer.concat([heard, chunk]);
-            if (heard.length >= expected.length + (kind === 'tcp' ? 0 : 5)) resolve(heard);
+            received = Buffer.concat([received, chunk]);
+            if (received.length >= expected.length + (kind === 'tcp' ? 0 : 5)) resolve(received);
           });
         });
         const checked = check(server.port, kind, { proxyProtocol, health: { timeoutMs: 1000 } });
-        const heard = await promise;
-        const parsed = parseProxyHeader(heard, 0, heard.length);
+        const received = await promise;
+        const parsed = parseProxyHeader(received, 0, received.length);
         assert.ok(parsed.kind === 'found' && parsed.value.command === 'local');
-        assert.deepEqual(heard.subarray(0, expected.length), expected);
-        const rest = heard.subarray(expected.length);
+        assert.deepEqual(received.subarray(0, expected.length), expected);
+        const rest = received.subarray(expected.length);
         if (kind === 'tcp') assert.equal(rest.length, 0);
         if (kind === 'tls') assert.equal(rest[0], 0x16, 'a handshake record');
         if (kind === 'http') assert.match(rest.toString(), /^GET /);
@@ -390,7 +390,7 @@ frontend f
       assert.deepEqual(await check(nginxPort, 'https', given), [true, 'HTTP 204']);
       assert.deepEqual(await check(nginxPort, 'https', { proxyProtocol }), [false, 'HTTP 404']);
     }
-    // Without the header they do not answer as TLS servers.
+    // Without the header HAProxy does not answer the handshake.
     assert.equal((await check(haproxyPort, 'tls', { health: { timeoutMs: 1000 } }))[0], false);
   });
 });

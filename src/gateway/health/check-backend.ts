@@ -1,8 +1,8 @@
-// One check of one backend: does it answer, and if not, why, in a few words. Nothing of the answer is kept, and no
-// more of it is read than its head.
+// One check of one backend: whether it answers and, if not, a short reason. Only the head of the answer is read, and
+// nothing is kept.
 //
-// Certificates are not verified: the gateway passes TLS through and has no authority of the tenant to verify by.
-// A check tells whether a backend answers; whether it is the right one is for the client, who has that authority.
+// Certificates are not verified: the gateway passes TLS through and does not have the tenant's CA. A check tells
+// whether a backend answers; the client, which has the CA, decides whether it is the right one.
 
 import { type IncomingMessage, request } from 'node:http';
 import { connect, type Socket } from 'node:net';
@@ -12,27 +12,27 @@ import { type FaultOwner, guard } from '../guard.ts';
 import type { HealthTarget } from './health-target.ts';
 
 export interface CheckResult {
-  /** undefined: it could not be found out, for a reason on this side. */
+  /** undefined: the check could not be made, for a reason on our side. */
   readonly ok: boolean | undefined;
   readonly why: string;
 }
 
-/** What is waited for, and so what did not come in time. */
+/** What the check waits for; named in the reason when it does not come. */
 type Stage = 'connection' | 'TLS handshake' | 'HTTP answer';
 
-/** Also servers that are older than what a browser would talk to are alive. Made once: it costs a millisecond. */
+/** Servers too old for a browser count as alive, too. Created once, because it takes a millisecond. */
 const anyTls = createSecureContext({ ca: [], minVersion: 'TLSv1', ciphers: 'DEFAULT:@SECLEVEL=0' });
 
 /** How long a server may take to close after a good handshake. */
 const GOODBYE_MS = 250;
 
-/** An API server that wants a login is up. */
+/** An API server that asks for a login is up. */
 const WANTS_LOGIN = [401, 403];
 
-/** This machine has run out of something. That says nothing about the backend. */
+/** This machine has run out of a resource, which says nothing about the backend. */
 const ownFaults = new Set(['EMFILE', 'ENFILE', 'ENOBUFS', 'ENOMEM', 'EADDRNOTAVAIL']);
 
-const words: Readonly<Record<string, string>> = {
+const reasonByCode: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'connection refused',
   ECONNRESET: 'connection reset',
   EPIPE: 'connection reset',
@@ -43,18 +43,18 @@ const words: Readonly<Record<string, string>> = {
   ERR_SSL_PACKET_LENGTH_TOO_LONG: 'the answer is not TLS',
 };
 
-/** Tries the addresses in turn, the last good one first; they share the check's time. Rejects where our own code throws. */
+/** Tries the addresses in turn, the last good one first; they share the time limit. Rejects if our own code throws. */
 export async function checkBackend(
   target: HealthTarget,
   preferred: number,
 ): Promise<CheckResult & { readonly preferred: number }> {
   const { addresses, health } = target;
-  if (target.isPending) return { ok: undefined, why: 'its name is not looked up yet', preferred: 0 };
-  const until = performance.now() + health.timeoutMs;
+  if (target.isPending) return { ok: undefined, why: 'name not looked up yet', preferred: 0 };
+  const deadline = performance.now() + health.timeoutMs;
   let result: CheckResult = { ok: false, why: 'name not found' };
   for (let tried = 0; tried < addresses.length; tried++) {
     const at = (preferred + tried) % addresses.length;
-    const limitMs = (until - performance.now()) / (addresses.length - tried);
+    const limitMs = (deadline - performance.now()) / (addresses.length - tried);
     if (limitMs <= 0) break;
     result = await new Attempt(target, addresses[at], limitMs).result;
     if (result.ok === true) return { ...result, preferred: at };
@@ -102,7 +102,7 @@ class Attempt implements FaultOwner {
     const { health, proxyProtocol } = this.#target;
     const header = proxyHeader[proxyProtocol];
     if (health.check === 'tcp') {
-      // What was not handed over yet would be lost with the socket.
+      // Ends only once the header is with the kernel: closing the socket would lose it.
       if (header === undefined) this.#end(true, 'connected');
       else
         this.#socket.write(
@@ -131,7 +131,7 @@ class Attempt implements FaultOwner {
       'secureConnect',
       guard(this, () => {
         if (https) this.#ask(secure);
-        else this.#leave(secure, 'TLS handshake done');
+        else this.#closeCleanly(secure, 'TLS handshake done');
       }),
     );
   }
@@ -149,7 +149,7 @@ class Attempt implements FaultOwner {
     asked.once(
       'response',
       guard(this, ({ statusCode = 0 }: IncomingMessage) => {
-        // Whoever gives a path for `http` means the answer to it; without one, any answer says that someone is there.
+        // With a path, `http` judges the status; without one, any response means that the backend is up.
         const any = health.check === 'http' && health.path === undefined;
         const good = (statusCode >= 200 && statusCode < 400) || WANTS_LOGIN.includes(statusCode);
         this.#end(any || good, `HTTP ${statusCode}`);
@@ -159,10 +159,10 @@ class Attempt implements FaultOwner {
   }
 
   /**
-   * Says goodbye and hears the server out: closing with unread session tickets is a reset, which may overtake the last
-   * message of the handshake, and then each check would be an error in the server's log.
+   * Sends close_notify and reads until the server closes: closing with unread session tickets sends a reset, which may
+   * overtake the last message of the handshake, and then each check would be an error in the server's log.
    */
-  #leave(secure: TLSSocket, why: string): void {
+  #closeCleanly(secure: TLSSocket, why: string): void {
     clearTimeout(this.#timer);
     this.#decided = true;
     const done = guard(this, () => this.#end(true, why));
@@ -176,7 +176,7 @@ class Attempt implements FaultOwner {
     if (this.#decided) return;
     const { code = '' } = error;
     if (ownFaults.has(code)) return this.#end(undefined, `this machine cannot check: ${code}`);
-    // OpenSSL says so of every alert that it received: somebody over there speaks TLS.
+    // OpenSSL's message for every alert it receives: the backend speaks TLS.
     const alert = /SSL alert number (\d+)/.exec(error.message);
     if (alert !== null) {
       const why = `TLS alert ${alert[1]}`;
@@ -188,12 +188,12 @@ class Attempt implements FaultOwner {
     if (code.startsWith('ERR_SSL_'))
       return this.#end(
         false,
-        words[code] ?? `no TLS handshake: ${code.slice(8).toLowerCase().replaceAll('_', ' ')}`,
+        reasonByCode[code] ?? `no TLS handshake: ${code.slice(8).toLowerCase().replaceAll('_', ' ')}`,
       );
-    this.#end(false, words[code] ?? error.message);
+    this.#end(false, reasonByCode[code] ?? error.message);
   }
 
-  /** What comes after the first is only the echo of closing. */
+  /** The first call counts; later ones come from closing the socket. */
   #end(ok: boolean | undefined, why: string): void {
     clearTimeout(this.#timer);
     this.#socket.destroy();
@@ -201,7 +201,7 @@ class Attempt implements FaultOwner {
   }
 }
 
-/** The check speaks for itself and not for a client: LOCAL, or UNKNOWN in version 1. */
+/** A check is not on behalf of a client: LOCAL, or UNKNOWN in version 1. */
 const proxyHeader = {
   none: undefined,
   v1: buildProxyV1(undefined, undefined),

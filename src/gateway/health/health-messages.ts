@@ -1,4 +1,4 @@
-// What the control thread and the thread of the health checks say to each other.
+// The messages between the control thread and the health thread.
 
 import type { FaultReport } from '../fault-log.ts';
 import type { HealthTarget } from './health-target.ts';
@@ -11,9 +11,9 @@ export interface HealthStart {
 export type ToHealth =
   | {
       readonly kind: 'targets';
-      /** Memory of backend slots that are new to the thread. */
+      /** Memory for backend slots that are new to the thread. */
       readonly pages: readonly SharedArrayBuffer[];
-      /** New ones, and those that are checked otherwise from now on. */
+      /** New targets, and those whose settings have changed. */
       readonly put: readonly HealthTarget[];
       readonly removed: readonly number[];
     }
@@ -25,5 +25,5 @@ export type ToHealth =
 export type FromHealth =
   | { readonly kind: 'changed'; readonly slot: number; readonly up: boolean; readonly why: string }
   | { readonly kind: 'stretch'; readonly stretch: number }
-  /** Our own code threw in a check, which counts neither way. It is about the `slot` of a backend. */
+  /** Our own code threw in a check, which counts neither way. The report names the backend's `slot`. */
   | { readonly kind: 'fault'; readonly report: FaultReport };

@@ -1,17 +1,17 @@
-// What a check's result means: the first one decides at once; then `fall` failures in a row take a backend down, and
-// `rise` successes in a row bring it back.
+// Turns check results into a state: the first result decides at once; then `fall` failures in a row take a backend
+// down, and `rise` successes in a row bring it back.
 
 import type { Health } from '../../cluster/cluster.ts';
 
 export interface HealthState {
-  /** Whether it was ever checked. Until then it is neither up nor down, and tried like those that are up. */
+  /** Whether it was ever checked. Until then it is neither up nor down, and is tried like a backend that is up. */
   readonly known: boolean;
   readonly down: boolean;
-  /** Results in a row that say otherwise. */
+  /** Results in a row that contradict `down`. */
   readonly streak: number;
 }
 
-export const newcomer: HealthState = { known: false, down: false, streak: 0 };
+export const unchecked: HealthState = { known: false, down: false, streak: 0 };
 
 export function judge(
   state: HealthState,

@@ -1,4 +1,4 @@
-// What is to be checked, as the control thread hands it to the thread that checks: one target for each backend slot.
+// What the control thread asks the health thread to check: one target for each backend slot.
 
 import { isIP } from 'node:net';
 import type { Health, ProxyProtocol, Route } from '../../cluster/cluster.ts';
@@ -6,20 +6,20 @@ import type { BackendEntry } from '../table/table.ts';
 
 export interface HealthTarget {
   readonly slot: number;
-  /** IP literals, tried in turn; none where a name does not resolve. */
+  /** IP literals, tried in turn; empty if the name does not resolve. */
   readonly addresses: readonly string[];
-  /** Its name was not looked up yet. */
+  /** Its name has not been looked up yet. */
   readonly isPending: boolean;
   readonly port: number;
   readonly health: Health;
-  /** Sent by `tls` and `https`. */
+  /** SNI of `tls` and `https`. */
   readonly serverName?: string;
   /** Host of `https` and `http`. */
   readonly host: string;
   readonly proxyProtocol: ProxyProtocol;
 }
 
-/** undefined where nothing is checked: nobody knows whether the backend is up. */
+/** undefined if the backend is not checked, so that its state is unknown. */
 export function healthTarget(route: Route, backend: BackendEntry): HealthTarget | undefined {
   const { health } = route.pool;
   if (health.check === 'none') return undefined;
@@ -30,7 +30,7 @@ export function healthTarget(route: Route, backend: BackendEntry): HealthTarget 
     isPending: false,
     port: backend.port,
     health,
-    // RFC 6066 section 3: a literal address is no server name.
+    // RFC 6066 section 3: a literal address is not a server name.
     ...(serverName !== undefined && isIP(serverName) === 0 && { serverName }),
     host: serverName ?? backend.text,
     proxyProtocol: route.proxyProtocol,

@@ -1,6 +1,5 @@
-// The health checks as the control thread sees them: what is to be checked goes to a thread of its own, changes of
-// state come back. The thread starts with the first backend to check. After its death somebody revives it: what it had
-// found out stands in shared memory.
+// The health thread as the control thread sees it: targets go to it, changes of state come back. It starts with the
+// first backend to check. When it dies, its owner starts it again; the states it found are in shared memory.
 
 import { Worker } from 'node:worker_threads';
 import type { FaultReport } from '../fault-log.ts';
@@ -15,26 +14,26 @@ import type { FromHealth, HealthStart, ToHealth } from './health-messages.ts';
 import type { HealthTarget } from './health-target.ts';
 import { forgetHealth, wasChecked } from './shared-health.ts';
 
-/** A backend went down or came back, or is not checked any more. */
+/** A backend went down or came back, or is no longer checked. */
 export interface HealthChange {
   readonly cluster: string;
   readonly route: string;
   readonly backend: string;
-  /** null: not known. */
+  /** null: unknown. */
   readonly up: boolean | null;
   /** A few words, such as `connection refused` or `HTTP 500`. */
   readonly why: string;
 }
 
 export interface BackendHealth {
-  /** null until its first check, and where it is not checked. */
+  /** null until its first check, and if it is not checked. */
   readonly up: boolean | null;
-  /** Of the last change, if there was one: when, in ms since 1970, and why. */
+  /** The last change, if there was one: when, in ms since 1970, and why. */
   readonly since?: number;
   readonly why?: string;
 }
 
-/** A backend that is served, and how it is checked, if it is. */
+/** A backend that is served, and how it is checked, if at all. */
 export interface ServedBackend {
   readonly slot: number;
   readonly route: RouteSlot;
@@ -44,13 +43,13 @@ export interface ServedBackend {
 
 export interface HealthThreadOptions {
   readonly backends: SharedSlots;
-  /** Memory behind `backends`; grows. */
+  /** The memory behind `backends`; it grows. */
   readonly pages: readonly SharedArrayBuffer[];
   readonly totals: SharedArrayBuffer;
-  /** Whether the name of that backend was not looked up yet. */
+  /** Whether the name of that backend has not been looked up yet. */
   readonly isPending: (slot: number) => boolean;
   readonly onChange: (change: HealthChange) => void;
-  /** Somebody calls revive() after a while. */
+  /** The owner calls revive() after a while. */
   readonly onDeath: (cause: Error) => void;
   /** Our own code threw in a check. */
   readonly onFault: (report: FaultReport) => void;
@@ -58,7 +57,7 @@ export interface HealthThreadOptions {
 
 interface Known extends ServedBackend {
   readonly target: HealthTarget;
-  /** Of the target but for its addresses, to see whether it changed. */
+  /** The target without its addresses, to detect changes. */
   readonly text: string;
   last?: { readonly since: number; readonly why: string };
 }
@@ -68,7 +67,7 @@ export class HealthThread implements AsyncDisposable {
   readonly #totals: Int32Array;
   readonly #known = new Map<number, Known>();
   #worker: Worker | undefined;
-  /** How many of the pages the thread has. */
+  /** How many pages the thread has. */
   #pagesSent = 0;
   #stretch = 1;
   #isDead = false;
@@ -83,7 +82,7 @@ export class HealthThread implements AsyncDisposable {
     return this.#stretch;
   }
 
-  /** Only what changed is told, so that the rest keeps its place in the schedule. */
+  /** Sends only what changed, so that the rest keeps its place in the schedule. */
   change(served: Iterable<ServedBackend>, freed: readonly number[]): void {
     const put: HealthTarget[] = [];
     const removed = freed.filter(slot => this.#forget(slot));
@@ -95,7 +94,7 @@ export class HealthThread implements AsyncDisposable {
         const wasDown = this.of(slot).up === false;
         removed.push(slot);
         this.#forget(slot);
-        if (wasDown) this.#tell(before, null, 'it is not checked any more');
+        if (wasDown) this.#reportChange(before, null, 'no longer checked');
         continue;
       }
       const text = JSON.stringify({ ...target, addresses: [] });
@@ -108,7 +107,7 @@ export class HealthThread implements AsyncDisposable {
     else this.#sendTargets(put, removed);
   }
 
-  /** A name has other addresses. */
+  /** The addresses of a name have changed. */
   setAddresses(backends: readonly (readonly [slot: number, addresses: readonly string[]])[]): void {
     for (const [slot, addresses] of backends) {
       const known = this.#known.get(slot);
@@ -124,7 +123,7 @@ export class HealthThread implements AsyncDisposable {
     return { up: backends.get(slot, BACKEND_DOWN) === 0, ...known.last };
   }
 
-  /** undefined for a backend that is not checked. Counters of 32 bits that begin anew when they are full. */
+  /** undefined for a backend that is not checked. 32-bit counters that wrap around. */
   checksOf(slot: number): { readonly ok: number; readonly failed: number } | undefined {
     if (!this.#known.has(slot)) return undefined;
     const { backends } = this.#options;
@@ -134,12 +133,12 @@ export class HealthThread implements AsyncDisposable {
     };
   }
 
-  /** For a slot that is given to another backend. */
+  /** For a slot that another backend gets. */
   clear(slot: number): void {
     forgetHealth(this.#options.backends, this.#totals, slot);
   }
 
-  /** Ends it as a fault would. For tests of what follows. */
+  /** Ends the thread as a fault would, for tests. */
   kill(): void {
     void this.#worker?.terminate();
   }
@@ -149,7 +148,7 @@ export class HealthThread implements AsyncDisposable {
     await this.#worker?.terminate();
   }
 
-  /** Starts it again after its death. Answers why that could not be done. */
+  /** Starts the thread again after its death. Resolves to the error if that fails. */
   async revive(): Promise<Error | undefined> {
     this.#isDead = false;
     const failure = this.#start();
@@ -164,7 +163,7 @@ export class HealthThread implements AsyncDisposable {
 
   #startFirst(): void {
     const failure = this.#start();
-    if (failure !== undefined) this.#died(failure);
+    if (failure !== undefined) this.#onDeath(failure);
   }
 
   #start(): Error | undefined {
@@ -178,11 +177,11 @@ export class HealthThread implements AsyncDisposable {
       return error as Error;
     }
     let cause: Error | undefined;
-    worker.on('message', (message: FromHealth) => this.#message(message));
+    worker.on('message', (message: FromHealth) => this.#onMessage(message));
     worker.on('error', error => {
       cause = error as Error;
     });
-    worker.on('exit', code => this.#died(cause ?? new Error(`The thread ended with exit code ${code}`)));
+    worker.on('exit', code => this.#onDeath(cause ?? new Error(`The thread ended with exit code ${code}`)));
     this.#worker = worker;
     this.#pagesSent = 0;
     const put = Array.from(this.#known.values(), ({ target }) => target);
@@ -195,7 +194,7 @@ export class HealthThread implements AsyncDisposable {
     this.#send({ kind: 'targets', pages: this.#newPages(), put, removed });
   }
 
-  #died(cause: Error): void {
+  #onDeath(cause: Error): void {
     this.#worker = undefined;
     if (this.#ended) return;
     this.#isDead = true;
@@ -212,7 +211,7 @@ export class HealthThread implements AsyncDisposable {
     this.#worker?.postMessage(message);
   }
 
-  #message(message: FromHealth): void {
+  #onMessage(message: FromHealth): void {
     if (message.kind === 'stretch') {
       this.#stretch = message.stretch;
       return;
@@ -224,11 +223,11 @@ export class HealthThread implements AsyncDisposable {
       return;
     }
     const known = this.#known.get(message.slot);
-    // Otherwise it was removed while the message was under way.
-    if (known !== undefined) this.#tell(known, message.up, message.why);
+    // Otherwise it was removed while the message was on its way.
+    if (known !== undefined) this.#reportChange(known, message.up, message.why);
   }
 
-  #tell(known: Known, up: boolean | null, why: string): void {
+  #reportChange(known: Known, up: boolean | null, why: string): void {
     known.last = { since: Date.now(), why };
     this.#options.onChange({ ...known.route, backend: known.backend, up, why });
   }

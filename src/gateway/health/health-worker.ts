@@ -1,6 +1,5 @@
-// The thread of the health checks: a schedule, the checks under way, and the control thread's messages. It writes
-// what it finds to the shared memory of the backends, where workers see it, and tells the control thread of changes.
-// Entry point of the thread.
+// Entry point of the health thread: a schedule, the checks in flight, and the control thread's messages. It writes
+// results to the backends' shared memory, where workers read them, and reports changes to the control thread.
 
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import { FaultLog } from '../fault-log.ts';
@@ -13,7 +12,7 @@ import {
 } from '../shared/shared-memory.ts';
 import { type CheckResult, checkBackend } from './check-backend.ts';
 import type { FromHealth, HealthStart, ToHealth } from './health-messages.ts';
-import { type HealthState, judge, newcomer } from './health-state.ts';
+import { type HealthState, judge, unchecked } from './health-state.ts';
 import type { HealthTarget } from './health-target.ts';
 import { type Planned, Schedule } from './schedule.ts';
 import { forgetHealth, setDown, wasChecked } from './shared-health.ts';
@@ -33,7 +32,7 @@ class HealthWorker {
   readonly #checked = new Map<number, Checked>();
   #timer: NodeJS.Timeout | undefined;
   #stretch = 1;
-  readonly #faults = new FaultLog('health', report => this.#tell({ kind: 'fault', report }));
+  readonly #faults = new FaultLog('health', report => this.#send({ kind: 'fault', report }));
 
   constructor(start: HealthStart) {
     this.#totals = new Int32Array(start.totals);
@@ -41,10 +40,10 @@ class HealthWorker {
 
   serve(control: MessagePort): void {
     this.#control = control;
-    control.on('message', (message: ToHealth) => this.#message(message));
+    control.on('message', (message: ToHealth) => this.#onMessage(message));
   }
 
-  #message(message: ToHealth): void {
+  #onMessage(message: ToHealth): void {
     if (message.kind === 'addresses') {
       for (const [slot, addresses] of message.backends) {
         const checked = this.#checked.get(slot);
@@ -56,11 +55,11 @@ class HealthWorker {
     for (const page of message.pages) this.#backends.addPage(page);
     for (const slot of message.removed) {
       this.#checked.delete(slot);
-      // The control thread has done so too, but a check may have ended in between.
+      // The control thread has done this too, but a check may have ended in between.
       forgetHealth(this.#backends, this.#totals, slot);
     }
     for (const target of message.put) {
-      // Other settings, or another thread before this one: what is known of the backend stays.
+      // The state survives a change of settings, and the death of the thread before this one.
       const state = this.#checked.get(target.slot)?.state ?? this.#knownOf(target.slot);
       this.#checked.set(target.slot, { target, state, preferred: 0 });
     }
@@ -71,10 +70,10 @@ class HealthWorker {
 
   #knownOf(slot: number): HealthState {
     const down = this.#backends.get(slot, BACKEND_DOWN) !== 0;
-    return { ...newcomer, known: wasChecked(this.#backends, slot), down };
+    return { ...unchecked, known: wasChecked(this.#backends, slot), down };
   }
 
-  /** A name was looked up at last: those that could not be checked yet do not wait for another interval. */
+  /** A name was looked up: backends that could not be checked until now do not wait for another interval. */
   #hasten(slots: readonly number[]): void {
     const put = slots.flatMap(slot => {
       const checked = this.#checked.get(slot);
@@ -87,7 +86,7 @@ class HealthWorker {
     this.#work();
   }
 
-  /** Starts what is due and sets the clock for the rest. */
+  /** Starts the checks that are due, and sets the timer for the next one. */
   #work(): void {
     clearTimeout(this.#timer);
     const now = performance.now();
@@ -98,7 +97,7 @@ class HealthWorker {
     if (next < Number.POSITIVE_INFINITY) {
       this.#timer = setTimeout(() => this.#work(), Math.max(1, next - now));
     }
-    this.#tellStretch();
+    this.#sendStretch();
   }
 
   async #check(planned: Planned): Promise<void> {
@@ -106,15 +105,15 @@ class HealthWorker {
     try {
       if (checked !== undefined) {
         const result = await checkBackend(checked.target, checked.preferred);
-        // Removed meanwhile, or checked otherwise: the answer is to a question that nobody asks any more.
+        // If it was removed or has new settings meanwhile, the result no longer applies.
         if (!planned.gone) this.#record(checked, result);
         checked.preferred = result.preferred;
       }
     } catch (error) {
-      // It counts neither way, and the next check comes in its time.
+      // It counts neither way, and the next check is scheduled as usual.
       this.#faults.write(error, { slot: String(planned.slot) });
     }
-    this.#schedule.finish(planned, performance.now());
+    this.#schedule.end(planned, performance.now());
     this.#work();
   }
 
@@ -125,19 +124,19 @@ class HealthWorker {
     checked.state = judge(checked.state, ok, health);
     const isChanged = checked.state.down !== down;
     if (isChanged) setDown(this.#backends, this.#totals, slot, !down);
-    // Afterwards: with its first check a backend is known, and must not be up for a moment if it is down.
+    // After setDown(): the first count makes the state known, and a backend that is down must not appear up.
     this.#backends.add(slot, ok ? BACKEND_CHECKS_OK : BACKEND_CHECKS_FAILED, 1);
-    if (isChanged) this.#tell({ kind: 'changed', slot, up: down, why });
+    if (isChanged) this.#send({ kind: 'changed', slot, up: down, why });
   }
 
-  #tellStretch(): void {
+  #sendStretch(): void {
     const stretch = Math.round(this.#schedule.stretch * 100) / 100;
     if (stretch === this.#stretch) return;
     this.#stretch = stretch;
-    this.#tell({ kind: 'stretch', stretch });
+    this.#send({ kind: 'stretch', stretch });
   }
 
-  #tell(message: FromHealth): void {
+  #send(message: FromHealth): void {
     this.#control?.postMessage(message);
   }
 }

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import * as fc from 'fast-check';
 import { Heap } from './heap.ts';
 
-test('Heap gives the smallest first, whatever order things come and go in', () => {
+test('Heap returns the smallest item first, for any sequence of push() and pop()', () => {
   const steps = fc.array(fc.option(fc.integer({ min: 0, max: 20 })), { maxLength: 200 });
   fc.assert(
     fc.property(steps, steps => {

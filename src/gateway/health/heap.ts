@@ -1,4 +1,4 @@
-// A binary heap: the item with the smallest key first. The schedule of health checks keeps two of them.
+// A binary heap: the item with the smallest key comes first. The schedule of health checks has two of them.
 
 export class Heap<Item> implements Iterable<Item> {
   readonly #items: Item[] = [];
@@ -12,7 +12,7 @@ export class Heap<Item> implements Iterable<Item> {
     return this.#items[0];
   }
 
-  /** In no order. Keys may be changed meanwhile, as long as that keeps their order. */
+  /** In no particular order. The caller may change keys if their order stays the same. */
   [Symbol.iterator](): Iterator<Item> {
     return this.#items.values();
   }

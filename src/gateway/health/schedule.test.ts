@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import * as fc from 'fast-check';
 import {
   JITTER,
-  MOST_UNDER_WAY,
+  MAX_IN_FLIGHT,
   PLANNED_PER_SECOND,
   type Planned,
   Schedule,
@@ -17,12 +17,12 @@ interface Start {
   readonly stretch: number;
 }
 
-/** A schedule with its clock: checks take `checkMs` each, and time goes from one event to the next. */
+/** A schedule with a simulated clock: each check takes `checkMs`, and time jumps from one event to the next. */
 class Simulation {
   readonly schedule: Schedule;
   readonly starts: Start[] = [];
   now = 0;
-  mostUnderWay = 0;
+  mostInFlight = 0;
   readonly #checkMs: (slot: number) => number;
   #ending: { readonly at: number; readonly planned: Planned }[] = [];
 
@@ -41,16 +41,16 @@ class Simulation {
       for (let planned = this.#take(); planned !== undefined; planned = this.#take()) {
         this.starts.push({ slot: planned.slot, at: this.now, stretch: this.schedule.stretch });
         this.#ending.push({ at: this.now + this.#checkMs(planned.slot), planned });
-        this.mostUnderWay = Math.max(this.mostUnderWay, this.#ending.length);
+        this.mostInFlight = Math.max(this.mostInFlight, this.#ending.length);
       }
       const ends = this.#ending.reduce((first, { at }) => Math.min(first, at), Number.POSITIVE_INFINITY);
       const next = Math.min(ends, this.schedule.nextAt());
-      assert.ok(next >= this.now, `time went back from ${this.now} to ${next}`);
+      assert.ok(next >= this.now, `Time went back from ${this.now} to ${next}`);
       if (next > untilMs) break;
       this.now = next;
       const due = this.#ending.filter(({ at }) => at <= next);
       this.#ending = this.#ending.filter(({ at }) => at > next);
-      for (const { planned } of due) this.schedule.finish(planned, next);
+      for (const { planned } of due) this.schedule.end(planned, next);
     }
     this.now = untilMs;
   }
@@ -64,7 +64,7 @@ class Simulation {
   }
 }
 
-/** Mulberry32: the tests give the same answer each time. */
+/** Mulberry32, so that the tests are repeatable. */
 function randomOf(seed: number): () => number {
   let state = seed;
   return () => {
@@ -79,7 +79,7 @@ function range(from: number, to: number): number[] {
   return Array.from({ length: to - from }, (_, index) => from + index);
 }
 
-/** In every second, wherever it begins. */
+/** The most starts in any second, wherever it begins. */
 function mostInASecond(starts: readonly Start[]): number {
   let most = 0;
   for (let first = 0, last = 0; last < starts.length; last++) {
@@ -113,7 +113,7 @@ test('Schedule never starts more than 500 checks in any second', () => {
       }
       it.run(it.now + 4000);
       assert.ok(mostInASecond(it.starts) <= STARTS_PER_SECOND, `${mostInASecond(it.starts)} in a second`);
-      assert.ok(it.mostUnderWay <= MOST_UNDER_WAY);
+      assert.ok(it.mostInFlight <= MAX_IN_FLIGHT);
     }),
     { numRuns: 25 },
   );
@@ -121,7 +121,7 @@ test('Schedule never starts more than 500 checks in any second', () => {
 
 test('Schedule checks every backend within stretch × every × 1.1, and never sooner than × 0.9', () => {
   fc.assert(
-    // With shorter ones, a tenth is less than what a crowd of others may take to clear.
+    // With shorter intervals, a tenth is less than the time that a crowd of others takes to clear.
     fc.property(seeds, groupsFrom(500), (seed, groups) => {
       const it = new Simulation(seed);
       let slots = 0;
@@ -154,7 +154,7 @@ test('Schedule checks every backend within stretch × every × 1.1, and never so
   );
 });
 
-test('Schedule draws each interval anew within ± 10 %, and uses nearly all of that', () => {
+test('Schedule draws each interval anew within ± 10 %, and uses nearly all of that range', () => {
   const it = new Simulation(1);
   it.add([1], 1000);
   it.run(1_000_000);
@@ -166,7 +166,7 @@ test('Schedule draws each interval anew within ± 10 %, and uses nearly all of t
   assert.ok(Math.abs(mean - 990) < 10, `mean ${mean}`);
 });
 
-test('Schedule keeps intervals as long as they fit, and says by how much it stretches them beyond', () => {
+test('Schedule keeps intervals while they fit, and reports the factor when it stretches them', () => {
   const stretchOf = (count: number, everyMs: number) => {
     const it = new Simulation(1);
     it.add(range(0, count), everyMs);
@@ -180,7 +180,7 @@ test('Schedule keeps intervals as long as they fit, and says by how much it stre
   assert.equal(stretchOf(10_000, 5000), 4.44);
 });
 
-test('Schedule goes back to the intervals asked for when backends go', () => {
+test('Schedule returns to the configured intervals when backends are removed', () => {
   const it = new Simulation(1);
   it.add(range(0, 10_000), 5000);
   it.run(30_000);
@@ -193,7 +193,7 @@ test('Schedule goes back to the intervals asked for when backends go', () => {
   assert.ok(since.length >= 5 && since.length <= 7, `${since.length} in 30 s`);
 });
 
-/** Starts in each second, so that the whole is even: neither a burst nor a pause. */
+/** The number of starts in each second: an even schedule has neither bursts nor pauses. */
 function perSecond(starts: readonly Start[], fromMs: number, toMs: number): number[] {
   const counts = Array<number>(Math.round((toMs - fromMs) / 1000)).fill(0);
   for (const { at } of starts) if (at >= fromMs && at < toMs) counts[Math.floor((at - fromMs) / 1000)]++;
@@ -218,7 +218,7 @@ test('Schedule stays even with 10,000 backends whose interval is too short for a
     assert.ok(count > 350 && count <= 500, `${count} in a second`);
 });
 
-test('Schedule does not let an edit that adds many hold up those it knows', () => {
+test('Schedule does not delay known backends when an edit adds many', () => {
   const it = new Simulation(1);
   it.add(range(0, 2000), 5000);
   it.run(20_000);
@@ -236,16 +236,16 @@ test('Schedule does not let an edit that adds many hold up those it knows', () =
   }
 });
 
-test('Schedule checks a few new backends within half a second, whatever their interval', () => {
+test('Schedule checks a few new backends within half a second, for any interval', () => {
   const it = new Simulation(1);
   it.add(range(0, 10), 3_600_000);
   it.run(500);
   assert.equal(it.starts.length, 10);
   const gaps = intervals(it.starts.map(({ at }) => at));
-  assert.ok(Math.max(...gaps) > 10, 'not all at once');
+  assert.ok(Math.max(...gaps) > 10, 'They are spread out');
 });
 
-test('Schedule begins anew with a backend that is put again, and forgets one that is removed', () => {
+test('Schedule starts over with a backend that is put again, and forgets one that is removed', () => {
   const it = new Simulation(1);
   it.add([1, 2], 60_000);
   it.run(1000);
@@ -257,19 +257,19 @@ test('Schedule begins anew with a backend that is put again, and forgets one tha
   assert.ok(since[0] <= 1100);
 });
 
-test('Schedule never has two checks of one backend under way; a slow one is checked again when it has ended', () => {
+test('Schedule never has two checks of one backend in flight; the next one waits for a slow one to end', () => {
   const it = new Simulation(1, () => 250);
   it.add([1], 100);
   it.run(10_000);
   for (const ms of intervals(it.startsOf(1))) assert.ok(Math.abs(ms - 250) < 1e-6, `${ms}`);
 });
 
-test('Schedule stretches when checks take so long that too many would be under way', () => {
+test('Schedule stretches when checks take so long that too many would be in flight', () => {
   const it = new Simulation(1, () => 2000);
   it.add(range(0, 2000), 5000);
   it.run(200_000);
-  assert.ok(it.mostUnderWay <= MOST_UNDER_WAY);
-  // 256 at a time of 2 s each are 128 a second.
+  assert.ok(it.mostInFlight <= MAX_IN_FLIGHT);
+  // 256 at a time, of 2 s each, are 128 a second.
   assert.ok(it.schedule.stretch > 400 / 128 && it.schedule.stretch < 4, `${it.schedule.stretch}`);
   const settled = it.starts.filter(({ at }) => at > 100_000);
   const limit = 5000 * it.schedule.stretch * 1.25;
@@ -280,11 +280,11 @@ test('Schedule stretches when checks take so long that too many would be under w
   }
 });
 
-test('Schedule goes back to the intervals asked for when checks are quick again', () => {
+test('Schedule returns to the configured intervals when checks are quick again', () => {
   let checkMs = 2000;
   const it = new Simulation(1, () => checkMs);
   it.add(range(0, 500), 5000);
-  // 230 under way of 2 s each are 115 a second, and 100 are asked for; of 2.6 s each they are 88.
+  // 230 in flight, of 2 s each, are 115 a second, and 100 are configured; of 2.6 s each, they are 88.
   it.run(60_000);
   assert.equal(it.schedule.stretch, 1);
   checkMs = 2600;

@@ -1,56 +1,56 @@
-// When each backend is checked: pure, the clock is the caller's. Every backend has its interval ± 10 %; at most 500
-// checks start in any second, however many backends there are: all intervals are stretched by one factor until they
-// fit. New backends are spread, so that neither a start nor an edit is a burst.
+// Decides when each backend is checked. Pure: the caller brings the clock. Every backend has its interval ± 10 %; at
+// most 500 checks start in any second, so with many backends all intervals are stretched by one factor until they fit.
+// New backends are spread out, so that neither a start nor an edit causes a burst.
 //
-// Of those whose time has come the one with the earliest deadline starts first: a check that drew a late moment has
-// little time left, one that drew an early moment can wait.
+// Among the checks that are due, the one with the earliest deadline starts first: a check that drew a late moment has
+// little time left; one that drew an early moment can wait.
 
 import { Heap } from './heap.ts';
 
-/** In every second, wherever it begins. A TLS handshake takes about 1 ms: half a core at the most. */
+/** In any second, wherever it begins. A TLS handshake takes about 1 ms: half a core at most. */
 export const STARTS_PER_SECOND = 500;
 const SECOND_MS = 1000;
-/** Planned are fewer, so that a random crowd soon clears: at the limit itself a queue would never end. */
+/** Fewer are planned, so that a random crowd clears soon: at the limit itself, a queue would never drain. */
 export const PLANNED_PER_SECOND = 450;
-/** Descriptors: 512 are set aside for everything but connections, and half of those are for checks. */
-export const MOST_UNDER_WAY = 256;
-/** The same room for those under way. */
-const PLANNED_UNDER_WAY = 0.9 * MOST_UNDER_WAY;
+/** Checks at one time. 512 descriptors are reserved for everything but connections; half of them are for checks. */
+export const MAX_IN_FLIGHT = 256;
+/** Leaves the same slack as PLANNED_PER_SECOND. */
+const PLANNED_IN_FLIGHT = 0.9 * MAX_IN_FLIGHT;
 export const JITTER = 0.1;
-/** Moments are drawn this much before the end of what is allowed: a check may have to wait for its turn. */
+/** Checks are planned at least this much before their deadline, since they may have to wait for their turn. */
 export const TURN = 0.02;
-/** A few new backends are checked within this; replicas that start together do not all come at once. */
+/** A few new backends are checked within this time, spread out for replicas that start together. */
 const SOON_MS = 500;
-/** Many are checked at this pace, or within their interval where that is less. */
+/** Many new backends are checked at this pace, or within their interval if that is shorter. */
 const SOON_EACH_MS = 20;
-/** Multiples of it, modulo 1, are spread evenly, and so is every run of them. */
+/** Multiples of it, modulo 1, are evenly spread, and so is every run of them. */
 const GOLDEN_RATIO = 0.618033988749895;
-/** Of the mean time that a check takes, each new one counts for this much. */
+/** The weight of each new check in the mean duration. */
 const WEIGHT_OF_LAST = 1 / 64;
-/** The stretch follows the time that checks take when it is off by this much. */
+/** The stretch follows the mean duration once it is off by this much. */
 const STRETCH_STEP = 0.1;
 
-/** A backend's place in the schedule, and the right to one check when `take()` hands it out. */
+/** A backend's place in the schedule. Whoever gets it from `take()` makes one check. */
 export interface Planned {
   readonly slot: number;
   readonly everyMs: number;
   dueAt: number;
   deadline: number;
   startedAt: number;
-  /** Removed or replaced: it stays where it is until its turn comes, and then is dropped. */
+  /** Removed or replaced: it stays in its heap until its turn comes, and is dropped then. */
   gone: boolean;
 }
 
 export class Schedule {
   readonly #random: () => number;
   readonly #known = new Map<number, Planned>();
-  /** Those whose time has not come, and those whose has. */
+  /** Checks that are not due yet, and those that are. */
   readonly #waiting = new Heap<Planned>(planned => planned.dueAt);
   readonly #ready = new Heap<Planned>(planned => planned.deadline);
-  /** When the last checks started: a ring. */
+  /** When the last checks started, as a ring. */
   readonly #starts = new Float64Array(STARTS_PER_SECOND).fill(Number.NEGATIVE_INFINITY);
   #nextStart = 0;
-  #underWay = 0;
+  #inFlight = 0;
   #perSecond = 0;
   #meanMs = 0;
   #stretch = 1;
@@ -61,12 +61,12 @@ export class Schedule {
     this.#spread = random();
   }
 
-  /** Every interval is longer by this factor than asked for; 1 when intervals are kept. */
+  /** The factor by which all intervals are longer than configured; 1 when they are kept. */
   get stretch(): number {
     return this.#stretch;
   }
 
-  /** Backends that are new or have another interval, and backends that are gone. All that is known stays as it is. */
+  /** Adds backends that are new or have another interval, and removes others. The rest keep their places. */
   change(
     put: readonly { readonly slot: number; readonly everyMs: number }[],
     removed: readonly number[],
@@ -89,27 +89,27 @@ export class Schedule {
     }
   }
 
-  /** The next check to start now, if any may. The caller starts it and says `finish()` in the end. */
+  /** The next check to start now, if any. The caller starts it and calls `end()` when it has ended. */
   take(now: number): Planned | undefined {
     while (this.#waiting.first !== undefined && this.#waiting.first.dueAt <= now) {
       this.#ready.push(this.#waiting.pop() as Planned);
     }
     while (this.#ready.first?.gone === true) this.#ready.pop();
-    if (this.#ready.first === undefined || this.#underWay >= MOST_UNDER_WAY) return undefined;
+    if (this.#ready.first === undefined || this.#inFlight >= MAX_IN_FLIGHT) return undefined;
     if (this.#mayStartAt() > now) return undefined;
     const planned = this.#ready.pop() as Planned;
     planned.startedAt = now;
     this.#starts[this.#nextStart] = now;
     this.#nextStart = (this.#nextStart + 1) % STARTS_PER_SECOND;
-    this.#underWay++;
+    this.#inFlight++;
     return planned;
   }
 
-  finish(planned: Planned, now: number): void {
-    this.#underWay--;
+  end(planned: Planned, now: number): void {
+    this.#inFlight--;
     this.#meanMs += (now - planned.startedAt - this.#meanMs) * WEIGHT_OF_LAST;
     const wanted = this.#wantedStretch();
-    // All the way back to 1: less than a step above it would be told for ever as too slow.
+    // Always back to 1: otherwise a stretch of less than a step would be reported for ever.
     if (wanted === 1 || Math.abs(wanted - this.#stretch) > STRETCH_STEP * this.#stretch) this.#restretch(now);
     if (planned.gone) return;
     const intervalMs = planned.everyMs * this.#stretch;
@@ -119,10 +119,10 @@ export class Schedule {
     this.#waiting.push(planned);
   }
 
-  /** When `take()` is worth asking next. Infinity: not before a `finish()` or a `change()`. */
+  /** When to call `take()` next. Infinity: not before an `end()` or a `change()`. */
   nextAt(): number {
     if (this.#ready.first === undefined) return this.#waiting.first?.dueAt ?? Number.POSITIVE_INFINITY;
-    return this.#underWay < MOST_UNDER_WAY ? this.#mayStartAt() : Number.POSITIVE_INFINITY;
+    return this.#inFlight < MAX_IN_FLIGHT ? this.#mayStartAt() : Number.POSITIVE_INFINITY;
   }
 
   #forget(slot: number): void {
@@ -132,18 +132,18 @@ export class Schedule {
     this.#known.delete(slot);
   }
 
-  /** When the start that is STARTS_PER_SECOND ago is a second ago. */
+  /** One second after the oldest start in the ring. */
   #mayStartAt(): number {
     return this.#starts[this.#nextStart] + SECOND_MS;
   }
 
-  /** Backends that take long to check, as those that swallow everything do, also hold up others. */
+  /** Slow checks, such as those that time out, delay others too. */
   #wantedStretch(): number {
-    const perSecond = Math.min(PLANNED_PER_SECOND, (PLANNED_UNDER_WAY * SECOND_MS) / this.#meanMs);
+    const perSecond = Math.min(PLANNED_PER_SECOND, (PLANNED_IN_FLIGHT * SECOND_MS) / this.#meanMs);
     return Math.max(1, this.#perSecond / perSecond);
   }
 
-  /** What is planned moves with the stretch: otherwise the old pace would go on for a whole interval. */
+  /** Moves what is already planned: otherwise the old pace would go on for a whole interval. */
   #restretch(now: number): void {
     const before = this.#stretch;
     this.#stretch = this.#wantedStretch();

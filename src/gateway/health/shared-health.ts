@@ -1,5 +1,4 @@
-// What is known of a backend's health, in the memory that all threads share. Workers read whether it is down on the path
-// of a connection.
+// The health state of a backend in shared memory. Workers read whether it is down on the path of a connection.
 
 import {
   BACKEND_CHECKS_FAILED,
@@ -9,18 +8,18 @@ import {
   TOTAL_DOWN,
 } from '../shared/shared-memory.ts';
 
-/** Keeps the total right whoever calls it. */
+/** Any thread may call it: the total stays correct. */
 export function setDown(backends: SharedSlots, totals: Int32Array, slot: number, down: boolean): void {
   const before = backends.exchange(slot, BACKEND_DOWN, Number(down));
   if (before !== Number(down)) Atomics.add(totals, TOTAL_DOWN, down ? 1 : -1);
 }
 
-/** Until its first check nothing is known of a backend. */
+/** Until its first check, the state of a backend is unknown. */
 export function wasChecked(backends: SharedSlots, slot: number): boolean {
   return backends.get(slot, BACKEND_CHECKS_OK) !== 0 || backends.get(slot, BACKEND_CHECKS_FAILED) !== 0;
 }
 
-/** It is not checked any more, or the slot is another backend's. */
+/** For a backend that is no longer checked, or a slot that another backend gets. */
 export function forgetHealth(backends: SharedSlots, totals: Int32Array, slot: number): void {
   setDown(backends, totals, slot, false);
   backends.set(slot, BACKEND_CHECKS_OK, 0);

@@ -1,24 +1,24 @@
-// How much of what costs us and brings a client nothing is borne on one HTTP/2 connection: streams that are reset
-// before they are answered (CVE-2023-44487), requests that are no CONNECT, PING and SETTINGS. A token bucket.
+// The abuse budget of one HTTP/2 connection: a token bucket for events that cost us work and get the client nothing.
+// These are streams reset before they are answered (CVE-2023-44487), requests other than CONNECT, PING and SETTINGS.
 
-/** Far above what a client needs that gives up a whole crowd of connections at once. */
+/** Far above the need of a client that drops many tunnels at once. */
 const BURST = 1000;
 const PER_SECOND = 100;
 
 export class AbuseBudget {
-  #left = BURST;
-  #at: number;
+  #tokens = BURST;
+  #refilledAt: number;
 
   constructor(now: number) {
-    this.#at = now;
+    this.#refilledAt = now;
   }
 
-  /** False when it is at an end. Times in ms. */
+  /** False when the budget is exhausted. Times in ms. */
   take(now: number): boolean {
-    this.#left = Math.min(BURST, this.#left + ((now - this.#at) / 1000) * PER_SECOND);
-    this.#at = now;
-    if (this.#left < 1) return false;
-    this.#left--;
+    this.#tokens = Math.min(BURST, this.#tokens + ((now - this.#refilledAt) / 1000) * PER_SECOND);
+    this.#refilledAt = now;
+    if (this.#tokens < 1) return false;
+    this.#tokens--;
     return true;
   }
 }

@@ -1,6 +1,6 @@
-// accept, in the HTTP part: what the front hands over, as HTTP/1 or HTTP/2 connections. Where the front lends the client's
-// descriptor, the client is served directly, and the connection to the front is a leash: either side sees by it that the
-// other has let go.
+// accept, in an HTTP thread: turns a worker's hand-off into an HTTP/1 or HTTP/2 connection. If the worker lends the
+// client's descriptor, the client is served directly, and the unix socket to the worker becomes the link: when either
+// side closes it, the other ends the connection too.
 
 import { closeSync } from 'node:fs';
 import { Socket } from 'node:net';
@@ -11,17 +11,17 @@ import { type HandedOff, receiveHandOff } from '../shared/receive-hand-off.ts';
 import { StallMeter } from '../stall-meter.ts';
 import type { HttpConnection } from './exchange.ts';
 
-/** Told once the header is there. */
+/** Called once the hand-off header has arrived. */
 export interface Accepted {
-  /** Takes the descriptor that the front has lent, once. Undefined when the front has taken it back. */
+  /** Takes the lent descriptor, once. Undefined when the worker has taken it back. */
   borrow(handOff: HandOff): number | undefined;
-  /** The client's bytes are still to be read. */
+  /** An HTTP/1 connection; nothing has been read from it yet. */
   http(connection: HttpConnection): void;
-  /** One that speaks HTTP/2, and what it has said so far. */
+  /** An HTTP/2 connection, and the bytes that the client has sent so far. */
   h2(connection: HandedOff, first: Buffer): void;
   /** Our own code threw on behalf of that connection. */
   fault(connection: HttpConnection, error: unknown): void;
-  /** The same before there was one. */
+  /** Our own code threw before there was a connection. */
   handOffFault(error: unknown, handOff: HandOff | undefined): void;
 }
 
@@ -36,14 +36,15 @@ export function acceptHandOff(server: Socket, accepted: Accepted): void {
         server.destroy();
         return;
       }
-      // node:http closes behind the last answer. With bytes unread that is a reset, which may overtake the answer: so it
-      // is FIN alone, on which the front closes.
+      // node:http closes after the last response. Closing with bytes unread sends a reset, which may overtake the
+      // response: so we send FIN only, and the worker closes.
       socket.destroySoon = () => socket.end();
       socket.unshift(rest);
       const connection = newConnection(handed, socket, accepted);
-      // Of what was read from the front all but its header is the client's; of what it read for us, nothing was counted.
+      // On the unix socket, all bytes but the header are the client's. On a lent descriptor, `bytesRead` lacks the
+      // bytes that the worker had read before.
       connection.countedIn = isLent ? -rest.length : headerBytes;
-      if (isLent) tie(connection, server);
+      if (isLent) watchLink(connection, server);
       accepted.http(connection);
       socket.resume();
     },
@@ -56,7 +57,7 @@ function newConnection(
   socket: Socket,
   accepted: Accepted,
 ): HttpConnection {
-  // Copies: what was read first must not live as long as the connection.
+  // Copies, so that the connection does not keep the first read buffer alive.
   const address = Uint8Array.from(mapIp(source.address));
   const connection: HttpConnection = {
     onFault: error => accepted.fault(connection, error),
@@ -83,20 +84,20 @@ function newConnection(
   return connection;
 }
 
-/** From here on Node closes it, also when this thread dies. */
+/** From here on Node owns the descriptor and closes it, even when this thread dies. */
 function openLent(descriptor: number | undefined): Socket | undefined {
   if (descriptor === undefined) return undefined;
   try {
     return new Socket({ fd: descriptor, allowHalfOpen: true });
   } catch {
-    // Nobody else will: the front sees the leash end.
+    // Nobody else would close it. The worker sees the link close.
     closeSync(descriptor);
     return undefined;
   }
 }
 
-/** The front lets go of the leash when the connection is over for it. */
-function tie(connection: HttpConnection, link: Socket): void {
+/** The worker closes the link when it ends the connection. */
+function watchLink(connection: HttpConnection, link: Socket): void {
   const { socket } = connection;
   socket.on(
     'error',

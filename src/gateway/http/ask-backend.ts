@@ -1,5 +1,5 @@
-// pass on, for a request that has no body and may be sent again, which most are: over a kept connection, or a new one
-// that is kept afterwards. The client gets the answer as it comes, as fast as it takes it.
+// pass on, for a request that has no body and may be sent again, as most may: over a kept connection, or over a new one
+// that is kept afterwards. The response streams to the client at the client's pace.
 
 import type { ResponseHead } from '../../wire/http-response.ts';
 import { latin1 } from '../../wire/latin1.ts';
@@ -11,20 +11,20 @@ import type { HttpThread } from './http-thread.ts';
 import type { KeptConnection, ResponseReceiver } from './kept-connections.ts';
 import { type AnswerHead, sendInformational } from './send-informational.ts';
 
-/** What node:http reads and must not be passed on: RFC 9110 5.5 allows none of these in a value. */
+/** node:http accepts these, but they must not be passed on: RFC 9110 5.5 allows none of them in a value. */
 const CONTROL = /[^\t\x20-\x7e\x80-\xff]/;
 const NOT_IN_TARGET = /[^\x21-\x7e\x80-\xff]/;
 
-/** A body up to this size goes out as text: node:http puts it behind the head and writes both at once. */
+/** A body up to this size is sent as text: node:http appends text to the head and writes both at once. */
 const AS_TEXT = 4096;
 
-/** Before anything of the answer has reached the client; `wasKept`: the connection had served others. */
-export interface Asking {
+/** Called before any of the response has reached the client. `wasKept`: the connection had served other requests. */
+export interface AskEvents {
   connected(wasKept: boolean): void;
   failed(cause: Error, wasKept: boolean): void;
 }
 
-/** The whole request as text, one character per byte; undefined when a byte in it must not be passed on. */
+/** The whole request as text, one character per byte; undefined if it has a byte that must not be passed on. */
 export function requestText(method: string, target: string, headers: readonly string[]): string | undefined {
   if (NOT_IN_TARGET.test(target)) return undefined;
   let text = `${method} ${target} HTTP/1.1\r\n`;
@@ -40,14 +40,14 @@ export function askBackend(
   exchange: Exchange,
   request: BackendRequest,
   text: string,
-  asking: Asking,
+  events: AskEvents,
 ): void {
   const kept = thread.kept.take(request.backend.slot);
-  if (kept !== undefined) return ask(thread, exchange, kept, text, asking);
+  if (kept !== undefined) return ask(thread, exchange, kept, text, events);
   dialAddresses(request, (error, socket) => {
     if (exchange.isOver) socket?.destroy();
-    else if (socket === undefined) asking.failed(error ?? new Error('No connection'), false);
-    else ask(thread, exchange, thread.kept.add(request.backend.slot, socket), text, asking);
+    else if (socket === undefined) events.failed(error ?? new Error('No connection'), false);
+    else ask(thread, exchange, thread.kept.add(request.backend.slot, socket), text, events);
   });
 }
 
@@ -56,7 +56,7 @@ function ask(
   exchange: Exchange,
   connection: KeptConnection,
   text: string,
-  asking: Asking,
+  events: AskEvents,
 ): void {
   const { request, response } = exchange;
   const wasKept = connection.isReused;
@@ -72,7 +72,7 @@ function ask(
           responseHeaders(head.headers, { status: head.status, upgrade: false, isChunked }),
         );
       } catch {
-        // A byte that node:http does not write.
+        // The head has a byte that node:http refuses to write.
         return thread.refuse(exchange, 'backend-reset');
       }
       exchange.status = head.status;
@@ -97,12 +97,12 @@ function ask(
       exchange.kept = undefined;
       if (exchange.isOver) return;
       if (response.headersSent) thread.cut(exchange, 'backend-reset');
-      else asking.failed(cause, wasKept);
+      else events.failed(cause, wasKept);
     },
     onFault: error => exchange.connection.onFault(error),
   };
   exchange.kept = connection;
-  asking.connected(wasKept);
+  events.connected(wasKept);
   connection.ask(request.method ?? 'GET', text, receiver);
 }
 

@@ -9,7 +9,7 @@ import { parseIp } from '../../wire/ip-address.ts';
 import type { TableBackend } from '../table/table.ts';
 import { BackendAgent, type BackendRequest, DialError } from './backend-agent.ts';
 
-/** Tells on which of its connections it was asked. */
+/** Answers with the number of the connection that the request came on. */
 const sockets: Socket[] = [];
 const server = createServer((asked, response) => response.end(`${sockets.indexOf(asked.socket)}`));
 server.on('connection', socket => sockets.push(socket));
@@ -35,7 +35,7 @@ function backend(slot: number, ...addresses: readonly string[]): TableBackend {
   };
 }
 
-/** The number of the connection that served it. */
+/** Resolves to the number of the connection that served the request. */
 async function ask(agent: BackendAgent, to: TableBackend, header?: Uint8Array): Promise<string> {
   const options: BackendRequest = {
     agent,
@@ -50,12 +50,12 @@ async function ask(agent: BackendAgent, to: TableBackend, header?: Uint8Array): 
   sent.end();
   const [answer] = (await once(sent, 'response')) as [IncomingMessage];
   const body = await text(answer);
-  // The agent has it back one turn later.
+  // The agent gets the socket back one turn later.
   await soon();
   return body;
 }
 
-test('BackendAgent dials for each request', async () => {
+test('BackendAgent dials anew for each request', async () => {
   using agent = disposable();
   const first = await ask(agent, backend(1, '127.0.0.1'));
   assert.notEqual(await ask(agent, backend(1, '127.0.0.1')), first);
@@ -71,7 +71,7 @@ test('BackendAgent tries the addresses of a name in turn, and prefers the one th
   assert.equal(named.preferred, 2);
 });
 
-test('BackendAgent says that none was reached, also where there is none', async () => {
+test('BackendAgent fails with a DialError when no address can be reached, or there is none', async () => {
   using agent = disposable();
   for (const [failure, ...addresses] of [['refused', '127.0.0.2', '127.0.0.3'], ['name-not-found']]) {
     await assert.rejects(
@@ -81,12 +81,12 @@ test('BackendAgent says that none was reached, also where there is none', async 
   }
 });
 
-test('BackendAgent sends a header before anything else', async () => {
+test('BackendAgent sends the PROXY header before anything else', async () => {
   using agent = disposable();
-  const heard = once(server, 'clientError');
+  const clientError = once(server, 'clientError');
   const asked = ask(agent, backend(1, '127.0.0.1'), Buffer.from('PROXY UNKNOWN\r\n'));
   asked.catch(() => {});
-  const [error, socket] = (await heard) as [Error & { rawPacket: Buffer }, Socket];
+  const [error, socket] = (await clientError) as [Error & { rawPacket: Buffer }, Socket];
   assert.match(error.rawPacket.toString(), /^PROXY UNKNOWN\r\n/);
   socket.destroy();
   await assert.rejects(asked);

@@ -1,5 +1,5 @@
-// How an HTTP backend is reached: its addresses in turn, each with its share of the time. As node:http's Agent, for
-// requests that have a connection of their own; those that share kept ones are in kept-connections.ts.
+// Dials HTTP backends: tries a backend's addresses in turn, each with its share of the time. BackendAgent is the
+// node:http Agent for requests that need a connection of their own; kept-connections.ts has the shared ones.
 
 import { Agent, type ClientRequestArgs } from 'node:http';
 import { connect, type Socket } from 'node:net';
@@ -10,28 +10,27 @@ import { descriptorOf, reactorErrorOf } from '../io/net-reactor.ts';
 import { type DialFailure, failureOf } from '../stages/dial-failure.ts';
 import type { TableBackend } from '../table/table.ts';
 
-/** What a request says about the connection it needs. */
+/** A request, and how to open its connection. */
 export interface BackendRequest extends ClientRequestArgs {
   readonly backend: TableBackend;
   readonly connectMs: number;
   readonly keepaliveMs: number | undefined;
-  /** Descriptors from this number on are spare: see open-files.ts. */
+  /** Descriptors from this number on are reserved: see open-files.ts. */
   readonly clientFiles: number;
-  /** A PROXY header to begin with, or nothing. */
+  /** The PROXY header to send first, if any. */
   readonly header: Uint8Array | undefined;
-  /** On whose behalf it is dialled. */
+  /** The client connection that we dial for. */
   readonly owner: FaultOwner;
 }
 
 type Callback = (error: Error | null, socket?: Socket) => void;
 
-/** The backend was not reached. */
 export class DialError extends Error {
   readonly code = 'ERR_DIAL';
   readonly failure: DialFailure;
 
   constructor(failure: DialFailure, cause?: Error) {
-    super('The backend was not reached', { cause });
+    super('Cannot reach the backend', { cause });
     this.failure = failure;
   }
 }
@@ -45,7 +44,7 @@ export class BackendAgent extends Agent {
   }
 }
 
-/** The addresses of a name are alternatives that share one attempt; the one that worked is tried first. */
+/** The addresses of a name are alternatives that share one attempt. The one that worked is tried first next time. */
 export function dialAddresses(request: BackendRequest, callback: Callback): void {
   const { backend, connectMs, header } = request;
   const { addresses } = backend;
@@ -95,7 +94,7 @@ function dialOne(
       if (descriptorOf(socket) >= clientFiles) return fail(new DialError('exhausted'));
       clearTimeout(timer);
       socket.off('error', failed);
-      // Between two requests there is a moment in which nobody else listens, and an error would end the thread.
+      // For a moment between two requests nobody else handles errors, and an unhandled one would end the thread.
       socket.on('error', () => {});
       done(undefined, socket);
     }),

@@ -6,7 +6,7 @@ import { buildConnectHead } from './connect-head.ts';
 
 const CONNECT = [':method', 'CONNECT', ':authority', 'lab:443'];
 
-test('buildConnectHead() says the authority and what else the front looks at, and nothing more', () => {
+test('buildConnectHead() writes the authority and the headers that a worker reads, and nothing else', () => {
   const head = buildConnectHead([
     ...CONNECT,
     'user-agent',
@@ -24,12 +24,12 @@ test('buildConnectHead() says the authority and what else the front looks at, an
   );
 });
 
-test('buildConnectHead() keeps a header that is there twice', () => {
+test('buildConnectHead() keeps a repeated header', () => {
   const head = buildConnectHead([...CONNECT, 'causeway-signature', 'a', 'causeway-signature', 'b']);
   assert.match(Buffer.from(head).toString(), /Causeway-Signature: a\r\nCauseway-Signature: b\r\n\r\n$/);
 });
 
-test('buildConnectHead() makes a request that is refused of what HTTP/1.1 has no words for', () => {
+test('buildConnectHead() writes a request that is refused when HTTP/1.1 cannot express the headers', () => {
   const refused: readonly (readonly string[])[] = [
     [':method', 'CONNECT'],
     [':authority', ''],
@@ -46,7 +46,7 @@ test('buildConnectHead() makes a request that is refused of what HTTP/1.1 has no
   }
 });
 
-test('buildConnectHead() is one whole head, or one that is refused, whatever the headers are', () => {
+test('buildConnectHead() writes one complete head, or one that is refused, for any headers', () => {
   const name = fc.oneof(
     fc.constantFrom(':authority', 'x-gardener-destination', 'causeway-signature'),
     fc.string(),
@@ -58,9 +58,9 @@ test('buildConnectHead() is one whole head, or one that is refused, whatever the
       assert.notEqual(head.kind, 'incomplete');
       if (head.kind !== 'found') return;
       assert.equal(head.value.end, bytes.length);
-      const handOff = pairs.filter(([key]) => key === ':authority');
+      const authorities = pairs.filter(([key]) => key === ':authority');
       assert.deepEqual(
-        handOff.map(([, value]) => value),
+        authorities.map(([, value]) => value),
         [head.value.target],
       );
       connectName(head.value);

@@ -1,9 +1,9 @@
-// The HTTP/1.1 CONNECT that stands for one of HTTP/2 (RFC 9113 8.5) on its way back to the front, which reads it like
-// every other. Only what the front looks at goes along.
+// Translates an HTTP/2 CONNECT (RFC 9113 8.5) into the HTTP/1.1 CONNECT for a worker's internal listener, which parses
+// it like any other. Only the headers that the worker reads are passed on.
 
-/** What a target may consist of. Anything else could be read as more than a target. */
+/** The characters of a target. Any other could be parsed as more than a target. */
 const TARGET = /^[\x21-\x7e]+$/;
-/** RFC 9110 5.5, and no bytes beyond ASCII. */
+/** RFC 9110 5.5, limited to ASCII. */
 const VALUE = /^[\t\x20-\x7e]*$/;
 
 const passed: ReadonlyMap<string, string> = new Map([
@@ -12,8 +12,8 @@ const passed: ReadonlyMap<string, string> = new Map([
 ]);
 
 /**
- * `rawHeaders` are names and values in turn, as node:http2 has them; a header that is there twice stays so. What
- * cannot be said in HTTP/1.1 becomes a request that the front refuses with `bad-request`, and logs.
+ * `rawHeaders` alternates names and values, as in node:http2; a repeated header stays repeated. Headers that HTTP/1.1
+ * cannot express become a request that the worker refuses with `bad-request`, and logs.
  */
 export function buildConnectHead(rawHeaders: readonly string[]): Uint8Array {
   const targets: string[] = [];

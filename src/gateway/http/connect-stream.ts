@@ -1,6 +1,6 @@
-// One CONNECT stream of an HTTP/2 connection, between the client and the front: asks the front, passes its answer on,
-// then bytes both ways, each as fast as the other takes them. END_STREAM is FIN in that direction, RST_STREAM a reset.
-// Between here and the front is a unix socket, which knows no reset: verdicts say what an end was (verdicts.ts).
+// One CONNECT stream of an HTTP/2 connection: sends the CONNECT to a worker's internal listener, passes the answer to
+// the client, then pipes bytes both ways. END_STREAM maps to FIN in that direction, RST_STREAM to a reset. The unix
+// socket to the worker has no reset: verdicts tell how a stream ended (verdicts.ts).
 
 import { constants, type ServerHttp2Stream } from 'node:http2';
 import { connect, type Socket } from 'node:net';
@@ -14,27 +14,27 @@ import { reasonIndex } from '../stages/record-end.ts';
 import { StallMeter } from '../stall-meter.ts';
 import type { H2Connect } from './h2-connect.ts';
 
-/** What came before a reset is passed on, unless the client takes longer than this for it. */
+/** Bytes that came before a reset are passed on, unless the client takes longer than this to read them. */
 const LAST_BYTES_MS = 2000;
 
 const nothing = new Uint8Array(0);
-const brokenOff = { slot: 0, backendSlot: 0, dialMs: -1, isBroken: false, isEnding: false };
-const wasReset = { ...brokenOff, reason: reasonIndex['client-reset'] };
-const wasFaulty = { ...brokenOff, reason: reasonIndex.fault };
-const hasStalled = { ...brokenOff, reason: reasonIndex['idle-timeout'] };
-const unavailable = { status: 503, body: Buffer.from('over-limit: the gateway is full, or about to end\n') };
+const noRoute = { slot: 0, backendSlot: 0, dialMs: -1, isBroken: false, isEnding: false };
+const wasReset = { ...noRoute, reason: reasonIndex['client-reset'] };
+const wasFaulty = { ...noRoute, reason: reasonIndex.fault };
+const hasStalled = { ...noRoute, reason: reasonIndex['idle-timeout'] };
+const unavailable = { status: 503, body: Buffer.from('over-limit: the gateway is full or shutting down\n') };
 
-/** As its connection sees it. */
+/** A stream as its HTTP/2 connection sees it. */
 export interface TunnelStream extends FaultOwner {
-  /** Whether the front's answer has come. */
+  /** Whether the worker has answered the CONNECT. */
   readonly isAnswered: boolean;
-  /** Asks whether the front still has it: where both directions are idle, nothing else would tell. */
-  look(): void;
-  /** The thread ends. */
+  /** Checks whether the worker still has the stream: while both directions are idle, nothing else would show it. */
+  check(): void;
+  /** Called when the thread stops. */
   drop(): void;
 }
 
-/** `head` is the CONNECT as the front is asked. */
+/** `head` is the CONNECT for the worker. */
 export function serveStream(
   thread: H2Connect,
   connection: HandedOff,
@@ -52,42 +52,42 @@ class ConnectStream implements TunnelStream {
   readonly #thread: H2Connect;
   readonly #connection: HandedOff;
   readonly #stream: ServerHttp2Stream;
-  readonly #question: Uint8Array;
+  readonly #connectBytes: Uint8Array;
   #socket: Socket | undefined;
-  /** The answer, until it is whole. */
+  /** The worker's answer, until its head is complete. */
   #held: Buffer = Buffer.alloc(0);
   #isAnswered = false;
-  /** Where the front has it, once it is open. */
+  /** The worker's row for this stream, once it is open. */
   #row: WorkerRow | undefined;
   #isOver = false;
   readonly #meter = new StallMeter();
   #cutTimer: NodeJS.Timeout | undefined;
 
-  constructor(thread: H2Connect, connection: HandedOff, stream: ServerHttp2Stream, question: Uint8Array) {
+  constructor(thread: H2Connect, connection: HandedOff, stream: ServerHttp2Stream, connectBytes: Uint8Array) {
     this.#thread = thread;
     this.#connection = connection;
     this.#stream = stream;
-    this.#question = question;
+    this.#connectBytes = connectBytes;
     stream.once(
       'close',
       guard(this, () => this.#clientClosed()),
     );
   }
 
-  /** Of the stream: it is reset, and what the front has of it ends as `fault` too. */
+  /** Resets the stream; the worker's connection ends with `fault` too. */
   onFault(error: unknown): void {
-    this.#thread.tellFault(error, this.#connection);
+    this.#thread.reportFault(error, this.#connection);
     this.#isOver = true;
     this.#isAnswered = true;
     clearTimeout(this.#cutTimer);
     const row = this.#row;
-    // Its close, which follows, has nothing to add.
+    // The close event that follows must not report another reason.
     this.#row = undefined;
     try {
-      if (row !== undefined) this.#say(row, wasFaulty);
+      if (row !== undefined) this.#report(row, wasFaulty);
       closeWithError(this.#stream);
     } catch {
-      // The front sees that it ends, and not how.
+      // The worker then sees that the stream ended, but not why.
     }
     this.#socket?.destroy();
   }
@@ -96,14 +96,15 @@ class ConnectStream implements TunnelStream {
     return this.#isAnswered;
   }
 
-  /** A worker that has just died has nobody there: then the next one is asked. */
+  /** When a worker has just died, nobody listens on its path: try the next one. */
   ask(tries: number): void {
     const path = tries > 0 ? this.#thread.nextInternalListener() : undefined;
     if (path === undefined) return this.#refuse();
     const socket = connect({ path, allowHalfOpen: true });
     this.#socket = socket;
     socket.on('error', () => {});
-    // Those that are left are spare: see open-files.ts. Now, since a client may open all its streams at once.
+    // The remaining descriptors are reserved: see open-files.ts. Checked before `connect`, because a client may open
+    // all its streams at once.
     if (descriptorOf(socket) >= this.#thread.settings.clientFiles) return this.#refuse();
     socket.once(
       'close',
@@ -118,20 +119,20 @@ class ConnectStream implements TunnelStream {
       guard(this, () => this.#workerEnded(socket)),
     );
     socket.on('data', this.#answer);
-    socket.write(this.#question);
+    socket.write(this.#connectBytes);
   }
 
-  look(): void {
+  check(): void {
     const socket = this.#socket;
-    if (this.#isOver) return this.#letGo();
+    if (this.#isOver) return this.#closeEnded();
     if (this.#row === undefined || socket === undefined) return;
     const ending = this.#ending(this.#row);
-    // One that has ended well is read to its end first.
+    // A stream that ended cleanly is read to its end first.
     if (ending === 'broken' || (ending === 'ended' && socket.readableEnded)) this.#workerEnded(socket);
     else if (
       this.#meter.isStalled([this.#stream, socket], false, this.#thread.settings.stalledMs, performance.now())
     )
-      this.#giveUp(this.#row, socket);
+      this.#endStalled(this.#row, socket);
   }
 
   drop(): void {
@@ -144,7 +145,7 @@ class ConnectStream implements TunnelStream {
     const head = parseResponseHead(this.#held, 0, this.#held.length);
     if (head.kind !== 'found') return;
     this.#isAnswered = true;
-    // The rest of a refusal ends with FIN.
+    // A refusal is read until FIN.
     if (head.value.status === 200) this.#open(head.value.end);
   });
 
@@ -160,7 +161,7 @@ class ConnectStream implements TunnelStream {
     stream.once(
       'end',
       guard(this, () => {
-        // The end of one that was reset is none.
+        // A reset stream emits `end` too, but that is not a FIN.
         if (!stream.aborted) socket.end();
       }),
     );
@@ -168,7 +169,7 @@ class ConnectStream implements TunnelStream {
     socket.pipe(stream, { end: false });
   }
 
-  /** FIN from the front, or its socket is gone. */
+  /** The worker sent FIN, or its socket has closed. */
   #workerEnded(socket: Socket): void {
     if (this.#isOver) return;
     if (this.#row === undefined) return this.#refuse();
@@ -176,7 +177,7 @@ class ConnectStream implements TunnelStream {
     if (ending === 'ended') return this.#endAll();
     if (ending === 'broken') return this.#breakOff(socket);
     if (socket.readableEnded) this.#stream.end();
-    // Gone, and not by a word of the front's: its thread has died.
+    // Closed without a verdict: the worker has died.
     if (socket.destroyed && !(socket.readableEnded && socket.writableFinished)) this.#breakOff(socket);
   }
 
@@ -184,7 +185,7 @@ class ConnectStream implements TunnelStream {
     return this.#thread.verdictsOf(row)?.ending(row.handle, row.generation) ?? 'broken';
   }
 
-  /** The front's answer was no, or it closed without a word, as it does when it is full. */
+  /** The worker refused, or closed without an answer, as it does when it is full. */
   #refuse(): void {
     this.#isOver = true;
     this.#isAnswered = true;
@@ -205,7 +206,7 @@ class ConnectStream implements TunnelStream {
     stream.resume();
   }
 
-  /** Both directions are over, and what came is passed on. */
+  /** Both directions have ended, and all bytes were passed on. */
   #endAll(): void {
     const stream = this.#stream;
     this.#isOver = true;
@@ -215,15 +216,15 @@ class ConnectStream implements TunnelStream {
   }
 
   /**
-   * RFC 9113 8.1: what the client still has to say is not needed. Only behind END_STREAM: nghttp2 drops what waits to
-   * be sent when a reset is asked for.
+   * RFC 9113 8.1: the rest of the client's input is not needed. Only after END_STREAM was sent: nghttp2 drops queued
+   * bytes when a reset is requested.
    */
-  #letGo(): void {
+  #closeEnded(): void {
     const stream = this.#stream;
     if (!stream.closed && stream.state.localClose === 1) stream.close(constants.NGHTTP2_NO_ERROR);
   }
 
-  /** RFC 9113 8.5: a reset is CONNECT_ERROR. It comes behind what came before it. */
+  /** RFC 9113 8.5: a reset is CONNECT_ERROR. It is sent after the bytes that came before it. */
   #breakOff(socket: Socket): void {
     const stream = this.#stream;
     const cut = guard(this, () => {
@@ -239,10 +240,10 @@ class ConnectStream implements TunnelStream {
     else stream.write(nothing, cut);
   }
 
-  /** The client, or the front, takes nothing of what waits for it. */
-  #giveUp(row: WorkerRow, socket: Socket): void {
+  /** The client or the worker does not take the bytes that wait for it. */
+  #endStalled(row: WorkerRow, socket: Socket): void {
     this.#isOver = true;
-    this.#thread.verdictsOf(row)?.say(row.handle, row.generation, hasStalled);
+    this.#report(row, hasStalled);
     closeWithError(this.#stream);
     socket.destroy();
   }
@@ -251,23 +252,23 @@ class ConnectStream implements TunnelStream {
     const [stream, socket] = [this.#stream, this.#socket];
     clearTimeout(this.#cutTimer);
     const isWhole = stream.readableEnded && !stream.aborted && stream.rstCode === constants.NGHTTP2_NO_ERROR;
-    // What the front has not taken yet is still passed on.
+    // Bytes that the worker has not taken yet are still passed on.
     if (isWhole && this.#row !== undefined) return;
-    // One that is over has its reason.
-    if (this.#row !== undefined && !this.#isOver) this.#say(this.#row, wasReset);
+    // A stream that is over already has its reason.
+    if (this.#row !== undefined && !this.#isOver) this.#report(this.#row, wasReset);
     this.#isOver = true;
     socket?.destroy();
   }
 
-  #say(row: WorkerRow, verdict: Verdict): void {
+  #report(row: WorkerRow, verdict: Verdict): void {
     this.#thread.verdictsOf(row)?.say(row.handle, row.generation, verdict);
   }
 }
 
 /**
- * close() alone would call end(), which sends END_STREAM in front of RST_STREAM: what was cut off would look whole.
- * `waitForTrailers` holds END_STREAM back too, but ends the process (an assertion in OnTrailers, Node 26.10) when the
- * client resets the stream at the wrong moment.
+ * close() alone would call end(), which sends END_STREAM before RST_STREAM: a stream that was cut off would look
+ * complete. `waitForTrailers` also holds END_STREAM back, but it ends the process (an assertion in OnTrailers, Node
+ * 26.10) when the client resets the stream at the wrong moment.
  */
 function closeWithError(stream: ServerHttp2Stream): void {
   if (stream.closed) return;

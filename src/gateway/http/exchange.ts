@@ -1,5 +1,5 @@
-// One request in progress, from its head to the end of its answer: it has a row of its own in shared memory (client,
-// route, backend and the places it counts for), and what node:http has for it.
+// One request in progress, from its head to the end of its response. It has a row of its own in shared memory (client,
+// route, backend, and the limits that it counts against), and the node:http objects that serve it.
 
 import type { ClientRequest, IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
@@ -12,10 +12,10 @@ import type { TableRoute } from '../table/table.ts';
 import type { JudgedRequest } from './judge-request.ts';
 import type { KeptConnection } from './kept-connections.ts';
 
-/** A connection that the front has handed over. It serves one request after the other. */
+/** A connection that a worker has handed off. It serves one request after another. */
 export interface HttpConnection extends FaultOwner {
   readonly socket: Socket;
-  /** Where `socket` is the client's own: what the front handed it over on, open for as long as both have it. */
+  /** The unix socket to the worker, if `socket` is the client's own: open while both sides have the connection. */
   readonly link: Socket | undefined;
   readonly handOff: HandOff;
   /** The true client: 16 bytes, and a port. */
@@ -24,53 +24,52 @@ export interface HttpConnection extends FaultOwner {
   readonly port: number;
   readonly destination: Uint8Array;
   readonly destinationPort: number;
-  /** The one in progress, and those that a client sent ahead. */
+  /** The request in progress, and those that the client pipelined behind it. */
   current: Exchange | undefined;
   readonly waiting: Incoming[];
-  /** What it sent behind these cannot be read, and why: said once they are answered. */
+  /** Why the bytes behind these requests cannot be parsed; refused once the requests are answered. */
   unreadable: CloseReason | undefined;
-  /** What the front was told last. */
+  /** The last verdict that was reported to the worker. */
   last: Verdict | undefined;
-  /** The last request is there: none behind it is served. */
+  /** The last request has arrived: nothing behind it is served. */
   isLast: boolean;
-  /** Refused or cut: what the client still sends is not looked at. */
+  /** Refused or cut: further bytes from the client are ignored. */
   isClosing: boolean;
-  /** Bytes that were counted for a route already. */
+  /** Bytes already counted for a route. */
   countedIn: number;
   countedOut: number;
-  /** How many bytes and ends had passed when it was last looked at, and since when no more have. */
+  /** How many bytes and FINs had passed at the last check, and since when no more have. */
   moved: number;
   movedAt: number;
-  /** Whether what is in progress stands still. */
   readonly meter: StallMeter;
 }
 
-/** As node:http gives it. */
+/** A request as node:http delivers it. */
 export interface Incoming {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
-  /** Of a request to switch protocols: what the client sent behind it. */
+  /** For an upgrade request: the bytes that the client sent behind it. */
   readonly upgradeHead: Buffer | undefined;
 }
 
 export interface Exchange extends Incoming {
   readonly connection: HttpConnection;
   readonly startedAt: number;
-  /** Its row, or -1 before it has a route. */
+  /** -1 before the request has a route, and after its end. */
   row: number;
   route: TableRoute | undefined;
   judged: JudgedRequest | undefined;
-  /** Backends in the order to try them. */
+  /** Indices of the route's backends, in the order to try them. */
   order: readonly number[];
   attempt: number;
   dialAt: number;
   dialMs: number;
-  /** Whom it was passed on to: by node:http, or over a kept connection. */
+  /** The request to the backend: by node:http, or on a kept connection. */
   upstream: ClientRequest | undefined;
   kept: KeptConnection | undefined;
   /** The backend's side of an upgraded connection. */
   spliced: Socket | undefined;
-  /** 0 until it is answered. */
+  /** 0 until there is a response. */
   status: number;
   isOver: boolean;
 }

@@ -1,10 +1,10 @@
-// `timeouts.idle` and `halfClosed` of a client that the HTTP part serves by its own descriptor: the front, which keeps them
-// for everybody else, does not see its bytes. Looked at now and then, so that no byte has to set a timer.
+// `timeouts.idle` and `timeouts.halfClosed` for clients whose descriptor was lent to the HTTP thread: the worker, which
+// enforces them for all others, does not see their bytes. Checked periodically, so that no byte has to set a timer.
 
 import type { Settings } from '../stages/data-path.ts';
 import type { HttpConnection } from './exchange.ts';
 
-/** Why it is to end, or undefined. Times in ms. */
+/** The reason to end the connection, if a timeout has expired. Times in ms. */
 export function expiredTimeout(
   connection: Pick<HttpConnection, 'moved' | 'movedAt'> & {
     readonly socket: Pick<
@@ -19,7 +19,7 @@ export function expiredTimeout(
   now: number,
 ): 'idle-timeout' | 'half-closed-timeout' | undefined {
   const { bytesRead, bytesWritten, readableEnded, writableEnded } = connection.socket;
-  // An end counts as a byte does.
+  // A FIN counts like a byte.
   const moved = bytesRead + bytesWritten + Number(readableEnded) + Number(writableEnded);
   if (moved !== connection.moved) {
     connection.moved = moved;

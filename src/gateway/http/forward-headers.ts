@@ -1,7 +1,7 @@
-// The headers that pass: hop-by-hop ones stay behind (RFC 9110 7.6.1), and who the client is stands in X-Forwarded-*.
-// Lists are flat, names and values in turn, as node:http has them: order, case and repetitions stay. Pure.
+// Which headers pass: hop-by-hop headers are dropped (RFC 9110 7.6.1), and X-Forwarded-* tells who the client is.
+// Lists are flat and alternate names and values, as in node:http: order, case and repetitions survive. Pure.
 
-/** Between two neighbours only. `TE` goes on where it says `trailers`; framing is made anew. */
+/** For the next hop only. `TE` passes where it says `trailers`; framing is written anew. */
 const hopByHop: ReadonlySet<string> = new Set([
   'connection',
   'keep-alive',
@@ -11,8 +11,8 @@ const hopByHop: ReadonlySet<string> = new Set([
   'upgrade',
 ]);
 
-/** What a name written with `_` would be to a program that does not tell it from `-`: never passed by that name. */
-const written: ReadonlySet<string> = new Set([...hopByHop, 'host', 'content-length', 'expect', 'trailer']);
+/** Headers that we write or judge. Their spellings with `_` are dropped: some programs read `_` as `-`. */
+const controlled: ReadonlySet<string> = new Set([...hopByHop, 'host', 'content-length', 'expect', 'trailer']);
 
 const NO_CONTENT = 204;
 
@@ -22,18 +22,18 @@ export interface Forwarding {
   readonly client: string;
   /** The Host header. */
   readonly host: string;
-  /** X-Forwarded-* and Forwarded are those of a balancer, and pass. Behind one that sends PROXY headers they are the client's. */
+  /** X-Forwarded-* and Forwarded come from a balancer, and pass. If it sends PROXY headers, they are the client's. */
   readonly trustForwarded: boolean;
   /** The protocol to switch to, as the client named it. */
   readonly upgrade: string | undefined;
   /** Whether the connection to the backend may serve other requests. */
   readonly keepAlive: boolean;
   readonly isChunked: boolean;
-  /** The method may have a body and this request has none, which must be said. */
+  /** The method may have a body and this request has none: it needs `Content-Length: 0`. */
   readonly isEmpty: boolean;
 }
 
-export function requestHeaders(raw: readonly string[], handOff: Forwarding): string[] {
+export function requestHeaders(raw: readonly string[], forwarding: Forwarding): string[] {
   const dropped = namedByConnection(raw);
   const headers: string[] = [];
   const forwarded: string[] = [];
@@ -42,31 +42,31 @@ export function requestHeaders(raw: readonly string[], handOff: Forwarding): str
   for (let at = 0; at < raw.length; at += 2) {
     const name = raw[at].toLowerCase();
     const value = raw[at + 1];
-    if (name === 'x-forwarded-for' && handOff.trustForwarded) forwarded.push(value);
+    if (name === 'x-forwarded-for' && forwarding.trustForwarded) forwarded.push(value);
     else if (name === 'te' && /\btrailers\b/i.test(value)) headers.push('TE', 'trailers');
-    else if (hopByHop.has(name) || dropped?.has(name) === true || isForwarded(name, handOff)) continue;
-    else if (isDisguised(name) || (name === 'trailer' && !handOff.isChunked)) continue;
-    // RFC 9110 10.1.1: HTTP/1.0 knows no expectations, and could not be told to continue.
-    else if (name === 'expect' && handOff.isHttp10) continue;
+    else if (hopByHop.has(name) || dropped?.has(name) === true || isForwarded(name, forwarding)) continue;
+    else if (isDisguised(name) || (name === 'trailer' && !forwarding.isChunked)) continue;
+    // RFC 9110 10.1.1: HTTP/1.0 has no expectations, and could not receive 100 Continue.
+    else if (name === 'expect' && forwarding.isHttp10) continue;
     else {
       proto ||= name === 'x-forwarded-proto';
       host ||= name === 'x-forwarded-host';
       headers.push(raw[at], value);
     }
   }
-  headers.push('X-Forwarded-For', [...forwarded, handOff.client].join(', '));
+  headers.push('X-Forwarded-For', [...forwarded, forwarding.client].join(', '));
   if (!proto) headers.push('X-Forwarded-Proto', 'http');
-  if (!host) headers.push('X-Forwarded-Host', handOff.host);
-  if (handOff.upgrade !== undefined) headers.push('Upgrade', handOff.upgrade, 'Connection', 'Upgrade');
-  else headers.push('Connection', handOff.keepAlive ? 'keep-alive' : 'close');
-  if (handOff.isChunked) headers.push('Transfer-Encoding', 'chunked');
-  else if (handOff.isEmpty) headers.push('Content-Length', '0');
+  if (!host) headers.push('X-Forwarded-Host', forwarding.host);
+  if (forwarding.upgrade !== undefined) headers.push('Upgrade', forwarding.upgrade, 'Connection', 'Upgrade');
+  else headers.push('Connection', forwarding.keepAlive ? 'keep-alive' : 'close');
+  if (forwarding.isChunked) headers.push('Transfer-Encoding', 'chunked');
+  else if (forwarding.isEmpty) headers.push('Content-Length', '0');
   return headers;
 }
 
-export interface Answering {
+export interface ResponseForwarding {
   readonly status: number | undefined;
-  /** Keeps what an answer 101 needs. */
+  /** Keeps the headers that a 101 needs. */
   readonly upgrade: boolean;
   /** Without chunks there are no trailers to announce. */
   readonly isChunked: boolean;
@@ -74,7 +74,7 @@ export interface Answering {
 
 export function responseHeaders(
   raw: readonly string[],
-  { status = 0, upgrade, isChunked }: Answering,
+  { status = 0, upgrade, isChunked }: ResponseForwarding,
 ): string[] {
   const dropped = namedByConnection(raw);
   const headers: string[] = [];
@@ -82,25 +82,25 @@ export function responseHeaders(
     const name = raw[at].toLowerCase();
     if (name === 'upgrade' && upgrade) headers.push(raw[at], raw[at + 1], 'Connection', 'Upgrade');
     else if (name === 'trailer' && !isChunked) continue;
-    // RFC 9110 8.6: of these it would make a client wait for a body, or take the next answer for one.
+    // RFC 9110 8.6: on these, it would make a client wait for a body, or read the next response as one.
     else if (name === 'content-length' && (status < 200 || status === NO_CONTENT)) continue;
     else if (!hopByHop.has(name) && dropped?.has(name) !== true) headers.push(raw[at], raw[at + 1]);
   }
   return headers;
 }
 
-/** RFC 9110 6.5.1: what frames, routes, or tells who asks has no place behind the body, where it would come unjudged. */
+/** RFC 9110 6.5.1: fields that frame, route or identify the client are no trailers, where nothing would judge them. */
 export function trailers(raw: readonly string[]): [name: string, value: string][] {
   const passed: [string, string][] = [];
   for (let at = 0; at < raw.length; at += 2) {
     const name = raw[at].toLowerCase().replaceAll('_', '-');
-    if (written.has(name) || endToEnd.has(name) || name.startsWith('x-forwarded-')) continue;
+    if (controlled.has(name) || endToEnd.has(name) || name.startsWith('x-forwarded-')) continue;
     passed.push([raw[at], raw[at + 1]]);
   }
   return passed;
 }
 
-/** RFC 9110 7.6.1: what `Connection` names is for the neighbour, but for what tells the message's meaning. */
+/** RFC 9110 7.6.1: headers that `Connection` names are for the next hop, except those that matter end to end. */
 function namedByConnection(raw: readonly string[]): Set<string> | undefined {
   let names: Set<string> | undefined;
   for (let at = 0; at < raw.length; at += 2) {
@@ -115,7 +115,7 @@ function namedByConnection(raw: readonly string[]): Set<string> | undefined {
   return names;
 }
 
-/** `Connection: host` or `Connection: x-forwarded-for` must not take away what the backend relies on. */
+/** `Connection: host` or `Connection: x-forwarded-for` must not remove a header that the backend relies on. */
 const endToEnd: ReadonlySet<string> = new Set([
   '',
   'host',
@@ -129,13 +129,13 @@ const endToEnd: ReadonlySet<string> = new Set([
   'x-forwarded-host',
 ]);
 
-function isForwarded(name: string, handOff: Forwarding): boolean {
-  return !handOff.trustForwarded && (name === 'forwarded' || name.startsWith('x-forwarded-'));
+function isForwarded(name: string, forwarding: Forwarding): boolean {
+  return !forwarding.trustForwarded && (name === 'forwarded' || name.startsWith('x-forwarded-'));
 }
 
-/** `X_Forwarded_For` is the same as `X-Forwarded-For` to every program behind CGI's rules, and so are others. */
+/** Programs that follow CGI's rules read `X_Forwarded_For` as `X-Forwarded-For`, and likewise for other names. */
 function isDisguised(name: string): boolean {
   if (!name.includes('_')) return false;
   const plain = name.replaceAll('_', '-');
-  return written.has(plain) || plain.startsWith('x-forwarded-');
+  return controlled.has(plain) || plain.startsWith('x-forwarded-');
 }

@@ -1,6 +1,6 @@
-// dial and pass on, for one request: reaches a backend of the route, gives it the request and the client its answer.
-// Bodies stream both ways, each side as fast as the other takes it. A backend that cannot be reached is another's turn,
-// by the same rules as for every connection; once bytes have gone to one, it is that one or none.
+// dial and pass on, for one request: reaches a backend of the route, sends it the request, and sends the client its
+// response. Bodies stream both ways with back-pressure. If a backend cannot be reached, another is tried by the same
+// rules as for every connection; once bytes have gone to one, no other is tried.
 
 import { type ClientRequest, type IncomingMessage, request as sendRequest } from 'node:http';
 import type { Socket } from 'node:net';
@@ -19,9 +19,9 @@ import { requestHeaders, responseHeaders, trailers } from './forward-headers.ts'
 import { type HttpThread, now } from './http-thread.ts';
 import { type AnswerHead, headText, sendInformational } from './send-informational.ts';
 
-/** RFC 9110 9.2.2: these may be sent again, so that they may meet a kept connection at its end. */
+/** RFC 9110 9.2.2: these may be sent again, in case the backend is just closing the kept connection. */
 const idempotent: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE', 'TRACE']);
-/** Without a body and without a length, these say nothing of one. The others must say 0. */
+/** Without a body, these need no length. Other methods must send `Content-Length: 0`. */
 const bodiless: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'DELETE', 'TRACE', 'CONNECT']);
 
 export function forward(thread: HttpThread, exchange: Exchange): void {
@@ -40,7 +40,7 @@ function attempt(thread: HttpThread, exchange: Exchange, route: TableRoute, mayR
   if (judged === undefined) return;
   countBackend(rows, shared, row, backend.slot);
   const method = request.method ?? 'GET';
-  // A header of our own in front makes the connection that client's.
+  // A PROXY header ties the connection to one client.
   const isKept =
     mayReuse &&
     idempotent.has(method) &&
@@ -76,11 +76,11 @@ function attempt(thread: HttpThread, exchange: Exchange, route: TableRoute, mayR
   try {
     upstream = sendRequest(options);
   } catch {
-    // A byte that node:http reads and does not write.
+    // The head has a byte that node:http accepts but refuses to write.
     return thread.refuse(exchange, 'bad-request');
   }
   exchange.upstream = upstream;
-  // As for requests: all headers, within the size of a head.
+  // As for requests: any number of headers, within the size of a head.
   upstream.maxHeadersCount = 0;
   upstream.once(
     'socket',
@@ -107,7 +107,7 @@ function attempt(thread: HttpThread, exchange: Exchange, route: TableRoute, mayR
   upstream.on(
     'error',
     guard(connection, (error: Error) => {
-      // What a backend says behind a whole answer is nobody's.
+      // Errors after a complete response are ignored.
       if (exchange.upstream === upstream && answer?.complete !== true)
         failed(thread, exchange, route, error, false);
     }),
@@ -139,7 +139,7 @@ function proxyHeader({ connection }: Exchange, route: TableRoute): Uint8Array | 
     : buildProxyV2({ source, destination });
 }
 
-/** The request's body goes to nobody before there is a connection, so that another backend can still be tried. */
+/** The body is read only once there is a connection, so that another backend can be tried until then. */
 function connected(thread: HttpThread, exchange: Exchange, upstream: ClientRequest): void {
   if (exchange.isOver) return;
   const { request, upgradeHead, connection } = exchange;
@@ -162,7 +162,7 @@ function connected(thread: HttpThread, exchange: Exchange, upstream: ClientReque
 function reached(thread: HttpThread, exchange: Exchange, wasKept: boolean): void {
   exchange.dialMs = wasKept ? 0 : now() - exchange.dialAt;
   thread.shared.counters.observeSeconds(exchange.route?.slot ?? 0, exchange.dialMs / 1000);
-  thread.reached(exchange);
+  thread.reportBackend(exchange);
 }
 
 function failed(
@@ -175,27 +175,27 @@ function failed(
   if (exchange.isOver) return;
   if (error instanceof DialError) return dialAgain(thread, exchange, route, error);
   if (exchange.response.headersSent) return thread.cut(exchange, 'backend-reset');
-  // It closed the kept connection just when we took it: RFC 9110 9.2.2, once more on a new one.
+  // The backend closed the kept connection just as we took it: retry once on a new one (RFC 9110 9.2.2).
   if (wasKept) return attempt(thread, exchange, route, false);
   thread.refuse(exchange, 'backend-reset');
 }
 
 function dialAgain(thread: HttpThread, exchange: Exchange, route: TableRoute, { failure }: DialError): void {
   const { settings, rows } = thread;
-  const lastMoment = exchange.dialAt + ALL_ATTEMPTS * settings.connectMs;
+  const deadline = exchange.dialAt + ALL_ATTEMPTS * settings.connectMs;
   thread.onDialFailed(rows.backendSlot[exchange.row]);
   exchange.attempt++;
-  if (exchange.attempt > settings.retries || now() >= lastMoment) return thread.giveUp(exchange, failure);
+  if (exchange.attempt > settings.retries || now() >= deadline) return thread.giveUp(exchange, failure);
   if (exchange.attempt === 1) exchange.order = orderBackends(thread, exchange.row, route, exchange.order[0]);
   const pause = retryPause(exchange.attempt, exchange.order.length);
   if (pause === 0) return attempt(thread, exchange, route);
   setTimeout(
     guard(exchange.connection, () => {
       if (exchange.isOver) return;
-      if (now() < lastMoment) attempt(thread, exchange, route);
+      if (now() < deadline) attempt(thread, exchange, route);
       else thread.giveUp(exchange, failure);
     }),
-    Math.max(0, Math.min(pause, lastMoment - now())),
+    Math.max(0, Math.min(pause, deadline - now())),
   );
 }
 
@@ -227,7 +227,7 @@ function respond(thread: HttpThread, exchange: Exchange, answer: IncomingMessage
   }
   exchange.status = answer.statusCode ?? 502;
   answer.pipe(response, { end: false });
-  // node:http keeps the head for the first byte of the body, which may come much later: a stream of events is one.
+  // node:http holds the head back until the first byte of the body, which may come much later, as with event streams.
   setImmediate(
     guard(connection, () => {
       if (!exchange.isOver && !answer.readableDidRead && !answer.readableEnded) response.flushHeaders();
@@ -236,7 +236,7 @@ function respond(thread: HttpThread, exchange: Exchange, answer: IncomingMessage
   answer.once(
     'end',
     guard(connection, () => {
-      // The connection is the agent's again, unless the request was answered before it was whole.
+      // The agent has the connection back, unless the response ended before the request was complete.
       if (exchange.upstream?.writableFinished === true) exchange.upstream = undefined;
       response.addTrailers(trailers(answer.rawTrailers));
       response.end();
@@ -244,12 +244,12 @@ function respond(thread: HttpThread, exchange: Exchange, answer: IncomingMessage
   );
 }
 
-/** For the rules that answers over kept connections are judged by. */
+/** For the rules that also judge responses on kept connections. */
 function headOf({ httpVersion, statusCode = 0, rawHeaders }: IncomingMessage) {
   return { version: httpVersion === '1.0' ? '1.0' : '1.1', status: statusCode, headers: rawHeaders } as const;
 }
 
-/** The backend switched protocols: from here on bytes pass unread, FIN in each direction by itself. */
+/** The backend switched protocols: from here on bytes pass unread, and each direction has its own FIN. */
 function splice(
   thread: HttpThread,
   exchange: Exchange,
@@ -266,7 +266,7 @@ function splice(
   }
   exchange.spliced = backend;
   exchange.status = 101;
-  // Only from here on: a kept connection on which the backend has said FIN must not be taken again.
+  // Only from here on: before the switch, the backend's FIN must close its connection.
   backend.allowHalfOpen = true;
   backend.setTimeout(0);
   response.detachSocket(client);
@@ -287,14 +287,14 @@ function splice(
   backend.once(
     'end',
     guard(connection, () => {
-      thread.backendEnds(exchange);
+      thread.reportBackendFin(exchange);
       client.end();
     }),
   );
   let open = 2;
   const closed = guard(connection, () => {
     open--;
-    if (open === 0) thread.finish(exchange);
+    if (open === 0) thread.endRequest(exchange);
   });
   client.once('close', closed);
   backend.once('close', closed);

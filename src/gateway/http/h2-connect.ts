@@ -1,11 +1,11 @@
-// HTTP/2 in the HTTP part: CONNECT alone, as Kubermatic's agents speak it. The front hands a connection over when it
-// sees the preface; each CONNECT stream goes back to the front as a connection of its own (connect-stream.ts), where it is
-// routed, admitted, dialled, counted and logged. Other requests are reset with HTTP_1_1_REQUIRED.
+// HTTP/2 in an HTTP thread: CONNECT only, as Kubermatic's agents speak it. A worker hands a connection off when it sees
+// the preface; each CONNECT stream goes back to a worker as a connection of its own (connect-stream.ts), and is routed,
+// admitted, dialled, counted and logged there. Other requests are reset with HTTP_1_1_REQUIRED.
 //
-// Flow control: node:http2 gives back the connection's window as bytes arrive and a stream's as they are passed on. So
-// a stream that stands still keeps at most its own window here, 128 KiB, and holds up no other; 256 of them are 32 MiB,
-// which only a client in `agents` gets, whose streams are answered with 200. What goes to a client is bounded by the
-// client's own windows and one write buffer a stream.
+// Flow control: node:http2 reopens the connection's window as bytes arrive, and a stream's as they are passed on.
+// So a stalled stream holds at most its own window, 128 KiB, and delays no other; 256 of them hold 32 MiB, which only
+// clients in `agents` can reach, since only their streams are answered with 200. Bytes to a client are bounded by the
+// client's own windows and one write buffer per stream.
 
 import {
   constants,
@@ -27,26 +27,26 @@ import { AbuseBudget } from './abuse-budget.ts';
 import { buildConnectHead } from './connect-head.ts';
 import { serveStream, type TunnelStream } from './connect-stream.ts';
 
-/** Streams at one time. A client with more to say opens another connection. */
+/** Concurrent streams. A client that needs more opens another connection. */
 const MAX_STREAMS = 256;
 const STREAM_WINDOW = 128 * 1024;
-/** For all streams together; given back at once, so that it need only cover a round trip. */
+/** For all streams together. It is reopened at once, so it only has to cover a round trip. */
 const CONNECTION_WINDOW = 1024 * 1024;
-/** As the front's limit for a head of HTTP/1.1. */
+/** The same as the worker's limit for an HTTP/1.1 head. */
 const MAX_HEADERS = 16_384;
 const MAX_HEADER_PAIRS = 64;
-/** In MB, of node:http2's own: header tables, frames that wait to be sent. New streams are refused beyond it. */
+/** In MB, for node:http2's header tables and queued frames. Beyond it, new streams are refused. */
 const SESSION_MEMORY = 4;
-/** Resets of streams that were served are how some programs close. nghttp2's limit is for those who do nothing else. */
+/** Some programs close served streams with a reset. nghttp2's limit is for clients that do nothing else. */
 const RESET_BURST = 10_000;
 const RESETS_PER_SECOND = 1000;
-/** Without a stream a connection is kept this long, or `timeouts.idle` where that is shorter. As over HTTP/1.1. */
+/** A connection without streams is kept this long, or `timeouts.idle` where that is shorter. As over HTTP/1.1. */
 const KEEP_MS = 75_000;
-/** Between the word that no more streams will be taken and the end of taking them: a round trip to most places. */
+/** Between announcing the close and accepting no more streams: a round trip to most places. */
 const NOTICE_MS = 100;
 /** RFC 9113 6.8: a GOAWAY that cuts off no stream yet. */
 const ANY_STREAM = 2 ** 31 - 1;
-/** nghttp2's numbers for a preface that is none, and for frames that make it answer faster than it can send. */
+/** nghttp2's error numbers for a bad preface, and for frames that ask for more answers than it can send. */
 const BAD_MAGIC = -903;
 const FLOODED = -904;
 
@@ -67,18 +67,18 @@ interface Session extends FaultOwner {
   /** `timeouts.hello` until the first stream, then the time without any. */
   timer: NodeJS.Timeout | undefined;
   hadStream: boolean;
-  /** Why we close it; by default it ends as the client wants. */
+  /** Why we close it; undefined while only the client may. */
   reason: CloseReason | undefined;
 }
 
 export class H2Connect {
-  /** Where streams come back to, by worker. */
+  /** The paths that streams go back to, by worker. */
   internalListeners: readonly string[] = [];
   settings: Settings;
   readonly #verdicts: readonly Verdicts[];
   readonly #faults: FaultLog;
   readonly #sessions = new Set<Session>();
-  #turn = 0;
+  #nextListener = 0;
   #isDraining = false;
 
   /** `verdicts` by worker. */
@@ -89,20 +89,20 @@ export class H2Connect {
   }
 
   /** Our own code threw on behalf of a stream of that connection. */
-  tellFault(error: unknown, connection: HandedOff): void {
+  reportFault(error: unknown, connection: HandedOff): void {
     this.#faults.write(error, { client: clientOf(connection) });
   }
 
-  /** The workers take turns. */
+  /** Round-robin over the workers. */
   nextInternalListener(): string | undefined {
-    return this.internalListeners[this.#turn++ % this.internalListeners.length];
+    return this.internalListeners[this.#nextListener++ % this.internalListeners.length];
   }
 
   verdictsOf({ worker }: WorkerRow): Verdicts | undefined {
     return this.#verdicts[worker];
   }
 
-  /** `first` is what the client has said so far. */
+  /** `first` is what the client has sent so far. */
   serve(connection: HandedOff, first: Buffer): void {
     const { socket, handOff } = connection;
     this.#verdicts[handOff.worker]?.say(handOff.handle, handOff.generation, inProgress);
@@ -133,7 +133,7 @@ export class H2Connect {
       guard(session, () => this.#close(session, 'hello-timeout')),
       this.settings.helloMs,
     );
-    // node:http2 closes the socket before it tells why, and the front may see that first.
+    // node:http2 closes the socket before it emits the error, and the worker may see the close first.
     const destroy = http2.destroy.bind(http2);
     http2.destroy = (error, code) => {
       guard(session, () => this.#recordEnd(session, error))();
@@ -160,7 +160,7 @@ export class H2Connect {
           this.#stream(session, stream, headers[':method'], rawHeaders),
       ),
     );
-    // A client that has said FIN can take no further part: nothing could be acknowledged.
+    // After its FIN a client cannot acknowledge anything, so the session is over.
     socket.once(
       'end',
       guard(session, () => http2.destroy()),
@@ -168,7 +168,7 @@ export class H2Connect {
     if (this.#isDraining) this.#announceClose(session);
   }
 
-  /** No new streams; those that are open may finish. */
+  /** Accepts no new streams; open streams run to their end. */
   drain(): void {
     this.#isDraining = true;
     for (const session of this.#sessions) guard(session, () => this.#announceClose(session))();
@@ -182,20 +182,20 @@ export class H2Connect {
       })();
   }
 
-  /** What the front has let go of is let go of here. */
-  lookAround(): void {
-    for (const session of this.#sessions) guard(session, () => this.#look(session))();
+  /** Ends the sessions and streams that their workers have ended. */
+  sweep(): void {
+    for (const session of this.#sessions) guard(session, () => this.#check(session))();
   }
 
-  #look({ http2, connection, tunnels }: Session): void {
+  #check({ http2, connection, tunnels }: Session): void {
     const { worker, handle, generation } = connection.handOff;
     if (this.#verdicts[worker]?.isCurrent(handle, generation) !== true) http2.destroy();
-    else for (const tunnel of tunnels) guard(tunnel, () => tunnel.look())();
+    else for (const tunnel of tunnels) guard(tunnel, () => tunnel.check())();
   }
 
-  /** With all its streams. */
+  /** Ends the session with all its streams. */
   #fault(session: Session, error: unknown): void {
-    this.tellFault(error, session.connection);
+    this.reportFault(error, session.connection);
     session.reason = 'fault';
     session.http2.destroy();
   }
@@ -226,7 +226,7 @@ export class H2Connect {
     );
   }
 
-  /** Nothing is open: it may be used again. */
+  /** No stream is open: wait for the next one. */
   #keep(session: Session): void {
     if (!this.#sessions.has(session)) return;
     const limit = Math.min(KEEP_MS, this.settings.idleMs ?? KEEP_MS);
@@ -239,7 +239,7 @@ export class H2Connect {
   #spendBudget(session: Session): void {
     if (session.budget.take(performance.now()) || session.http2.destroyed) return;
     session.reason = 'over-limit';
-    session.http2.destroy(new Error('The client wears us out'));
+    session.http2.destroy(new Error('Abuse budget exhausted'));
   }
 
   #announceClose(session: Session): void {
@@ -251,13 +251,13 @@ export class H2Connect {
     );
   }
 
-  /** With GOAWAY, and once its streams have ended. */
+  /** Sends GOAWAY, and closes once all streams have ended. */
   #close(session: Session, reason: CloseReason): void {
     session.reason ??= reason;
     if (!session.http2.closed) session.http2.close();
   }
 
-  /** Its reason is said before the front can see its end. */
+  /** Reports the reason before the worker can see the connection end. */
   #recordEnd(session: Session, error: Error | undefined): void {
     if (!this.#sessions.delete(session)) return;
     clearTimeout(session.timer);
@@ -273,7 +273,7 @@ function clientOf({ source }: HandedOff): string {
   return formatIpPort(mapIp(source.address), 0, source.port);
 }
 
-/** Why node:http2 gives a connection up; undefined where the client has ended it. */
+/** Why node:http2 dropped the connection; undefined if the client ended it. */
 function reasonFor(
   error: (Error & { readonly code?: string; readonly errno?: number }) | undefined,
 ): CloseReason | undefined {

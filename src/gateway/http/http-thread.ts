@@ -1,6 +1,6 @@
-// The HTTP part: a gateway's cleartext HTTP, behind the layer-4 front. The front hands connections over on a unix
-// socket; here each request is judged, routed by its Host, admitted, and passed on to a backend. One HTTP thread has
-// one of these. What a connection comes to goes back to the front as a verdict (verdicts.ts).
+// Serves cleartext HTTP, one instance per HTTP thread. Workers hand connections off on a unix socket; here each request
+// is judged, routed by its Host, admitted, and passed on to a backend. How a connection stands, and why it ended, goes
+// back to its worker as a verdict (verdicts.ts).
 
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Server as NetServer, Socket } from 'node:net';
@@ -30,23 +30,23 @@ import { forward, hasBody } from './forward.ts';
 import { H2Connect } from './h2-connect.ts';
 import { judgeRequest } from './judge-request.ts';
 import { KeptConnections } from './kept-connections.ts';
-import { readNoMore, refusalFor, sayLast } from './refusal-answer.ts';
+import { refusalFor, sendRefusal, stopReading } from './refusal-answer.ts';
 import type { RequestLog, RequestRecord } from './request-log.ts';
-import { createRequestServer, isWish } from './request-server.ts';
+import { createRequestServer, isUpgradeRequest } from './request-server.ts';
 
-/** How often node:http looks for heads that take too long, and we for clients that the front has let go of. */
-const LOOK_MS = 250;
-/** An idle connection is kept this long for a further request, or `timeouts.idle` where that is shorter. */
+/** How often node:http checks for late heads, and we for connections that their worker has ended. */
+const SWEEP_MS = 250;
+/** An idle connection is kept this long for another request, or `timeouts.idle` where that is shorter. */
 const KEEP_ALIVE_MS = 75_000;
-/** Requests that a client may send ahead of an answer. Debian's apt sends 10. */
-const MAX_AHEAD = 100;
-/** The client left before it was answered: nginx's number for it. */
-const CLIENT_LEFT = 499;
-/** In counters and log, of a request that met a fault of ours; its client sees a reset. */
+/** Pipelined requests that may wait for their turn. Debian's apt sends 10. */
+const MAX_PIPELINED = 100;
+/** The client closed before it got a response: nginx's status for it. */
+const CLIENT_CLOSED = 499;
+/** In counters and log, for a request that met a fault of ours; its client sees a reset. */
 const FAULT_STATUS = 500;
 
-/** Of a connection that has asked for nothing yet. */
-const nowhere: Verdict = {
+/** The verdict before the first request. */
+const nothingYet: Verdict = {
   slot: 0,
   backendSlot: 0,
   dialMs: -1,
@@ -55,7 +55,7 @@ const nowhere: Verdict = {
   isEnding: false,
 };
 
-/** Of this thread's clock; to ask for it costs as much as the time itself. */
+/** The origin of this thread's clock. Reading it costs as much as reading the time. */
 const ORIGIN = performance.timeOrigin;
 
 export interface HttpShared extends LimitCounters {
@@ -66,7 +66,7 @@ export interface HttpThreadOptions {
   readonly rows: Rows;
   readonly shared: HttpShared;
   readonly table: Table;
-  /** By worker. */
+  /** Indexed by worker. */
   readonly verdicts: readonly Verdicts[];
   readonly settings: Settings;
   readonly log: RequestLog;
@@ -80,11 +80,12 @@ export class HttpThread {
   readonly table: Table;
   readonly listeners: TableListener[] = [];
   settings: Settings;
-  /** Connections for requests that may be sent again, and for those that have one of their own. */
+  /** For requests that may be sent again. */
   readonly kept: KeptConnections;
+  /** For requests that need a connection of their own. */
   readonly single = new BackendAgent();
   readonly onDialFailed: (backendSlot: number) => void;
-  /** Connections that speak HTTP/2: CONNECT alone, which goes back to the front. */
+  /** HTTP/2 connections: CONNECT only, which goes back to a worker. */
   readonly h2: H2Connect;
   readonly #verdicts: readonly Verdicts[];
   readonly #log: RequestLog;
@@ -94,7 +95,7 @@ export class HttpThread {
   #usedRows = 0;
   readonly #http: Server;
   #server: NetServer | undefined;
-  readonly #look: NodeJS.Timeout;
+  readonly #sweepTimer: NodeJS.Timeout;
   #draining = false;
 
   constructor(options: HttpThreadOptions) {
@@ -108,14 +109,14 @@ export class HttpThread {
     this.kept = new KeptConnections(error => this.#faults.write(error));
     this.h2 = new H2Connect(options.verdicts, options.settings, options.faults);
     this.#log = options.log;
-    this.#http = createRequestServer(LOOK_MS, {
+    this.#http = createRequestServer(SWEEP_MS, {
       arrived: (request, response, upgradeHead) => this.#arrived(request, response, upgradeHead),
       mayUpgrade: socket => this.#mayUpgrade(socket),
       connect: socket => this.#connect(socket),
-      error: (error, socket) => this.#clientError(error, socket),
+      error: (error, socket) => this.#onClientError(error, socket),
       fault: (error, socket) => this.#faultAt(socket, error),
     });
-    this.#look = setInterval(() => this.#lookAround(), LOOK_MS);
+    this.#sweepTimer = setInterval(() => this.#sweep(), SWEEP_MS);
     this.configure(options.settings);
   }
 
@@ -123,7 +124,7 @@ export class HttpThread {
     return this.#draining;
   }
 
-  /** From now on there. What came by the socket before goes on. */
+  /** Listens on that path from now on. Connections from the path before go on. */
   async listen(path: string): Promise<void> {
     const server = await listenOnPath(path, socket => this.#accept(socket));
     this.#server?.close();
@@ -138,8 +139,8 @@ export class HttpThread {
   }
 
   /**
-   * After a table change: connections end whose request, the one in progress or else the last, was of a cluster or route
-   * that is gone, or whose client is no longer allowed there.
+   * After a table change: ends connections whose request (the one in progress, else the last) was for a cluster or
+   * route that is gone, or that no longer allows the client.
    */
   revoke(): void {
     this.#forEach(connection => {
@@ -152,7 +153,7 @@ export class HttpThread {
     });
   }
 
-  /** What is in progress may finish, with `Connection: close`; what is idle ends now. */
+  /** Requests in progress run to their end, with `Connection: close`; idle connections end now. */
   drain(): void {
     this.#draining = true;
     this.h2.drain();
@@ -164,13 +165,13 @@ export class HttpThread {
 
   /** Closes everything, so that the thread can end. */
   stop(): void {
-    clearInterval(this.#look);
+    clearInterval(this.#sweepTimer);
     this.#server?.close();
     this.h2.stop();
     this.#http.close();
     this.#forEach(({ current, socket, link }) => {
-      // Not when the socket has closed: by then the thread is gone, and with it the line.
-      if (current !== undefined) this.finish(current);
+      // Not when the socket has closed: by then the thread is gone, and the log line would be lost.
+      if (current !== undefined) this.endRequest(current);
       socket.destroy();
       link?.destroy();
     });
@@ -180,7 +181,7 @@ export class HttpThread {
   }
 
   #accept(server: Socket): void {
-    // Those that are left are spare: see open-files.ts.
+    // The remaining descriptors are reserved: see open-files.ts.
     if (descriptorOf(server) >= this.settings.clientFiles) {
       server.destroy();
       return;
@@ -188,16 +189,16 @@ export class HttpThread {
     acceptHandOff(server, {
       http: connection => {
         const { socket, link } = connection;
-        this.#tell(connection, nowhere);
+        this.#report(connection, nothingYet);
         this.#connections.set(socket, connection);
         socket.once(
           'close',
-          guard(connection, (hadError: boolean) => this.#closed(connection, hadError)),
+          guard(connection, (hadError: boolean) => this.#connectionClosed(connection, hadError)),
         );
         if (link !== undefined)
           socket.once(
             'finish',
-            guard(connection, () => this.#ended(connection)),
+            guard(connection, () => this.#finSent(connection)),
           );
         this.#http.emit('connection', socket);
       },
@@ -210,24 +211,24 @@ export class HttpThread {
 
   #arrived(request: IncomingMessage, response: ServerResponse, upgradeHead: Buffer | undefined): void {
     const connection = this.#connections.get(request.socket);
-    // What stands behind a refusal, or behind the last request that the client announced, is nobody's.
+    // Requests behind a refusal, or behind the last one, are ignored.
     if (connection === undefined || connection.isLast || isOver(connection)) return;
     const incoming = { request, response, upgradeHead };
     if (!response.shouldKeepAlive) connection.isLast = true;
-    // node:http loses the bytes behind a wish to switch that is not heard: such a request is the last.
-    if (isWish(request)) {
+    // node:http loses the bytes behind an upgrade request that is not granted: so such a request is the last.
+    if (isUpgradeRequest(request)) {
       response.shouldKeepAlive = false;
       connection.isLast = true;
-      if (upgradeHead === undefined && !hasBody(request)) readNoMore(request.socket);
+      if (upgradeHead === undefined && !hasBody(request)) stopReading(request.socket);
     }
     const { current, waiting } = connection;
     if (current === undefined && waiting.length === 0) this.#serve(connection, incoming);
-    else if (waiting.push(incoming) > MAX_AHEAD) this.#refuseNow(connection, 'over-limit');
+    else if (waiting.push(incoming) > MAX_PIPELINED) this.#refuseNow(connection, 'over-limit');
   }
 
   /**
-   * Only on a connection that waits for its next request: node:http still owns the socket of one that is being answered,
-   * be it with a refusal (ERR_HTTP_SOCKET_ASSIGNED).
+   * Only on a connection that waits for its next request: while a response or a refusal is being written, node:http
+   * still owns the socket (ERR_HTTP_SOCKET_ASSIGNED).
    */
   #mayUpgrade(socket: Socket): boolean {
     const connection = this.#connections.get(socket);
@@ -235,7 +236,7 @@ export class HttpThread {
     return connection.current === undefined && connection.waiting.length === 0;
   }
 
-  /** node:http has let go of the socket, and no longer tells the answer in progress that it may go on. */
+  /** CONNECT detaches the socket from node:http, which no longer passes `drain` on to the response in progress. */
   #connect(socket: Socket): void {
     const connection = this.#connections.get(socket);
     if (connection !== undefined)
@@ -243,7 +244,7 @@ export class HttpThread {
         'drain',
         guard(connection, () => connection.current?.response.emit('drain')),
       );
-    this.#refuseSocket(socket, 'bad-request');
+    this.#refuseUnreadable(socket, 'bad-request');
   }
 
   #serve(connection: HttpConnection, incoming: Incoming): void {
@@ -272,15 +273,15 @@ export class HttpThread {
     if (this.#draining) response.shouldKeepAlive = false;
     response.prependListener(
       'finish',
-      guard(connection, () => this.#answered(exchange)),
+      guard(connection, () => this.#responseWritten(exchange)),
     );
     response.once(
       'close',
-      guard(connection, () => this.#left(exchange)),
+      guard(connection, () => this.#responseClosed(exchange)),
     );
     response.on(
       'error',
-      guard(connection, () => this.cut(exchange, lostFor(connection))),
+      guard(connection, () => this.cut(exchange, reasonOfLoss(connection))),
     );
     const refusal = this.#begin(exchange);
     if (refusal !== undefined) this.refuse(exchange, refusal);
@@ -288,14 +289,14 @@ export class HttpThread {
     else forward(this, exchange);
   }
 
-  /** Judges, routes and admits. Answers the reason for a refusal. */
+  /** Judges, routes and admits. Returns the reason if the request is refused. */
   #begin(exchange: Exchange): CloseReason | undefined {
     const { connection, request } = exchange;
     const judged = judgeRequest(request);
     if (judged === undefined) return 'bad-request';
     exchange.judged = judged;
     const listener = this.listeners[connection.handOff.listener];
-    // A listener that was closed before this thread started.
+    // The listener was closed before this thread started.
     if (listener === undefined) return 'unknown-host';
     const route = routeHttp(this.table, listener, judged.host);
     if (typeof route === 'string') return route;
@@ -307,7 +308,7 @@ export class HttpThread {
     this.rows.setPort(row, CLIENT, connection.port);
     this.rows.host[row] = judged.host;
     const refusal = takeLimits(this.rows, this.shared, row, route, exchange.startedAt);
-    this.#say(connection, exchange, undefined);
+    this.#reportExchange(connection, exchange, undefined);
     return refusal;
   }
 
@@ -316,44 +317,44 @@ export class HttpThread {
     this.refuse(exchange, reasonOfFailure(failure), dialFailureIndex[failure]);
   }
 
-  /** Answers with the reason's status and closes: a refusal is the connection's end. */
+  /** Responds with the reason's status and closes: a refusal ends the connection. */
   refuse(exchange: Exchange, reason: CloseReason, failure = 0): void {
     if (exchange.isOver) return;
     const { status, refusal } = refusalFor(reason, this.#explain(exchange, reason));
     const { connection, request, response } = exchange;
     const started = response.headersSent;
     if (!started) exchange.status = status;
-    this.#say(connection, exchange, reason, started, failure);
+    this.#reportExchange(connection, exchange, reason, started, failure);
     connection.isClosing = true;
-    this.finish(exchange, true);
+    this.endRequest(exchange, true);
     const { socket } = connection;
     if (started || socket.destroyed) {
       socket.destroy();
       return;
     }
     const end = request.method === 'HEAD' ? refusal.indexOf('\r\n\r\n') + 4 : refusal.length;
-    sayLast(socket, refusal.subarray(0, end));
+    sendRefusal(socket, refusal.subarray(0, end));
     this.#countBytes(connection, exchange);
   }
 
-  /** What to say of that refusal, where there is more to say than usual. */
+  /** The text of the refusal, where it differs from the usual one. */
   #explain({ connection, judged }: Exchange, reason: CloseReason): string | undefined {
     const listener = this.listeners[connection.handOff.listener];
     if (reason !== 'unknown-host' || judged === undefined || listener === undefined) return undefined;
     return servedOverTls(this.table, listener, judged.host, judged.hostHeader);
   }
 
-  /** Ends a request in the middle: what the client has of the answer is not whole, and it can see that. */
+  /** Ends a request in the middle, so that the client sees that its response is incomplete. */
   cut(exchange: Exchange, reason: CloseReason): void {
     if (exchange.isOver) return;
-    this.#say(exchange.connection, exchange, reason, true);
+    this.#reportExchange(exchange.connection, exchange, reason, true);
     exchange.connection.isClosing = true;
-    this.finish(exchange, true);
+    this.endRequest(exchange, true);
     exchange.connection.socket.destroy();
   }
 
-  /** The request is over, however: its places are free, it is counted and logged. */
-  finish(exchange: Exchange, isRefused = false): void {
+  /** Every request ends here, once: its limits are released, and it is counted and logged. */
+  endRequest(exchange: Exchange, isRefused = false): void {
     if (exchange.isOver) return;
     exchange.isOver = true;
     const { connection, row, route, request } = exchange;
@@ -364,13 +365,13 @@ export class HttpThread {
       exchange.upstream?.destroy();
       exchange.kept?.destroy();
       exchange.spliced?.destroy();
-      if (exchange.status === 0) exchange.status = CLIENT_LEFT;
+      if (exchange.status === 0) exchange.status = CLIENT_CLOSED;
       this.shared.requests.add(slot, exchange.status);
     } finally {
-      this.#leave(exchange);
+      this.#releaseRow(exchange);
       if (connection.current === exchange) connection.current = undefined;
     }
-    this.#write(connection, isRefused, {
+    this.#logRequest(connection, isRefused, {
       host: exchange.judged?.host,
       slot,
       backend,
@@ -380,7 +381,7 @@ export class HttpThread {
     });
   }
 
-  #leave(exchange: Exchange): void {
+  #releaseRow(exchange: Exchange): void {
     const { row } = exchange;
     if (row < 0) return;
     releaseLimits(this.rows, this.shared, row);
@@ -389,20 +390,20 @@ export class HttpThread {
     this.#freeRows.push(row);
   }
 
-  /** The whole answer is on its way. Before anything else that node:http does then, such as to close. */
-  #answered(exchange: Exchange): void {
+  /** The whole response has been written. Runs before node:http's own listeners, which may close the socket. */
+  #responseWritten(exchange: Exchange): void {
     if (exchange.isOver) return;
-    this.#say(exchange.connection, exchange, 'done');
-    this.finish(exchange);
-    // A wish to switch that was answered otherwise: node:http has let go of the socket.
+    this.#reportExchange(exchange.connection, exchange, 'done');
+    this.endRequest(exchange);
+    // An upgrade that was not granted: node:http has detached the socket, and will not close it.
     if (exchange.upgradeHead !== undefined) exchange.connection.socket.destroySoon();
   }
 
-  /** The answer is out, or the client is gone. */
-  #left(exchange: Exchange): void {
+  /** The response was sent, or the client has gone. */
+  #responseClosed(exchange: Exchange): void {
     const { connection, request } = exchange;
-    this.finish(exchange);
-    // An answer that came before the request was whole: what is left of it is nobody's.
+    this.endRequest(exchange);
+    // The response came before the request was complete: the rest of the request is ignored.
     if (!request.complete || this.#draining) {
       connection.isClosing = true;
       connection.socket.destroySoon();
@@ -410,38 +411,38 @@ export class HttpThread {
     if (isOver(connection)) return;
     const next = connection.waiting.shift();
     if (next !== undefined) this.#serve(connection, next);
-    else if (connection.unreadable !== undefined) this.#refuseRest(connection, connection.unreadable);
+    else if (connection.unreadable !== undefined) this.#refuseConnection(connection, connection.unreadable);
   }
 
-  #closed(connection: HttpConnection, isReset: boolean): void {
-    const { socket, current, link, last = nowhere } = connection;
+  #connectionClosed(connection: HttpConnection, isReset: boolean): void {
+    const { socket, current, link, last = nothingYet } = connection;
     this.#connections.delete(socket);
-    if (current !== undefined) this.finish(current);
+    if (current !== undefined) this.endRequest(current);
     this.#countBytes(connection, undefined);
     if (link === undefined) return;
-    // What the front would have seen by itself.
+    // The worker does not see how a lent socket closes.
     const isOpen = last.reason < 0 || last.reason === reasonIndex.done;
-    const reason = isReset ? lostFor(connection) : 'done';
-    if (isOpen) this.#tell(connection, { ...last, reason: reasonIndex[reason] });
+    const reason = isReset ? reasonOfLoss(connection) : 'done';
+    if (isOpen) this.#report(connection, { ...last, reason: reasonIndex[reason] });
     link.destroy();
   }
 
-  /** FIN is on its way to a client that is served directly. All that is left of it is the front's, unless it only ends an upgrade. */
-  #ended(connection: HttpConnection): void {
+  /** FIN was sent to a client that is served directly. The worker does the rest, unless an upgrade is half-closed. */
+  #finSent(connection: HttpConnection): void {
     if (connection.last?.isEnding === true) return;
     this.#countBytes(connection, connection.current);
     connection.link?.end();
   }
 
-  #clientError(error: NodeJS.ErrnoException, socket: Socket): void {
+  #onClientError(error: NodeJS.ErrnoException, socket: Socket): void {
     if (error.code === 'ECONNRESET' || error.code === 'EPIPE') socket.destroy();
-    // Bytes behind the last request: it is answered, and they are nobody's. To close now could lose that answer.
+    // Bytes behind the last request are ignored. Closing now could lose its response.
     else if (error.code === 'HPE_CLOSED_CONNECTION' || !socket.writable) return;
-    else this.#refuseSocket(socket, reasonFor(error));
+    else this.#refuseUnreadable(socket, reasonFor(error));
   }
 
-  /** What the client says cannot be read on. Requests that stand whole in front of it are answered first. */
-  #refuseSocket(socket: Socket, reason: CloseReason): void {
+  /** The client's next bytes cannot be parsed. Complete requests before them are answered first. */
+  #refuseUnreadable(socket: Socket, reason: CloseReason): void {
     const connection = this.#connections.get(socket);
     if (connection === undefined) {
       socket.destroy();
@@ -452,51 +453,51 @@ export class HttpThread {
     const last = waiting.at(-1) ?? current;
     const isAnswered = last?.response.writableEnded === true;
     const isWhole = last === undefined || last.request.complete;
-    // Nobody's: what stands behind the last request, and what is missing of one that has its answer.
+    // Ignored: bytes behind the last request, and the rest of a request that has its response.
     if (isWhole ? isLast : isAnswered) return;
     if (!isWhole) waiting.pop();
     if (last === undefined || (!isWhole && last === current)) return this.#refuseNow(connection, reason);
     connection.unreadable = reason;
-    readNoMore(socket);
+    stopReading(socket);
   }
 
   #refuseNow(connection: HttpConnection, reason: CloseReason): void {
     if (connection.current !== undefined) this.refuse(connection.current, reason);
-    else this.#refuseRest(connection, reason);
+    else this.#refuseConnection(connection, reason);
   }
 
-  /** What cannot be read is a request too, with a status and neither method nor host; half a head is none. */
-  #refuseRest(connection: HttpConnection, reason: CloseReason): void {
+  /** Unreadable bytes count as a request with a status but no method or host; half a head does not. */
+  #refuseConnection(connection: HttpConnection, reason: CloseReason): void {
     connection.isClosing = true;
     const { status, refusal } = refusalFor(reason);
     if (status === 0) {
-      this.#tell(connection, { ...(connection.last ?? nowhere), reason: reasonIndex[reason] });
+      this.#report(connection, { ...(connection.last ?? nothingYet), reason: reasonIndex[reason] });
     } else {
-      this.#say(connection, undefined, reason);
+      this.#reportExchange(connection, undefined, reason);
       this.shared.requests.add(0, status);
-      this.#write(connection, true, {
+      this.#logRequest(connection, true, {
         host: undefined,
         slot: 0,
         backend: undefined,
         method: undefined,
         status,
-        // When it began is known where its time ran out.
+        // Its start is known only when it timed out.
         ms: reason === 'hello-timeout' ? this.settings.helloMs : 0,
       });
     }
-    sayLast(connection.socket, refusal);
+    sendRefusal(connection.socket, refusal);
     this.#countBytes(connection, undefined);
   }
 
-  /** Tells the front where the connection stands; without a reason, that a request is in progress. */
-  #say(
+  /** Reports the connection's state to its worker; without a reason, a request is in progress. */
+  #reportExchange(
     connection: HttpConnection,
     exchange: Exchange | undefined,
     reason: CloseReason | undefined,
     isBroken = false,
     failure = 0,
   ): void {
-    this.#tell(connection, {
+    this.#report(connection, {
       slot: exchange?.route?.slot ?? 0,
       backendSlot: exchange === undefined || exchange.row < 0 ? 0 : this.rows.backendSlot[exchange.row],
       dialMs: exchange?.dialMs ?? -1,
@@ -507,24 +508,24 @@ export class HttpThread {
     });
   }
 
-  #tell(connection: HttpConnection, verdict: Verdict): void {
+  #report(connection: HttpConnection, verdict: Verdict): void {
     const { worker, handle, generation } = connection.handOff;
     connection.last = verdict;
     this.#verdicts[worker]?.say(handle, generation, verdict);
   }
 
-  /** FIN of an upgraded connection's backend is about to be passed on. */
-  backendEnds({ connection }: Exchange): void {
-    if (connection.last !== undefined) this.#tell(connection, { ...connection.last, isEnding: true });
+  /** The FIN of an upgraded connection's backend is about to be passed on. */
+  reportBackendFin({ connection }: Exchange): void {
+    if (connection.last !== undefined) this.#report(connection, { ...connection.last, isEnding: true });
   }
 
-  /** A backend is reached: the front's record shows it from now on. */
-  reached(exchange: Exchange): void {
-    this.#say(exchange.connection, exchange, undefined);
+  /** A backend was reached: the worker's row shows it from now on. */
+  reportBackend(exchange: Exchange): void {
+    this.#reportExchange(exchange.connection, exchange, undefined);
   }
 
-  /** A line for the log, where it wants one. */
-  #write(
+  /** Writes the log line, unless `log.connections` leaves it out. */
+  #logRequest(
     { address, port }: HttpConnection,
     isRefused: boolean,
     line: Omit<RequestRecord, 'address' | 'port'>,
@@ -546,14 +547,14 @@ export class HttpThread {
     }
     this.shared.counters.add(slot, BYTES_IN_AT, bytesRead - connection.countedIn);
     connection.countedIn = bytesRead;
-    // What was given to a socket and never left it is taken back when it closes: counters only grow.
+    // Node subtracts unsent bytes when a socket closes, but counters only grow.
     if (bytesWritten <= connection.countedOut) return;
     this.shared.counters.add(slot, BYTES_OUT_AT, bytesWritten - connection.countedOut);
     connection.countedOut = bytesWritten;
   }
 
-  /** Long answers are counted as they go; clients that the front has let go of are let go of here. */
-  #lookAround(): void {
+  /** Counts the bytes of long responses, and ends connections that timed out or that their worker has ended. */
+  #sweep(): void {
     const time = now();
     this.#forEach(connection => {
       const { worker, handle, generation } = connection.handOff;
@@ -569,12 +570,12 @@ export class HttpThread {
         connection.link === undefined ? undefined : expiredTimeout(connection, this.settings, time);
       if (reason !== undefined) this.#close(connection, reason, false);
     });
-    this.h2.lookAround();
-    this.kept.lookAround();
+    this.h2.sweep();
+    this.kept.sweep();
     this.#log.flush();
   }
 
-  /** What throws for one of them ends that one. */
+  /** An exception ends only the connection that it was thrown for. */
   #forEach(each: (connection: HttpConnection) => void): void {
     for (const connection of this.#connections.values()) {
       try {
@@ -585,23 +586,23 @@ export class HttpThread {
     }
   }
 
-  /** Our own code threw on behalf of that connection, which ends with a reset; every step by itself, as far as it goes. */
+  /** Our own code threw on behalf of that connection: it ends with a reset, even if a step of the end throws too. */
   #fault(connection: HttpConnection, error: unknown): void {
     const { current, socket, address, port } = connection;
     this.#faults.write(error, { client: formatIpPort(address, 0, port) });
     connection.isClosing = true;
-    const verdict = { ...(connection.last ?? nowhere), reason: reasonIndex.fault, isBroken: true };
-    attempt(() => this.#tell(connection, verdict));
+    const verdict = { ...(connection.last ?? nothingYet), reason: reasonIndex.fault, isBroken: true };
+    attempt(() => this.#report(connection, verdict));
     if (current !== undefined) {
       if (!current.response.headersSent) current.status = FAULT_STATUS;
-      attempt(() => this.finish(current, true));
-      attempt(() => this.#leave(current));
+      attempt(() => this.endRequest(current, true));
+      attempt(() => this.#releaseRow(current));
     }
     socket.destroy();
     connection.link?.destroy();
   }
 
-  /** The same of a client whose connection is not known, or not any more. */
+  /** A fault on a socket whose connection may not be known, or no longer. */
   #faultAt(socket: Socket, error: unknown): void {
     const connection = this.#connections.get(socket);
     if (connection !== undefined) return this.#fault(connection, error);
@@ -612,29 +613,30 @@ export class HttpThread {
   #handOffFault(error: unknown, handOff: HandOff | undefined): void {
     this.#faults.write(error);
     if (handOff === undefined) return;
-    const verdict = { ...nowhere, reason: reasonIndex.fault, isBroken: true };
+    const verdict = { ...nothingYet, reason: reasonIndex.fault, isBroken: true };
     attempt(() => this.#verdicts[handOff.worker]?.say(handOff.handle, handOff.generation, verdict));
   }
 
-  /** Nobody takes, or sends, what is to come next. Of a backend that thinks about its answer nothing is awaited. */
+  /** Bytes wait to be taken, or the rest of the request does not come. A backend may take its time to respond. */
   #isStalled({ socket, meter }: HttpConnection, exchange: Exchange, time: number): boolean {
     const { request, upstream, spliced } = exchange;
     const backend = spliced ?? upstream?.socket ?? undefined;
     return meter.isStalled([socket, backend], !request.complete, this.settings.stalledMs, time);
   }
 
-  /** A client that stopped in the middle of its request may hear so. */
+  /** A client that stopped in the middle of its request gets a refusal; others are cut off. */
   #endStalled(exchange: Exchange): void {
     const { request, response, upstream } = exchange;
-    const isHeard = !request.complete && !response.headersSent && (upstream?.writableLength ?? 0) === 0;
-    if (isHeard) this.refuse(exchange, 'idle-timeout');
+    const isRequestStalled =
+      !request.complete && !response.headersSent && (upstream?.writableLength ?? 0) === 0;
+    if (isRequestStalled) this.refuse(exchange, 'idle-timeout');
     else this.cut(exchange, 'idle-timeout');
   }
 
-  /** Without a word to the client. */
+  /** Closes without a response. */
   #close(connection: HttpConnection, reason: CloseReason, isBroken: boolean): void {
     connection.isClosing = true;
-    this.#tell(connection, { ...(connection.last ?? nowhere), reason: reasonIndex[reason], isBroken });
+    this.#report(connection, { ...(connection.last ?? nothingYet), reason: reasonIndex[reason], isBroken });
     connection.socket.destroy();
   }
 
@@ -647,29 +649,29 @@ export class HttpThread {
   }
 }
 
-/** The fault that brought us here is told already. */
+/** The fault that led here is already in the log. */
 function attempt(step: () => void): void {
   try {
     step();
   } catch {
-    // What can be done is done.
+    // Nothing more can be done.
   }
 }
 
-/** Of what node:http could not read. */
+/** The reason for bytes that node:http could not parse. */
 function reasonFor({ code }: NodeJS.ErrnoException): CloseReason {
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return 'hello-timeout';
   // FIN in the middle of a request.
   return code === 'HPE_INVALID_EOF_STATE' ? 'client-gone' : 'bad-request';
 }
 
-/** Its socket has an error: the client's reset, or that the kernel has waited in vain for the client to take something. */
-function lostFor({ socket }: HttpConnection): CloseReason {
+/** The socket failed: the client reset it, or the kernel gave up waiting for the client to acknowledge bytes. */
+function reasonOfLoss({ socket }: HttpConnection): CloseReason {
   const error: NodeJS.ErrnoException | null = socket.errored;
   return error?.code === 'ETIMEDOUT' ? 'idle-timeout' : 'client-reset';
 }
 
-/** No further request is taken from it: it was refused, or what it said last is being written. */
+/** Accepts no further request: it was refused, or its last bytes are being written. */
 function isOver({ isClosing, socket }: HttpConnection): boolean {
   return isClosing || !socket.writable;
 }

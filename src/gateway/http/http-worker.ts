@@ -1,4 +1,4 @@
-// An HTTP thread: one HTTP part, and the control thread's messages. Entry point of the thread.
+// Entry point of an HTTP thread: one HttpThread, and the control thread's messages to it.
 
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import type {
@@ -35,7 +35,7 @@ class HttpWorker {
     this.#control = control;
     const held = new RecordWriter(start.records, () => {});
     this.#log = new RequestLog(
-      (records, dropped) => this.#tell({ kind: 'requests', thread: start.number, records, dropped }),
+      (records, dropped) => this.#send({ kind: 'requests', thread: start.number, records, dropped }),
       count => held.countHeld(count),
     );
     this.#thread = new HttpThread({
@@ -53,15 +53,15 @@ class HttpWorker {
       verdicts: start.verdicts.map(memory => new Verdicts(memory)),
       settings: start.settings,
       log: this.#log,
-      onDialFailed: slot => this.#tell({ kind: 'dial-failed', slot }),
-      faults: new FaultLog(`http-${start.number}`, report => this.#tell({ kind: 'fault', report })),
+      onDialFailed: slot => this.#send({ kind: 'dial-failed', slot }),
+      faults: new FaultLog(`http-${start.number}`, report => this.#send({ kind: 'fault', report })),
     });
   }
 
   async run(socket: string): Promise<void> {
     await this.#thread.listen(socket);
-    this.#control.on('message', (message: ToWorker) => this.#message(message));
-    this.#tell({ kind: 'started' });
+    this.#control.on('message', (message: ToWorker) => this.#onMessage(message));
+    this.#send({ kind: 'started' });
   }
 
   async #listen({ request, socket }: Extract<ToWorker, { kind: 'listen' }>): Promise<void> {
@@ -69,18 +69,18 @@ class HttpWorker {
       () => undefined,
       (cause: Error) => cause.message,
     );
-    this.#tell({ kind: 'listening', request, ...(error !== undefined && { error }) });
+    this.#send({ kind: 'listening', request, ...(error !== undefined && { error }) });
   }
 
-  #tell(message: FromWorker): void {
+  #send(message: FromWorker): void {
     this.#control.postMessage(message);
   }
 
-  #message(message: ToWorker): void {
+  #onMessage(message: ToWorker): void {
     switch (message.kind) {
       case 'pages':
         this.#usePages(message.pages);
-        this.#tell({ kind: 'applied', request: message.request });
+        this.#send({ kind: 'applied', request: message.request });
         break;
       case 'table':
         this.#apply(message);
@@ -126,7 +126,7 @@ class HttpWorker {
     table.apply(message.removed, message.put);
     for (const [index, entry] of message.listeners) listeners[index] = compileListener(entry);
     this.#thread.revoke();
-    this.#tell({ kind: 'applied', request: message.request });
+    this.#send({ kind: 'applied', request: message.request });
   }
 }
 

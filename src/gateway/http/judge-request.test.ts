@@ -31,13 +31,13 @@ const served: Record<
 const bad: Record<string, Partial<RequestHead>> = {
   'no Host': { rawHeaders: [] },
   'two Hosts': { rawHeaders: ['Host', 'a.test', 'HOST', 'a.test'] },
-  'a Host that is none': { rawHeaders: ['Host', 'a.test,b.test'] },
+  'an invalid Host': { rawHeaders: ['Host', 'a.test,b.test'] },
   'HTTP/0.9': { httpVersion: '0.9' },
   'HTTP/2.0': { httpVersion: '2.0' },
   'another host in the target': { url: 'http://b.test/' },
   'https in the target': { url: 'https://a.test/' },
-  'an authority for a target': { url: 'a.test:80' },
-  '* of a GET': { url: '*' },
+  'an authority as the target': { url: 'a.test:80' },
+  'GET *': { url: '*' },
   'an empty target': { url: '' },
   'a fragment': { url: '/a#b' },
   'a space in the target': { url: '/a b' },
@@ -66,7 +66,7 @@ describe('judgeRequest() refuses', () => {
     test(what, () => assert.equal(judgeRequest(head(request)), undefined));
 });
 
-test('judgeRequest() never throws, and what it serves has one host and a target that a backend reads alike', () => {
+test('judgeRequest() never throws, and serves only requests with one host and an unambiguous target', () => {
   const text = fc.string({ unit: 'binary-ascii', maxLength: 20 });
   const piece = fc.oneof(
     text,

@@ -1,5 +1,5 @@
-// Whether a request that node:http has parsed may be served: what its parser lets pass and two programs in a row could
-// read differently is refused here. Pure.
+// Decides whether a request that node:http has parsed may be served: refuses what its parser lets pass but two programs
+// in a row could read differently. Pure.
 
 import { requestHost } from '../../wire/http-head.ts';
 
@@ -7,29 +7,29 @@ export interface RequestHead {
   readonly httpVersion: string;
   readonly method?: string | undefined;
   readonly url?: string | undefined;
-  /** Names and values in turn, as sent. */
+  /** Alternating names and values, as sent. */
   readonly rawHeaders: readonly string[];
 }
 
 export interface JudgedRequest {
-  /** To route by: lower case, without port and trailing dot. */
+  /** The name to route by: lower case, without port and trailing dot. */
   readonly host: string;
   /** As sent. */
   readonly hostHeader: string;
-  /** For the backend: the path and query alone, or `*`. */
+  /** For the backend: path and query only, or `*`. */
   readonly target: string;
 }
 
-/** RFC 9112 3.2: what is visible, and no fragment. */
+/** RFC 9112 3.2: visible characters, and no fragment. */
 const TARGET = /^[!"$-~]+$/;
 
-/** RFC 9112 6.3. More digits are not exact any more. */
+/** RFC 9112 6.3. More digits would not be exact in a double. */
 const LENGTH = /^\d{1,15}$/;
 
-/** RFC 9112 3.2.2: scheme and authority of an absolute target, which the backend does not get. */
+/** RFC 9112 3.2.2: scheme and authority of an absolute target, which are not passed on. */
 const AUTHORITY = /^http:\/\/[^/?#]*/i;
 
-/** undefined is a bad request. */
+/** undefined means a bad request. */
 export function judgeRequest(request: RequestHead): JudgedRequest | undefined {
   const { httpVersion, method = '', url = '', rawHeaders } = request;
   if ((httpVersion !== '1.1' && httpVersion !== '1.0') || !TARGET.test(url)) return undefined;
@@ -46,11 +46,11 @@ export function judgeRequest(request: RequestHead): JudgedRequest | undefined {
       if (!LENGTH.test(rawHeaders[at + 1])) return undefined;
     } else if (name === 'transfer-encoding') {
       encodings++;
-      // HTTP/1.0 has none (RFC 9112 6.1), and what is coded otherwise cannot be framed anew without losing the word.
+      // HTTP/1.0 has none (RFC 9112 6.1), and any other coding would be lost when the body is framed anew.
       if (httpVersion === '1.0' || rawHeaders[at + 1].toLowerCase() !== 'chunked') return undefined;
     }
   }
-  // RFC 9112 6.1 and 6.3: one framing, said once.
+  // RFC 9112 6.1 and 6.3: one framing, given once.
   if (hostHeader === undefined || lengths + encodings > 1) return undefined;
   const host = requestHost(hostHeader, url);
   if (host === undefined) return undefined;

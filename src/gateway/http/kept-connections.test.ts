@@ -7,42 +7,42 @@ import { type KeptConnection, KeptConnections, type ResponseReceiver } from './k
 const SLOT = 7;
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi';
 
-/** What an asker has heard, as words in order. */
-interface Heard {
+/** A receiver, and the calls to it as text, in order. */
+interface Recording {
   readonly receiver: ResponseReceiver;
-  readonly words: string[];
+  readonly calls: string[];
   readonly over: Promise<void>;
 }
 
-function hear(takes = () => true): Heard {
-  const words: string[] = [];
+function recordCalls(takes = () => true): Recording {
+  const calls: string[] = [];
   const { promise, resolve } = Promise.withResolvers<void>();
   const text = (bytes: Uint8Array | undefined) => Buffer.from(bytes ?? []).toString('latin1');
   const receiver: ResponseReceiver = {
-    informational: ({ status }) => words.push(String(status)),
-    answered: ({ status }) => words.push(String(status)),
-    waiting: () => words.push('waiting'),
+    informational: ({ status }) => calls.push(String(status)),
+    answered: ({ status }) => calls.push(String(status)),
+    waiting: () => calls.push('waiting'),
     data(bytes) {
-      words.push(text(bytes));
+      calls.push(text(bytes));
       return takes();
     },
     ended(last, trailers) {
-      words.push(text(last), ...trailers, 'ended');
+      calls.push(text(last), ...trailers, 'ended');
       resolve();
     },
     failed() {
-      words.push('failed');
+      calls.push('failed');
       resolve();
     },
     onFault(error) {
-      words.push(String(error));
+      calls.push(String(error));
       resolve();
     },
   };
-  return { receiver, words, over: promise };
+  return { receiver, calls, over: promise };
 }
 
-/** A backend of whose connections each test has both ends. */
+/** A backend; each test has both ends of its connections. */
 async function backend() {
   const accepted: Socket[] = [];
   const server = createServer({ allowHalfOpen: true }, socket => {
@@ -61,7 +61,7 @@ async function backend() {
     kept,
     pass(ms: number) {
       now += ms;
-      kept.lookAround();
+      kept.sweep();
     },
     async open(): Promise<readonly [KeptConnection, Socket]> {
       const came = once(server, 'connection');
@@ -82,15 +82,15 @@ async function backend() {
 async function answer(text: string, method = 'GET', end = false): Promise<readonly string[]> {
   await using given = await backend();
   const [connection, peer] = await given.open();
-  const heard = hear();
-  connection.ask(method, 'x', heard.receiver);
+  const recording = recordCalls();
+  connection.ask(method, 'x', recording.receiver);
   if (end) peer.end(text, 'latin1');
   else peer.write(text, 'latin1');
-  await heard.over;
-  return [...heard.words, given.kept.take(SLOT) === undefined ? 'gone' : 'kept'];
+  await recording.over;
+  return [...recording.calls, given.kept.take(SLOT) === undefined ? 'gone' : 'kept'];
 }
 
-test('KeptConnections gives the connection to the next request, the one used last first', async () => {
+test('KeptConnections reuses the most recently used connection first', async () => {
   await using given = await backend();
   const [first, firstPeer] = await given.open();
   const [second, secondPeer] = await given.open();
@@ -99,11 +99,11 @@ test('KeptConnections gives the connection to the next request, the one used las
     [second, secondPeer],
   ] as const) {
     assert.equal(connection.isReused, false);
-    const heard = hear();
-    connection.ask('GET', 'x', heard.receiver);
+    const recording = recordCalls();
+    connection.ask('GET', 'x', recording.receiver);
     peer.write(OK);
-    await heard.over;
-    assert.deepEqual(heard.words, ['200', 'hi', 'ended']);
+    await recording.over;
+    assert.deepEqual(recording.calls, ['200', 'hi', 'ended']);
   }
   assert.equal(given.kept.take(SLOT + 1), undefined);
   assert.equal(given.kept.take(SLOT), second);
@@ -112,31 +112,31 @@ test('KeptConnections gives the connection to the next request, the one used las
   assert.equal(first.isReused, true);
 });
 
-test('KeptConnections closes what has been idle for 4 s, and nothing else', async () => {
+test('KeptConnections closes only connections that were idle for 4 s', async () => {
   await using given = await backend();
   const [connection, peer] = await given.open();
   const closed = once(peer, 'end');
   for (let request = 0; request < 2; request++) {
-    const heard = hear();
-    connection.ask('GET', 'x', heard.receiver);
+    const recording = recordCalls();
+    connection.ask('GET', 'x', recording.receiver);
     given.pass(10_000);
     peer.write(OK);
-    await heard.over;
-    assert.deepEqual(heard.words, ['200', 'hi', 'ended']);
+    await recording.over;
+    assert.deepEqual(recording.calls, ['200', 'hi', 'ended']);
     given.pass(3999);
     assert.equal(given.kept.take(SLOT), connection);
   }
-  const heard = hear();
-  connection.ask('GET', 'x', heard.receiver);
+  const recording = recordCalls();
+  connection.ask('GET', 'x', recording.receiver);
   peer.write(OK);
-  await heard.over;
+  await recording.over;
   given.pass(4000);
   await closed;
   assert.equal(given.kept.take(SLOT), undefined);
 });
 
 for (const [what, method, text, wanted] of [
-  ['a body of no bytes', 'GET', 'HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n', ['200', '', 'ended', 'kept']],
+  ['an empty body', 'GET', 'HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n', ['200', '', 'ended', 'kept']],
   ['HEAD', 'HEAD', 'HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n', ['200', '', 'ended', 'kept']],
   [
     'chunks and trailers',
@@ -151,12 +151,17 @@ for (const [what, method, text, wanted] of [
     `HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n${OK}`,
     ['103', '200', 'hi', 'ended', 'kept'],
   ],
-  ['a close', 'GET', OK.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n'), ['200', 'hi', 'ended', 'gone']],
-  ['more bytes than it said', 'GET', `${OK}HTTP/1.1 200`, ['200', 'hi', 'ended', 'gone']],
-  ['a switch that nobody asked for', 'GET', 'HTTP/1.1 101 Switching\r\n\r\n', ['failed', 'gone']],
-  ['something else', 'GET', 'SSH-2.0-x\r\n\r\n', ['failed', 'gone']],
   [
-    'two ways to end',
+    'Connection: close',
+    'GET',
+    OK.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n'),
+    ['200', 'hi', 'ended', 'gone'],
+  ],
+  ['more bytes than Content-Length', 'GET', `${OK}HTTP/1.1 200`, ['200', 'hi', 'ended', 'gone']],
+  ['an upgrade without a request for it', 'GET', 'HTTP/1.1 101 Switching\r\n\r\n', ['failed', 'gone']],
+  ['another protocol', 'GET', 'SSH-2.0-x\r\n\r\n', ['failed', 'gone']],
+  [
+    'two framings',
     'GET',
     'HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n',
     ['failed', 'gone'],
@@ -168,43 +173,43 @@ for (const [what, method, text, wanted] of [
     ['200', 'hi', 'failed', 'gone'],
   ],
 ] as const) {
-  test(`KeptConnection hears ${what}`, async () => {
+  test(`KeptConnection reads ${what}`, async () => {
     assert.deepEqual(await answer(text, method), wanted);
   });
 }
 
 for (const [what, text, wanted] of [
-  ['the end of a body without a length', 'HTTP/1.1 200 OK\r\n\r\nhi', ['200', 'hi', '', 'ended', 'gone']],
+  ['a body without a length until FIN', 'HTTP/1.1 200 OK\r\n\r\nhi', ['200', 'hi', '', 'ended', 'gone']],
   ['FIN in a body', OK.slice(0, -1), ['200', 'h', 'failed', 'gone']],
   ['FIN in a head', OK.slice(0, 20), ['failed', 'gone']],
   ['FIN instead of an answer', '', ['failed', 'gone']],
 ] as const) {
-  test(`KeptConnection takes a FIN for ${what}`, async () => {
+  test(`KeptConnection reads ${what}`, async () => {
     assert.deepEqual(await answer(text, 'GET', true), wanted);
   });
 }
 
-test('KeptConnection puts a head together that comes byte by byte', async () => {
+test('KeptConnection assembles a head that comes byte by byte', async () => {
   await using given = await backend();
   const [connection, peer] = await given.open();
   peer.setNoDelay(true);
-  const heard = hear();
-  connection.ask('GET', 'x', heard.receiver);
+  const recording = recordCalls();
+  connection.ask('GET', 'x', recording.receiver);
   for (const byte of OK) {
     peer.write(byte);
     await new Promise(resolve => setImmediate(resolve));
   }
-  await heard.over;
-  assert.equal(heard.words.join(''), '200waitinghiended');
+  await recording.over;
+  assert.equal(recording.calls.join(''), '200waitinghiended');
 });
 
-test('KeptConnection closes when bytes come that nobody asked for', async () => {
+test('KeptConnection closes when bytes come without a request', async () => {
   await using given = await backend();
   const [connection, peer] = await given.open();
-  const heard = hear();
-  connection.ask('GET', 'x', heard.receiver);
+  const recording = recordCalls();
+  connection.ask('GET', 'x', recording.receiver);
   peer.write(OK);
-  await heard.over;
+  await recording.over;
   const closed = once(peer, 'close');
   peer.write(OK);
   peer.end();
@@ -212,44 +217,44 @@ test('KeptConnection closes when bytes come that nobody asked for', async () => 
   assert.equal(given.kept.take(SLOT), undefined);
 });
 
-test('KeptConnection waits for an asker that takes no more', async () => {
+test('KeptConnection pauses while its receiver takes no more', async () => {
   await using given = await backend();
   const [connection, peer] = await given.open();
-  const heard = hear(() => false);
-  connection.ask('GET', 'x', heard.receiver);
+  const recording = recordCalls(() => false);
+  connection.ask('GET', 'x', recording.receiver);
   const large = 'a'.repeat(8 * 2 ** 20);
   let isOut = false;
   peer.write(`HTTP/1.1 200 OK\r\nContent-Length: ${large.length}\r\n\r\n${large}`, () => {
     isOut = true;
   });
   let resumed = 0;
-  while (heard.words.at(-1) !== 'ended') {
-    // One piece for each time that it is asked for, and the backend cannot be rid of all of it.
-    const before = heard.words.length;
-    connection.resume(heard.receiver);
-    while (heard.words.length === before) await new Promise(resolve => setImmediate(resolve));
+  while (recording.calls.at(-1) !== 'ended') {
+    // One piece per resume(), and the backend cannot write all of it.
+    const before = recording.calls.length;
+    connection.resume(recording.receiver);
+    while (recording.calls.length === before) await new Promise(resolve => setImmediate(resolve));
     if (++resumed === 4) assert.equal(isOut, false);
   }
   assert.ok(resumed > 4);
-  assert.equal(heard.words.slice(1, -1).join('').length, large.length);
+  assert.equal(recording.calls.slice(1, -1).join('').length, large.length);
 });
 
-test('KeptConnection that is destroyed tells its asker nothing', async () => {
+test('KeptConnection.destroy() calls nothing on its receiver', async () => {
   await using given = await backend();
   const [connection, peer] = await given.open();
-  const heard = hear();
-  connection.ask('GET', 'x', heard.receiver);
+  const recording = recordCalls();
+  connection.ask('GET', 'x', recording.receiver);
   const closed = once(peer, 'end');
   connection.destroy();
   await closed;
-  assert.deepEqual(heard.words, []);
+  assert.deepEqual(recording.calls, []);
 });
 
 for (const where of ['answered', 'data', 'ended'] as const) {
-  test(`KeptConnection closes when its asker throws in ${where}(), who is told, and nobody takes it again`, async () => {
+  test(`KeptConnection closes when its receiver throws in ${where}(), and reports the fault to it`, async () => {
     await using given = await backend();
     const [connection, peer] = await given.open();
-    const { receiver, words, over } = hear();
+    const { receiver, calls, over } = recordCalls();
     const throws = () => {
       throw new Error('injected');
     };
@@ -259,7 +264,7 @@ for (const where of ['answered', 'data', 'ended'] as const) {
     await new Promise(resolve => setImmediate(resolve));
     if (where === 'ended') peer.write('cd');
     await Promise.all([over, closed]);
-    assert.equal(words.at(-1), 'Error: injected');
+    assert.equal(calls.at(-1), 'Error: injected');
     assert.equal(given.kept.take(SLOT), undefined);
   });
 }

@@ -1,7 +1,6 @@
-// Connections to HTTP backends that serve one request after the other, and the HTTP/1 client that speaks on them: of
-// requests without a body, which may be sent again. node:http's own client costs three times as much CPU for the same
-// (docs/performance.md). They are kept by backend slot: a slot belongs to one route of one cluster, so that clusters never
-// share a connection.
+// Keep-alive connections to HTTP backends, and the HTTP/1 client on them, for requests that have no body and may be
+// sent again. node:http's own client needs three times as much CPU (docs/performance.md). Connections are kept by
+// backend slot: a slot belongs to one route of one cluster, so that clusters never share a connection.
 
 import type { Socket } from 'node:net';
 import { type ChunkedBody, readChunkedBody, startChunkedBody } from '../../wire/chunked-body.ts';
@@ -13,36 +12,36 @@ import {
 } from '../../wire/http-response.ts';
 import type { FaultOwner } from '../guard.ts';
 
-/** Shorter than the 5 s after which common servers close: a request must not meet a close on its way. */
+/** Shorter than the 5 s after which common servers close, so that a request rarely crosses a close. */
 const IDLE_MS = 4000;
 /** Idle connections kept for one backend. */
 const MAX_IDLE = 64;
 const SWITCHING_PROTOCOLS = 101;
 const NO_TRAILERS: readonly string[] = [];
 
-/** Whoever asks, told what comes: `answered` once, then data, then one of `ended` and `failed`. */
+/** Receives the response to one request: `answered` once, then `data`, then `ended` or `failed`. */
 export interface ResponseReceiver extends FaultOwner {
   /** 1xx: more is to come. */
   informational(head: ResponseHead): void;
   answered(head: ResponseHead): void;
-  /** The head stands alone: its body comes later, maybe much later. */
+  /** The head came without any of its body, which may come much later. */
   waiting(): void;
-  /** False: no more until `resume`. */
+  /** False: pause until `resume`. */
   data(bytes: Uint8Array): boolean;
-  /** With the last of the data, where there is some. The connection is not the asker's any more. */
+  /** With the last data, if any. The connection may serve another request from now on. */
   ended(last: Uint8Array | undefined, trailers: readonly string[]): void;
-  /** Closed in the middle, or what it says is no HTTP. */
+  /** The backend closed too early, or the response is not HTTP. */
   failed(cause: Error): void;
 }
 
 export class KeptConnections {
-  /** By backend slot, the one used last at the end. */
+  /** By backend slot, the most recently used one last. */
   readonly #idle = new Map<number, KeptConnection[]>();
   readonly #all = new Set<KeptConnection>();
   readonly #onFault: (error: unknown) => void;
   readonly #now: () => number;
 
-  /** `onFault` is told of exceptions of our own while nobody asks. */
+  /** `onFault` gets exceptions of our own code on connections without a request. */
   constructor(onFault: (error: unknown) => void, now: () => number = () => performance.now()) {
     this.#onFault = onFault;
     this.#now = now;
@@ -57,7 +56,7 @@ export class KeptConnections {
     }
   }
 
-  /** One that was just opened. */
+  /** Takes a newly opened socket. */
   add(backendSlot: number, socket: Socket): KeptConnection {
     const connection: KeptConnection = new KeptConnection(socket, {
       free: () => this.#keep(backendSlot, connection),
@@ -68,13 +67,13 @@ export class KeptConnections {
     return connection;
   }
 
-  /** Of a backend whose addresses are others now. */
+  /** For a backend whose addresses have changed. */
   closeIdle(backendSlot: number): void {
     for (const connection of this.#idle.get(backendSlot)?.splice(0) ?? []) connection.destroy();
   }
 
-  /** Closes what has been idle for long. Called now and then, so that none needs a timer of its own. */
-  lookAround(): void {
+  /** Closes connections that were idle for too long. Called periodically, so that none needs its own timer. */
+  sweep(): void {
     const latest = this.#now() - IDLE_MS;
     for (const [slot, idle] of this.#idle) {
       const stale = idle.filter(({ idleSince }) => idleSince <= latest);
@@ -114,18 +113,18 @@ interface Owner extends FaultOwner {
 
 export class KeptConnection {
   idleSince = 0;
-  /** Whether it has served a request before this one. */
+  /** Whether it has already served a request. */
   isReused = false;
   readonly #socket: Socket;
   readonly #owner: Owner;
   #receiver: ResponseReceiver | undefined;
   #method = '';
-  /** A head that is not whole. */
+  /** The beginning of an incomplete head. */
   #held: Buffer | undefined;
-  /** undefined until the head is whole. */
+  /** undefined until the head is complete. */
   #framing: ResponseFraming | undefined;
-  /** Of a body whose length is known. */
-  #left = 0;
+  /** Bytes left of a body whose length is known. */
+  #remaining = 0;
   #chunks: ChunkedBody | undefined;
   #cause: Error | undefined;
 
@@ -134,11 +133,11 @@ export class KeptConnection {
     this.#owner = owner;
     socket.on(
       'data',
-      this.#guard((chunk: Buffer) => this.#data(chunk)),
+      this.#guard((chunk: Buffer) => this.#onData(chunk)),
     );
     socket.on(
       'end',
-      this.#guard(() => this.#fin()),
+      this.#guard(() => this.#onFin()),
     );
     socket.on(
       'error',
@@ -148,11 +147,11 @@ export class KeptConnection {
     );
     socket.on(
       'close',
-      this.#guard(() => this.#closed()),
+      this.#guard(() => this.#onClose()),
     );
   }
 
-  /** What throws is the fault of whoever has asked by then, also where the last of its answer is what threw. */
+  /** An exception is reported to the receiver at the start of the callback, even if its response ended in between. */
   #guard<Args extends unknown[]>(callback: (...args: Args) => void): (...args: Args) => void {
     return (...args) => {
       const receiver = this.#receiver;
@@ -176,7 +175,7 @@ export class KeptConnection {
     this.#socket.write(text, 'latin1');
   }
 
-  /** For that asker alone: the connection may be another's by now. */
+  /** Ignored unless that receiver still has the connection. */
   resume(receiver: ResponseReceiver): void {
     if (this.#receiver === receiver) this.#socket.resume();
   }
@@ -186,8 +185,8 @@ export class KeptConnection {
     this.#socket.destroy();
   }
 
-  #data(chunk: Buffer): void {
-    // Nobody has asked: whatever that is, the next to ask must not take it for its answer.
+  #onData(chunk: Buffer): void {
+    // Bytes without a request: the next request must not take them for its response.
     if (this.#receiver === undefined) return this.destroy();
     if (this.#framing !== undefined) return this.#body(this.#receiver, chunk, 0);
     const bytes = this.#held === undefined ? chunk : Buffer.concat([this.#held, chunk]);
@@ -213,7 +212,7 @@ export class KeptConnection {
     if (framing === undefined) return this.#fail('framing');
     this.#framing = framing;
     if (framing.body === 'chunked') this.#chunks = startChunkedBody();
-    else if (framing.body !== 'until-close') this.#left = framing.body;
+    else if (framing.body !== 'until-close') this.#remaining = framing.body;
     receiver.answered(head.value);
     if (this.#receiver !== receiver) return;
     if (end < bytes.length || framing.body === 0) this.#body(receiver, bytes, end);
@@ -226,9 +225,9 @@ export class KeptConnection {
       if (from < bytes.length) this.#pass(receiver, bytes.subarray(from));
       return;
     }
-    const to = Math.min(bytes.length, from + this.#left);
-    this.#left -= to - from;
-    if (this.#left > 0) {
+    const to = Math.min(bytes.length, from + this.#remaining);
+    this.#remaining -= to - from;
+    if (this.#remaining > 0) {
       if (from < to) this.#pass(receiver, bytes.subarray(from, to));
       return;
     }
@@ -251,7 +250,7 @@ export class KeptConnection {
     if (!receiver.data(bytes) && this.#receiver === receiver) this.#socket.pause();
   }
 
-  /** `isMore`: bytes follow that nobody has asked for. */
+  /** `isMore`: bytes follow that belong to no request. */
   #end(
     receiver: ResponseReceiver,
     last: Buffer | undefined,
@@ -272,21 +271,21 @@ export class KeptConnection {
   }
 
   #fail(what: string): void {
-    this.#cause = new Error(`The backend does not answer in HTTP/1: ${what}`);
+    this.#cause = new Error(`The backend's response is not valid HTTP/1: ${what}`);
     this.#socket.destroy();
   }
 
-  /** The backend's FIN is the end of a body that has no other, and else too early. */
-  #fin(): void {
+  /** The backend's FIN ends a body without a length; otherwise it comes too early. */
+  #onFin(): void {
     if (this.#receiver !== undefined && this.#framing?.body === 'until-close') {
       this.#end(this.#receiver, undefined, NO_TRAILERS, false);
     } else this.#socket.destroy();
   }
 
-  #closed(): void {
+  #onClose(): void {
     this.#owner.closed();
     const receiver = this.#receiver;
     this.#receiver = undefined;
-    receiver?.failed(this.#cause ?? new Error('The backend closed'));
+    receiver?.failed(this.#cause ?? new Error('The backend closed the connection'));
   }
 }

@@ -1,4 +1,4 @@
-// What a client hears last on a connection that is refused, and how it is left then.
+// The response to a refused client, and the end of reading from it.
 
 import type { Socket } from 'node:net';
 import type { CloseReason } from '../close-reason.ts';
@@ -10,24 +10,25 @@ interface Refusal {
   readonly status: number;
 }
 
-/** `text` takes the place of the reason's usual one. */
+/** `text` replaces the reason's usual text. */
 export function refusalFor(reason: CloseReason, text?: string): Refusal {
   const bytes = refusalBytes(reason, HTTP, text);
   const refusal = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
   return { refusal, status: refusalStatus(reason) };
 }
 
-/** FIN behind it. */
-export function sayLast(socket: Socket, refusal: Uint8Array): void {
+/** Sends the refusal and FIN. */
+export function sendRefusal(socket: Socket, refusal: Uint8Array): void {
   socket.end(refusal);
-  readNoMore(socket);
+  stopReading(socket);
 }
 
 /**
- * What the client still sends is not even parsed: thousands of requests may stand behind the last one, and each would
- * cost as much as one that is served. node:http reads past the stream: its listeners alone stop it and start it again.
+ * Further bytes from the client are not even parsed: thousands of requests may follow the last one, and each would cost
+ * as much as one that is served. node:http reads the handle directly, not the stream: only its own listeners stop and
+ * restart it.
  */
-export function readNoMore(socket: Socket): void {
+export function stopReading(socket: Socket): void {
   socket.pause();
   socket.emit('pause');
   socket.removeAllListeners('resume');

@@ -33,7 +33,7 @@ function record(host: string): RequestRecord {
   };
 }
 
-test('RequestLog sends lines together, a moment after the first', () => {
+test('RequestLog sends lines in a batch, shortly after the first', () => {
   const { log, batches } = given();
   log.write(record('a'));
   log.write(record('b'));
@@ -44,7 +44,7 @@ test('RequestLog sends lines together, a moment after the first', () => {
   assert.equal(batches.length, 1);
 });
 
-test('RequestLog has one batch under way, and sends the next when that is taken', () => {
+test('RequestLog has one batch in flight, and sends the next when that is written', () => {
   const { log, batches } = given();
   log.write(record('a'));
   log.flush();
@@ -60,7 +60,7 @@ test('RequestLog has one batch under way, and sends the next when that is taken'
   assert.equal(batches.length, 3);
 });
 
-test('RequestLog counts what it cannot hold, and says so once', () => {
+test('RequestLog counts the lines that it cannot hold, and reports the count once', () => {
   const { log, batches } = given();
   log.write(record('first'));
   log.flush();
@@ -72,7 +72,7 @@ test('RequestLog counts what it cannot hold, and says so once', () => {
   assert.deepEqual(batches[2], { hosts: ['last'], dropped: 0 });
 });
 
-test('RequestLog.end() sends the last lines, whatever is under way', () => {
+test('RequestLog.end() sends the last lines, even with a batch in flight', () => {
   const { log, batches } = given();
   log.write(record('a'));
   log.flush();
@@ -83,7 +83,7 @@ test('RequestLog.end() sends the last lines, whatever is under way', () => {
   assert.equal(batches.length, 2);
 });
 
-test('RequestLog tells how many lines would be lost with it, those that it has dropped included', () => {
+test('RequestLog reports how many lines would be lost with it, including those it has dropped', () => {
   const { log, batches, held } = given();
   log.write(record('a'));
   assert.equal(held(), 1);

@@ -1,5 +1,5 @@
-// Request lines on their way from an HTTP thread to the log, in batches. At most one batch is under way: when the
-// control thread is slower than requests come, lines are counted and dropped; nothing waits and nothing piles up.
+// Sends request lines from an HTTP thread to the log, in batches. At most one batch is in flight: when requests come
+// faster than the control thread writes, lines are counted and dropped; nothing waits and nothing piles up.
 
 import { closeReasons } from '../close-reason.ts';
 import type { ConnectionRecord } from '../shared/record-ring.ts';
@@ -13,13 +13,13 @@ export interface RequestRecord {
   /** Route slot, 0 for none. */
   readonly slot: number;
   readonly backend: string | undefined;
-  /** undefined of what could not be read. */
+  /** undefined if the request could not be parsed. */
   readonly method: string | undefined;
   readonly status: number;
   readonly ms: number;
 }
 
-/** What the front refused without handing it over. */
+/** A request that the worker refused without a hand-off. */
 export function refusedRequest({ client, host, reason, ms }: ConnectionRecord): RequestRecord {
   return {
     ...client,
@@ -32,7 +32,7 @@ export function refusedRequest({ client, host, reason, ms }: ConnectionRecord): 
   };
 }
 
-/** Held until the last batch was taken. */
+/** Lines held until the last batch is written. */
 const MAX_HELD = 8192;
 /** How long a line may wait for others. */
 const BATCH_MS = 20;
@@ -42,10 +42,10 @@ export class RequestLog {
   readonly #onHeld: (change: number) => void;
   #held: RequestRecord[] = [];
   #dropped = 0;
-  #isUnderWay = false;
+  #isInFlight = false;
   #timer: NodeJS.Timeout | undefined;
 
-  /** `onHeld` is told how many lines more or fewer are lost if the thread dies now. */
+  /** `onHeld` gets each change in how many lines would be lost if the thread died. */
   constructor(
     send: (records: readonly RequestRecord[], dropped: number) => void,
     onHeld: (change: number) => void = () => {},
@@ -63,20 +63,20 @@ export class RequestLog {
 
   /** The control thread has written the last batch. */
   taken(): void {
-    this.#isUnderWay = false;
+    this.#isInFlight = false;
     if (this.#held.length > 0) this.flush();
   }
 
   flush(): void {
-    if (!this.#isUnderWay) this.end();
+    if (!this.#isInFlight) this.end();
   }
 
-  /** Sends what is held, also behind a batch that is under way: there will be no other moment. */
+  /** Sends all held lines, even behind a batch in flight: there may be no later chance. */
   end(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
     if (this.#held.length === 0) return;
-    this.#isUnderWay = true;
+    this.#isInFlight = true;
     this.#send(this.#held, this.#dropped);
     this.#onHeld(-this.#held.length - this.#dropped);
     this.#held = [];

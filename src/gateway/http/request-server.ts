@@ -1,52 +1,52 @@
-// node:http as the HTTP part needs it: strict, with every header and every time-out, and with all that arrives given to
-// one place. It never listens: connections are handed to it.
+// node:http as the HTTP thread needs it: strict, with all headers and timeouts, and with one handler for every kind of
+// request. It never listens: connections are given to it.
 
 import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { guard } from '../guard.ts';
 import { hasBody } from './forward.ts';
 
-/** The limit of the front's own parser. */
+/** The same as the limit of the worker's parser. */
 const MAX_HEAD = 16_384;
 
 export interface RequestServerEvents {
-  /** With what the client sent behind it, where it is to switch protocols. */
+  /** `upgradeHead`: the bytes behind an upgrade request that can be granted. */
   arrived(request: IncomingMessage, response: ServerResponse, upgradeHead: Buffer | undefined): void;
-  /** Whether a wish to switch protocols that comes now can be granted. */
+  /** Whether an upgrade request that comes now can be granted. */
   mayUpgrade(socket: Socket): boolean;
-  /** CONNECT is the front's, and only as the first thing that a client says. */
+  /** A CONNECT: workers serve it, and only as the first request of a connection. */
   connect(socket: Socket): void;
-  /** What the client says cannot be read on, or takes too long. */
+  /** The client's bytes cannot be parsed, or its head takes too long. */
   error(error: NodeJS.ErrnoException, socket: Socket): void;
   /** Our own code threw on behalf of that client. */
   fault(error: unknown, socket: Socket): void;
 }
 
-/** `lookMs` is how often it looks for heads that take too long. */
-export function createRequestServer(lookMs: number, events: RequestServerEvents): Server {
+/** `sweepMs` is how often it checks for heads that take too long. */
+export function createRequestServer(sweepMs: number, events: RequestServerEvents): Server {
   const server = createServer({
     maxHeaderSize: MAX_HEAD,
-    // A missing Host has its reason, as every refusal.
+    // We refuse a missing Host ourselves, with a reason.
     requireHostHeader: false,
     requestTimeout: 0,
-    connectionsCheckingInterval: lookMs,
-    // Otherwise it is a request like any other.
+    connectionsCheckingInterval: sweepMs,
+    // An upgrade request that is not granted is served like any other request.
     shouldUpgradeCallback: request => {
       try {
-        return events.mayUpgrade(request.socket) && wantsUpgrade(request);
+        return events.mayUpgrade(request.socket) && isUpgradeAllowed(request);
       } catch (error) {
         events.fault(error, request.socket);
         return false;
       }
     },
   });
-  // Every header is judged: the head's size is what bounds them. By default those above 2000 vanish.
+  // Every header is judged, and the head's size bounds their number. By default, those after the 2000th are dropped.
   server.maxHeadersCount = 0;
-  // It never listens by itself, and looks for late heads and idle connections only once it does.
+  // node:http checks for late heads and idle connections only once it listens, which it never does here.
   server.emit('listening');
-  // A client may say FIN behind its request and still hear the answer. Not in the documentation.
+  // A client may send FIN after its request and still get the response. Not documented.
   (server as Server & { httpAllowHalfOpen: boolean }).httpAllowHalfOpen = true;
-  /** It serves many clients: the socket says whose fault it is. */
+  /** The server has many clients: the socket tells which one an exception concerns. */
   const safely = (socket: Socket, work: () => void) => {
     try {
       work();
@@ -57,7 +57,7 @@ export function createRequestServer(lookMs: number, events: RequestServerEvents)
   const arrived = (request: IncomingMessage, response: ServerResponse) =>
     safely(request.socket, () => events.arrived(request, response, undefined));
   server.on('request', arrived);
-  // The backend says whether to continue.
+  // The backend decides whether to continue.
   server.on('checkContinue', arrived);
   server.on('checkExpectation', arrived);
   server.on('upgrade', (request, _, head) =>
@@ -70,12 +70,12 @@ export function createRequestServer(lookMs: number, events: RequestServerEvents)
   return server;
 }
 
-/** Whether the parser takes it for a wish to switch, heard or not. */
-export function isWish({ headers }: IncomingMessage): boolean {
+/** Whether node:http's parser takes it for an upgrade request, granted or not. */
+export function isUpgradeRequest({ headers }: IncomingMessage): boolean {
   return headers.upgrade !== undefined && /\bupgrade\b/i.test(headers.connection ?? '');
 }
 
-/** node:http makes none for a wish to switch, and does not look after it. */
+/** node:http creates no response for an upgrade request. */
 function upgradeResponse(
   request: IncomingMessage,
   events: Pick<RequestServerEvents, 'fault'>,
@@ -84,7 +84,7 @@ function upgradeResponse(
   const response = new ServerResponse(request);
   response.assignSocket(socket);
   response.shouldKeepAlive = false;
-  // An answer that does not switch streams as every other.
+  // A response that does not switch protocols streams like any other, and needs `drain`.
   const owner = { onFault: (error: unknown) => events.fault(error, socket) };
   socket.on(
     'drain',
@@ -94,10 +94,10 @@ function upgradeResponse(
 }
 
 /**
- * RFC 9110 7.8: HTTP/1.0 has no such thing. Not to h2c: that would carry requests past us. A request with a body is
- * answered as it is.
+ * RFC 9110 7.8: not from HTTP/1.0. Not to h2c: that would carry requests past us. A request with a body is served
+ * without the upgrade.
  */
-function wantsUpgrade({ headers, httpVersion }: IncomingMessage): boolean {
+function isUpgradeAllowed({ headers, httpVersion }: IncomingMessage): boolean {
   const upgrade = headers.upgrade?.toLowerCase() ?? '';
   return (
     upgrade !== '' &&

@@ -1,4 +1,4 @@
-// Heads that are written as they are rather than by node:http: those of 1xx answers.
+// Writes the heads of 1xx responses directly, past node:http.
 
 import type { Exchange } from './exchange.ts';
 import { responseHeaders } from './forward-headers.ts';
@@ -9,7 +9,7 @@ export interface AnswerHead {
   readonly rawHeaders: readonly string[];
 }
 
-/** RFC 9110 15.2: 1xx answers pass, but to HTTP/1.0, which has none. A client that does not read goes without. */
+/** RFC 9110 15.2: 1xx responses pass, except to HTTP/1.0, which has none, and to a client that does not read. */
 export function sendInformational({ isOver, connection, request }: Exchange, answer: AnswerHead): void {
   const { socket } = connection;
   if (isOver || request.httpVersion === '1.0' || socket.writableNeedDrain) return;

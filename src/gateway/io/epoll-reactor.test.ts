@@ -15,24 +15,24 @@ reactorContract({
   wake: fd => void writeSync(fd as number, wakeUp),
 });
 
-test('selfTest() finds nothing wrong with this libc', () => {
+test('selfTest() finds no fault in this libc', () => {
   assert.equal(selfTest(loadLibc(), arch()), undefined);
 });
 
-test('selfTest() names the call that does not do what it should', () => {
+test('selfTest() names the call that misbehaves', () => {
   const libc = loadLibc();
   const broken = (changes: Partial<Libc>) => selfTest({ ...libc, ...changes }, arch());
-  assert.equal(broken({ send: () => -1 }), 'send did not do what it should');
-  assert.equal(broken({ errno: () => 0 }), 'connect did not do what it should');
+  assert.equal(broken({ send: () => -1 }), 'send does not behave as declared');
+  assert.equal(broken({ errno: () => 0 }), 'connect does not behave as declared');
   assert.match(String(broken({ epoll_create1: () => -1 })), /^epoll_create1 failed with errno/);
   assert.equal(
     selfTest(libc, arch() === 'x64' ? 'arm64' : 'x64'),
-    'struct epoll_event did not do what it should',
+    'struct epoll_event does not behave as declared',
   );
 });
 
-test('whyNoEpoll() says why, and nothing where it can be used', async () => {
+test('whyNoEpoll() gives the reason, or undefined if epoll works', async () => {
   assert.equal(await whyNoEpoll(platform(), arch()), undefined);
-  assert.equal(await whyNoEpoll('darwin', 'arm64'), 'it needs Linux, and this is darwin');
-  assert.equal(await whyNoEpoll('linux', 'mips'), 'it knows x64 and arm64, and this is mips');
+  assert.equal(await whyNoEpoll('darwin', 'arm64'), 'it requires Linux, but this is darwin');
+  assert.equal(await whyNoEpoll('linux', 'mips'), 'it supports x64 and arm64, but this is mips');
 });

@@ -1,11 +1,10 @@
-// The fast adapter of the I/O port: an edge-triggered epoll loop over libc. A handle is a file descriptor, a call
-// is a system call. run() keeps its thread until stop() or until the control thread orders it to stop
-// (thread-control.ts): messages and that order come with an eventfd.
+// The fast adapter of the I/O port: an edge-triggered epoll loop over libc. A handle is a file descriptor, and a call
+// is a system call. run() blocks its thread until stop() or until the control thread sets the stop flag
+// (thread-control.ts); an eventfd announces that flag and messages.
 //
-// - A descriptor is registered once, for everything, when waiting for it first makes sense: after the first read that
-//   left nothing, or right after connect(). What arrives before that needs no event.
-// - An event carries the descriptor's generation, so that one for a descriptor that was closed and given out
-//   again is dropped.
+// - A descriptor is registered once, for all events, when waiting for it first makes sense: after the first read that left
+//   nothing, or right after connect(). Bytes that arrive before that need no event.
+// - An event carries the descriptor's generation: events for a descriptor that was closed and reused are dropped.
 
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
 import type { ThreadControl } from '../shared/thread-control.ts';
@@ -66,7 +65,7 @@ import {
 } from './reactor.ts';
 import { readSockaddr, SOCKADDR_BYTES, type Sockaddr, sockaddrOf } from './sockaddr.ts';
 
-/** The kernel cuts it to net.core.somaxconn. */
+/** The kernel caps it at net.core.somaxconn. */
 const BACKLOG = 4096;
 /** Events taken from the kernel at a time. */
 const EVENTS = 512;
@@ -74,18 +73,18 @@ const EVENTS = 512;
 const PACKED_WORDS = 3;
 const ALIGNED_WORDS = 4;
 const EVERYTHING = (EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET) >>> 0;
-/** EPOLLERR and EPOLLHUP are always told. */
+/** EPOLLERR and EPOLLHUP are always reported. */
 const ONLY_FAILURE = EPOLLET >>> 0;
 /** epoll_wait() takes an int; a day is as good as forever. */
 const FOREVER_MS = 86_400_000;
 
-/** What a descriptor is to this reactor. */
+/** States of a descriptor in this reactor. */
 const NOT_OURS = 0;
-/** Open, and no event is waited for yet. */
+/** Open, not registered for events yet. */
 const OPEN = 1;
 const REGISTERED = 2;
 const LISTENING = 3;
-/** Lent: only its failure is waited for. */
+/** Lent: registered for failures only. */
 const QUIET = 4;
 
 export interface EpollOptions {
@@ -100,7 +99,7 @@ export interface EpollOptions {
 
 export class EpollReactor implements Reactor {
   readonly capacity: number;
-  /** The eventfd that run() wakes up by. */
+  /** The eventfd that wakes run(). */
   readonly wakeFd: number;
   readonly epollFd: number;
   readonly #libc: Libc;
@@ -108,7 +107,7 @@ export class EpollReactor implements Reactor {
   readonly #share: boolean;
   readonly #generations: Uint32Array;
   readonly #kinds: Uint8Array;
-  /** 1 where lend() has given away another descriptor of the same connection, which may still be open. */
+  /** 1 if lend() has created another descriptor of the same connection, which may still be open. */
   readonly #lent: Uint8Array;
   readonly #words: number;
   readonly #eventBytes: Uint8Array;
@@ -116,7 +115,7 @@ export class EpollReactor implements Reactor {
   readonly #controlBytes: Uint8Array;
   readonly #control: Uint32Array;
   readonly #address = Buffer.alloc(SOCKADDR_BYTES);
-  // Arguments that are passed by address, each with a view for libc and one for us.
+  // Arguments passed by address, each with a view for libc and one for us.
   readonly #length = new Int32Array(1);
   readonly #lengthBytes = new Uint8Array(this.#length.buffer);
   readonly #error = new Int32Array(1);
@@ -126,7 +125,7 @@ export class EpollReactor implements Reactor {
   readonly #wakeBytes = Buffer.alloc(8);
   readonly #listeners = new Set<number>();
   readonly #sockaddrs = new WeakMap<SocketAddress, Sockaddr>();
-  /** The descriptor whose peer's address still stands in #address. */
+  /** The descriptor whose peer address is still in #address. */
   #lastAccepted = -1;
   #handlers: ReactorHandlers | undefined;
   #port: MessagePort | undefined;
@@ -152,7 +151,7 @@ export class EpollReactor implements Reactor {
     this.#controlBytes = new Uint8Array(this.#control.buffer);
     this.epollFd = must(libc, libc.epoll_create1(EFD_CLOEXEC), 'epoll_create1');
     this.wakeFd = must(libc, libc.eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), 'eventfd');
-    // Level-triggered: a wake-up that comes while the last one is served is not lost.
+    // Level-triggered, so that a wake-up during the previous one is not lost.
     must(libc, this.#epoll(EPOLL_CTL_ADD, this.wakeFd, EPOLLIN), 'epoll_ctl');
     control.publish(this.wakeFd, this.epollFd);
     this.#tick();
@@ -165,7 +164,7 @@ export class EpollReactor implements Reactor {
     while (this.#handlers !== undefined) this.#turn();
   }
 
-  /** Leaves `wakeFd` and `epollFd` to whoever may still write to the one: a number closed here could be reused. */
+  /** Leaves `wakeFd` and `epollFd` open, since others may still write to `wakeFd`: a closed number could be reused. */
   stop(): void {
     this.#thread.release();
     this.#handlers = undefined;
@@ -211,10 +210,10 @@ export class EpollReactor implements Reactor {
       }
       const errno = this.#libc.errno();
       if (errno === EAGAIN) return AGAIN;
-      const word = errorOfErrno(errno);
-      if (word === EXHAUSTED) return EXHAUSTED;
-      // accept(2): errors of a connection that is gone already are reported here; the next one may be fine.
-      if (word === BROKEN && errno !== EINTR) return AGAIN;
+      const error = errorOfErrno(errno);
+      if (error === EXHAUSTED) return EXHAUSTED;
+      // accept(2) also reports errors of connections that are already gone; the next one may be fine.
+      if (error === BROKEN && errno !== EINTR) return AGAIN;
     }
   }
 
@@ -279,8 +278,8 @@ export class EpollReactor implements Reactor {
   }
 
   /**
-   * tcp(7): it is counted from the first byte that is not acknowledged, and since Linux 5.11 from the first probe of a
-   * window that stays closed as well. It also takes the place of the number of keepalives after which a peer is dead.
+   * tcp(7): the time counts from the first unacknowledged byte and, since Linux 5.11, also from the first probe of a
+   * closed window. It also overrides the number of keepalive probes after which a peer is considered dead.
    */
   stalled(ms: number): void {
     this.#stalledMs = ms;
@@ -301,7 +300,7 @@ export class EpollReactor implements Reactor {
       if (errno === EINTR) return this.read(handle, into, from, to);
       if (errno !== EAGAIN) return errorOfErrno(errno);
     }
-    // From here on an event is waited for. Registering reports what arrived in between.
+    // An event is needed from here on. Registering reports bytes that arrived in between.
     if (this.#kinds[handle] !== REGISTERED && !this.#register(handle)) return EXHAUSTED;
     return count < 0 ? AGAIN : count;
   }
@@ -325,7 +324,7 @@ export class EpollReactor implements Reactor {
   lend(handle: number): number {
     const fd = this.#libc.fcntl(handle, F_DUPFD_CLOEXEC, 0);
     if (fd < 0) return errorOfErrno(this.#libc.errno());
-    // What was fetched before is not for this reactor any more.
+    // Events already fetched for this handle now belong to the borrower.
     this.#generations[handle]++;
     this.#lent[handle] = 1;
     if (this.#watch(handle, ONLY_FAILURE)) this.#kinds[handle] = QUIET;
@@ -338,13 +337,13 @@ export class EpollReactor implements Reactor {
 
   reset(handle: number): void {
     if (this.#kinds[handle] === NOT_OURS) return;
-    // connect(2): to no address at all is to break off, which close() is only for the last descriptor.
+    // connect(2): connecting to AF_UNSPEC breaks the connection; close() does so only for the last descriptor.
     if (this.#lent[handle] === 1) this.#libc.connect(handle, noAddress, noAddress.length);
     this.#libc.setsockopt(handle, SOL_SOCKET, SO_LINGER, noLinger, noLinger.length);
     this.close(handle);
   }
 
-  /** Closing takes the descriptor out of the epoll set; events that were already fetched find another generation. */
+  /** Closing removes the descriptor from the epoll set; events already fetched carry an older generation. */
   close(handle: number): void {
     if (this.#kinds[handle] === NOT_OURS) return;
     if (this.#lent[handle] === 1) this.#end(handle);
@@ -357,7 +356,7 @@ export class EpollReactor implements Reactor {
 
   #turn(): void {
     const count = this.#libc.epoll_wait(this.epollFd, this.#eventBytes, EVENTS, this.#timeout());
-    // Anything but a signal means that the set itself is broken: the thread ends, and is started anew.
+    // Any error except a signal means that the epoll set is broken: the thread ends and is restarted.
     if (count < 0 && this.#libc.errno() !== EINTR) must(this.#libc, count, 'epoll_wait');
     this.#tick();
     const events = this.#events;
@@ -389,7 +388,7 @@ export class EpollReactor implements Reactor {
   #receive(): void {
     this.#libc.read(this.wakeFd, this.#wakeBytes, this.#wakeBytes.length);
     if (this.#thread.isStopping) {
-      // Ordered to leave at once: whatever is open is closed by the control thread, once this one is gone.
+      // The control thread closes all open connections once this thread has ended.
       this.#handlers = undefined;
       this.#port?.close();
       return;
@@ -402,33 +401,33 @@ export class EpollReactor implements Reactor {
   }
 
   #listen(address: SocketAddress): number {
-    const place = this.#sockaddr(address);
-    if (place === undefined) return BROKEN;
+    const target = this.#sockaddr(address);
+    if (target === undefined) return BROKEN;
     const libc = this.#libc;
-    const fd = libc.socket(place.family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    const fd = libc.socket(target.family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0 || fd >= this.capacity) {
       const errno = libc.errno();
       if (fd >= 0) libc.close(fd);
-      // A machine without IPv6: dual-stack is IPv4 there.
+      // On a machine without IPv6, dual-stack means IPv4.
       if (fd < 0 && errno === EAFNOSUPPORT && address.dualStack) {
         return this.#listen({ address: ANY_IPV4, port: address.port });
       }
       return fd < 0 ? errorOfErrno(errno) : EXHAUSTED;
     }
-    if (place.family !== AF_UNIX) {
+    if (target.family !== AF_UNIX) {
       this.#set(fd, SOL_SOCKET, SO_REUSEADDR, 1);
       if (this.#share) this.#set(fd, SOL_SOCKET, SO_REUSEPORT, 1);
-      if (place.family === AF_INET6) this.#set(fd, IPPROTO_IPV6, IPV6_V6ONLY, address.dualStack ? 0 : 1);
+      if (target.family === AF_INET6) this.#set(fd, IPPROTO_IPV6, IPV6_V6ONLY, address.dualStack ? 0 : 1);
       this.#set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
       this.#setKeepalive(fd);
       this.#set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, this.#stalledMs);
     }
-    const failed = libc.bind(fd, place.bytes, place.bytes.length) < 0 || libc.listen(fd, BACKLOG) < 0;
-    const word = failed ? errorOfErrno(libc.errno()) : 0;
+    const failed = libc.bind(fd, target.bytes, target.bytes.length) < 0 || libc.listen(fd, BACKLOG) < 0;
+    const error = failed ? errorOfErrno(libc.errno()) : 0;
     this.#open(fd);
     if (failed || !this.#register(fd)) {
       this.close(fd);
-      return failed ? word : EXHAUSTED;
+      return failed ? error : EXHAUSTED;
     }
     this.#kinds[fd] = LISTENING;
     this.#listeners.add(fd);
@@ -454,14 +453,14 @@ export class EpollReactor implements Reactor {
     return true;
   }
 
-  /** What close() does by itself where there is no other descriptor. */
+  /** What close() does implicitly on the last descriptor. */
   #end(fd: number): void {
     this.#lent[fd] = 0;
     this.#libc.epoll_ctl(this.epollFd, EPOLL_CTL_DEL, fd, this.#controlBytes);
     this.#libc.shutdown(fd, SHUT_WR);
   }
 
-  /** From now on those events of it, and no others. */
+  /** Registers the descriptor for exactly those events. */
   #watch(fd: number, events: number): boolean {
     return this.#epoll(this.#kinds[fd] === OPEN ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, fd, events) === 0;
   }
@@ -490,19 +489,19 @@ export class EpollReactor implements Reactor {
 const ANY_IPV4 = new Uint8Array([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 0, 0, 0, 0]);
 const scratch = new Uint8Array(16);
 /**
- * A socket filter (classic BPF: code, jt, jf, k) that drops a SYN and lets everything else pass. Its data begin with
- * the TCP header. Without it, handshakes that complete between the last accept and close() would be reset.
+ * A socket filter (classic BPF: code, jt, jf, k) that drops a SYN and passes everything else. Its data start at the TCP
+ * header. Without it, handshakes that complete between the last accept and close() would be reset.
  */
 const noHandshakes = Buffer.from(
   [
-    '300000000d000000', // load the byte with the flags
-    '4500000110000000', // has it ACK?
+    '300000000d000000', // load the flags byte
+    '4500000110000000', // is ACK set?
     '06000000ffffffff', // yes: keep the packet
     '0600000000000000', // no: drop it
   ].join(''),
   'hex',
 );
-/** A struct sockaddr of no family. */
+/** A struct sockaddr with AF_UNSPEC. */
 const noAddress = Buffer.from(new Uint16Array([AF_UNSPEC, 0, 0, 0, 0, 0, 0, 0]).buffer);
 /** struct linger { on, 0 seconds }: close() sends RST. */
 const noLinger = Buffer.from(new Int32Array([1, 0]).buffer);

@@ -1,4 +1,4 @@
-// errno → the port's error words.
+// Maps errno to the port's error codes.
 
 import * as libc from './libc.ts';
 import {
@@ -13,17 +13,17 @@ import {
   UNREACHABLE,
 } from './reactor.ts';
 
-const words = new Map<number, number>([
+const errorCodes = new Map<number, number>([
   [libc.ECONNRESET, RESET],
   [libc.EPIPE, RESET],
   [libc.ECONNABORTED, RESET],
   [libc.ECONNREFUSED, REFUSED],
-  // A unix socket that is not there.
+  // A unix socket that does not exist.
   [libc.ENOENT, REFUSED],
   [libc.EHOSTUNREACH, UNREACHABLE],
   [libc.ENETUNREACH, UNREACHABLE],
   [libc.ENETDOWN, UNREACHABLE],
-  // icmp(7): as Linux reads "host unknown" and "host isolated" of a router.
+  // icmp(7): Linux's translation of a router's "host unknown" and "host isolated".
   [libc.EHOSTDOWN, UNREACHABLE],
   [libc.ENONET, UNREACHABLE],
   [libc.ETIMEDOUT, TIMED_OUT],
@@ -38,5 +38,5 @@ const words = new Map<number, number>([
 ]);
 
 export function errorOfErrno(errno: number): number {
-  return words.get(errno) ?? BROKEN;
+  return errorCodes.get(errno) ?? BROKEN;
 }

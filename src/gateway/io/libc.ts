@@ -1,6 +1,6 @@
-// The few functions of libc that the epoll adapter needs, called through koffi. Linux only (glibc or musl, x86-64 and
-// arm64): the constants below are the kernel's for these. Imported only where the epoll adapter is wanted, since koffi
-// may be missing on a platform.
+// The libc functions that the epoll adapter needs, called through koffi. Linux only (glibc or musl, x86-64 and arm64):
+// the constants below are the kernel's for these. Imported only when the epoll adapter is used, since koffi may be
+// missing on a platform.
 
 import koffi from 'koffi';
 
@@ -25,7 +25,7 @@ export interface Libc {
   epoll_ctl(epoll: number, operation: number, fd: number, event: Uint8Array): number;
   epoll_wait(epoll: number, events: Uint8Array, most: number, timeoutMs: number): number;
   eventfd(initial: number, flags: number): number;
-  /** Of the last call on this thread that failed. */
+  /** The errno of the last failed call on this thread. */
   errno(): number;
 }
 
@@ -43,7 +43,7 @@ const signatures: Record<Exclude<keyof Libc, 'errno'>, string> = {
   send: 'int send(int, void *, size_t, int)',
   read: 'int read(int, void *, size_t)',
   shutdown: 'int shutdown(int, int)',
-  // It has as many arguments as its command needs; here they go where those of other functions do.
+  // Variadic in C; on these platforms the argument is passed like that of a fixed function.
   fcntl: 'int fcntl(int, int, int)',
   close: 'int close(int)',
   epoll_create1: 'int epoll_create1(int)',
@@ -52,7 +52,7 @@ const signatures: Record<Exclude<keyof Libc, 'errno'>, string> = {
   eventfd: 'int eventfd(uint32_t, int)',
 };
 
-/** Throws where there is no such libc. */
+/** Throws if there is no such libc. */
 export function loadLibc(): Libc {
   const library = koffi.load('libc.so.6');
   const functions = Object.fromEntries(

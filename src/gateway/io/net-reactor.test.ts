@@ -12,7 +12,7 @@ const adapter: Adapter = { name: 'net', module: new URL('./contract/net-adapter.
 
 reactorContract(adapter);
 
-// More than the port promises: what close() has yet to write waits here, not in the kernel.
+// More than the port promises: bytes that close() has yet to write wait in this process, not in the kernel.
 contractTest(adapter, 'close() drops what still comes until all is written', async start => {
   await using directory = await socketDirectory();
   const { thread, handle, peer } = await pair(start(), directory.path('listener'));
@@ -23,7 +23,7 @@ contractTest(adapter, 'close() drops what still comes until all is written', asy
   assert.deepEqual(await peer.takeAll(), { count: taken, digest: digestOf(taken), end: 'end' });
 });
 
-test('reactorErrorOf() has a word for errors that no test can bring about everywhere', () => {
+test('reactorErrorOf() maps errors that tests cannot provoke everywhere', () => {
   const words = ['EACCES', 'EMFILE', 'ETIMEDOUT', 'EWHATEVER'].map(code =>
     reactorErrorOf({ name: '', message: '', code }),
   );

@@ -1,6 +1,6 @@
-// The portable adapter of the I/O port, over node:net. Paused sockets give readiness (`readable`, `drain`);
-// what a write cannot hand to the kernel at once waits in the socket's own buffer, at most a high-water mark
-// and one write more. It copies once more than the kernel would: portable first, fast is another adapter's job.
+// The portable adapter of the I/O port, over node:net. Paused sockets provide readiness (`readable`, `drain`). Bytes
+// that the kernel does not take at once wait in the socket's own buffer, at most a high-water mark plus one write. It
+// copies every byte once more than the epoll adapter does.
 
 import * as net from 'node:net';
 import type { MessagePort } from 'node:worker_threads';
@@ -27,16 +27,16 @@ import {
 
 /** As much as libuv reads at a time. */
 const HIGH_WATER_MARK = 64 * 1024;
-/** How long close() waits for a peer that does not take what was written before. The kernel does the same. */
+/** How long close() waits for a peer that does not take the written bytes. The kernel does the same. */
 const LINGER_MS = 30_000;
-/** How often it is looked, within the time that a peer may take nothing, whether it does. */
-const LOOKS = 4;
-/** More, and setTimeout() does not wait at all. */
+/** How often, within the stall limit, waiting sockets are checked. */
+const CHECKS = 4;
+/** Beyond this, setTimeout() does not wait at all. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
-/** The kernel cuts it to net.core.somaxconn. */
+/** The kernel caps it at net.core.somaxconn. */
 const BACKLOG = 4096;
 
-/** libuv has SO_REUSEPORT with load balancing only here; elsewhere one worker serves. */
+/** libuv supports SO_REUSEPORT with load balancing only here; elsewhere a single worker serves. */
 export function canShareListeners(platform: NodeJS.Platform): boolean {
   return platform === 'linux' || platform === 'freebsd';
 }
@@ -44,9 +44,9 @@ export function canShareListeners(platform: NodeJS.Platform): boolean {
 interface OwnedSocket extends net.Socket {
   owner: NetReactor;
   handle: number;
-  /** Without an address, and not gone for that. */
+  /** A unix socket has no address, which must not be mistaken for a connection that is gone. */
   isUnix: boolean;
-  /** Node's own; see wasReset(), StallWatch and descriptorOf(). */
+  /** Node's internal handle; see wasReset(), StallWatch and descriptorOf(). */
   readonly _handle?: NodeHandle | null;
 }
 
@@ -67,7 +67,7 @@ export class NetReactor implements Reactor {
   readonly #share: boolean;
   readonly #sockets: (OwnedSocket | undefined)[] = [];
   readonly #listeners: (OpenListener | undefined)[] = [];
-  /** The part of a chunk that did not fit the reader's space. */
+  /** The rest of a chunk that did not fit the reader's space. */
   readonly #rests: (Buffer | undefined)[] = [];
   readonly #ended: Uint8Array;
   readonly #failures: Int8Array;
@@ -141,7 +141,7 @@ export class NetReactor implements Reactor {
     const waiting: net.Socket[] = [];
     const failed = (error: NodeJS.ErrnoException) => {
       if (error.code === 'EAFNOSUPPORT' && address.dualStack) {
-        // A machine without IPv6: dual-stack is IPv4 there.
+        // On a machine without IPv6, dual-stack means IPv4.
         this.#give(handle);
         return this.listen({ address: ANY_IPV4, port: address.port }, opened);
       }
@@ -165,7 +165,7 @@ export class NetReactor implements Reactor {
     server.listen({ ...place, backlog: BACKLOG }, () => {
       server.off('error', failed);
       if (this.#stopped) return void server.close();
-      // Out of descriptors libuv accepts and closes the surplus by itself; the listener stays.
+      // Out of descriptors, libuv itself accepts and closes the surplus; the listener stays open.
       server.on('error', () => {});
       this.#listeners[handle] = { server, waiting, isUnix: address.path !== undefined };
       opened(handle);
@@ -191,7 +191,7 @@ export class NetReactor implements Reactor {
     return handle;
   }
 
-  /** Node has no way to turn handshakes away: what comes after the last accept is reset, as everywhere. */
+  /** Node cannot reject handshakes: connections that complete after the last accept are reset. */
   quiesce(_listener: number): void {}
 
   connect(address: SocketAddress): number {
@@ -243,7 +243,7 @@ export class NetReactor implements Reactor {
     if (this.#keepaliveMs > 0) this.#sockets[handle]?.setKeepAlive(true, this.#keepaliveMs);
   }
 
-  /** Goes on until the space is full or nothing is left: a chunk or a rest alone would look like the latter. */
+  /** Continues until the space is full or nothing is left: stopping after one chunk would look like the latter. */
   read(handle: number, into: Uint8Array, from: number, to: number): number {
     const socket = this.#sockets[handle];
     let at = from;
@@ -273,7 +273,7 @@ export class NetReactor implements Reactor {
     this.#sockets[handle]?.end();
   }
 
-  /** Node gives no descriptor away that it goes on using. */
+  /** Node cannot give away a descriptor that it continues to use. */
   lend(): number {
     return BROKEN;
   }
@@ -283,9 +283,9 @@ export class NetReactor implements Reactor {
   reset(handle: number): void {
     const socket = this.#disown(handle);
     if (socket === undefined) return;
-    // While connecting there is nobody to reset, and resetAndDestroy() would wait for the connection first.
+    // While connecting there is no peer to reset, and resetAndDestroy() would wait for the connection first.
     if (socket.connecting) socket.destroy();
-    // libuv cannot reset (EINVAL, and the descriptor leaks) while its shutdown is under way: a turn of its loop.
+    // libuv cannot reset during its shutdown, one turn of its loop: it fails with EINVAL and leaks the descriptor.
     else if (isShutting(socket)) socket.once('finish', resetNow);
     else resetNow.call(socket);
   }
@@ -306,14 +306,14 @@ export class NetReactor implements Reactor {
       return;
     }
     socket.setTimeout(LINGER_MS, () => socket.destroy());
-    // What still comes is dropped: left unread it would turn the close into a reset. As long as somebody listens
-    // for 'readable', resume() does nothing.
+    // Drop further input: left unread, it would turn the close into a reset. resume() has no effect while there is a
+    // 'readable' listener.
     socket.off('readable', onReadable);
     socket.resume();
     socket.destroySoon();
   }
 
-  /** Timers count whole milliseconds of another clock, so they may be early; and they cannot wait for long. */
+  /** Timers count whole milliseconds of another clock, so they may fire early; and their delay is limited. */
   #ring(): void {
     const time = this.#alarmAt;
     this.#alarmAt = Number.POSITIVE_INFINITY;
@@ -336,7 +336,7 @@ export class NetReactor implements Reactor {
     socket.on('error', onError);
   }
 
-  /** From here on events of that socket go nowhere. */
+  /** From here on events of that socket are dropped. */
   #disown(handle: number): OwnedSocket | undefined {
     const socket = this.#sockets[handle];
     if (socket === undefined) return undefined;
@@ -355,7 +355,7 @@ export class NetReactor implements Reactor {
     this.#free.push(handle);
   }
 
-  /** For the socket listeners below only: they are shared functions, so that a socket costs no closures. */
+  /** For the socket listeners below only: they are shared functions, so that a socket needs no closures. */
   emit(handle: number, events: number): void {
     if (handle >= 0) this.#handlers?.event(handle, events);
   }
@@ -364,18 +364,18 @@ export class NetReactor implements Reactor {
     if (handle >= 0) this.#ended[handle] = 1;
   }
 
-  failed(handle: number, word: number): void {
-    if (handle >= 0) this.#failures[handle] = word;
+  failed(handle: number, error: number): void {
+    if (handle >= 0) this.#failures[handle] = error;
   }
 }
 
 /**
- * Finds sockets whose kernel has taken nothing for so long of what waits for it: that is all that Node tells of a peer that
- * does not read. One timer looks at those that have something waiting, and at no others.
+ * Finds sockets whose kernel buffer has taken none of the waiting bytes for the limit: Node reports nothing else about
+ * a peer that does not read. One timer checks only the sockets that have bytes waiting.
  */
 class StallWatch {
   readonly #failed: (socket: OwnedSocket) => void;
-  /** How much waited when it was last looked at, and since when it has been as much. */
+  /** The waiting bytes at the last check, and since when that number is unchanged. */
   readonly #waiting = new Map<OwnedSocket, { left: number; since: number }>();
   #limitMs = 0;
   #timer: NodeJS.Timeout | undefined;
@@ -384,7 +384,7 @@ class StallWatch {
     this.#failed = failed;
   }
 
-  /** 0 is none. */
+  /** 0 turns it off. */
   limit(ms: number): void {
     this.#limitMs = ms;
     if (ms > 0) return;
@@ -396,13 +396,13 @@ class StallWatch {
   watch(socket: OwnedSocket): void {
     if (this.#limitMs === 0 || this.#waiting.has(socket)) return;
     this.#waiting.set(socket, { left: -1, since: 0 });
-    this.#timer ??= setTimeout(() => this.#look(), this.#limitMs / LOOKS).unref();
+    this.#timer ??= setTimeout(() => this.#check(), this.#limitMs / CHECKS).unref();
   }
 
-  #look(): void {
+  #check(): void {
     const now = performance.now();
     for (const [socket, seen] of this.#waiting) {
-      // The chunk that is under way counts until all of it is taken; what is left of it libuv knows.
+      // writableLength includes the whole chunk being written; libuv knows how much of it is left.
       const left = socket.writableLength + (socket._handle?.writeQueueSize ?? 0);
       if (left === 0 || socket.handle < 0 || socket.destroyed) this.#waiting.delete(socket);
       else if (left !== seen.left) Object.assign(seen, { left, since: now });
@@ -412,11 +412,11 @@ class StallWatch {
       }
     }
     this.#timer =
-      this.#waiting.size === 0 ? undefined : setTimeout(() => this.#look(), this.#limitMs / LOOKS).unref();
+      this.#waiting.size === 0 ? undefined : setTimeout(() => this.#check(), this.#limitMs / CHECKS).unref();
   }
 }
 
-/** `highWaterMark` is passed on to the stream, though the types of net.Socket do not know it. */
+/** `highWaterMark` is passed on to the stream, although the types of net.Socket omit it. */
 const socketOptions: net.SocketConstructorOpts & { readonly highWaterMark: number } = {
   allowHalfOpen: true,
   highWaterMark: HIGH_WATER_MARK,
@@ -436,7 +436,7 @@ function onEnd(this: net.Socket): void {
     return socket.owner.emit(socket.handle, FAILED | READABLE);
   }
   socket.owner.ended(socket.handle);
-  // HUNG_UP, for a rest may be unread: the read that takes it is short, and no event would follow that.
+  // HUNG_UP, since a rest may be unread: the read that takes it is short, and no event would follow.
   socket.owner.emit(socket.handle, READABLE | HUNG_UP);
 }
 
@@ -457,8 +457,8 @@ function onError(this: net.Socket, error: NodeJS.ErrnoException): void {
 }
 
 /**
- * libuv tells of a reset as of an end when it comes together with bytes (uv__stream_io() takes POLLHUP for the end
- * after a short read). After a real end the socket still has a peer, as long as we have not sent FIN as well.
+ * libuv reports a reset that comes together with bytes as an end (uv__stream_io() treats POLLHUP as the end after a
+ * short read). After a real end the socket still has a peer, as long as we have not sent FIN as well.
  */
 function wasReset(socket: OwnedSocket): boolean {
   return !socket.writableEnded && (socket._handle?.getpeername?.({}) ?? 0) !== 0;
@@ -472,7 +472,7 @@ function resetNow(this: net.Socket): void {
   try {
     this.resetAndDestroy();
   } catch {
-    // A unix socket knows no reset.
+    // A unix socket has no reset.
     this.destroy();
   }
 }
@@ -496,12 +496,12 @@ function putAddress(
   return port;
 }
 
-/** The process's number for a socket of Node's; -1 where it has none, as before it connects. */
+/** The descriptor number of a Node socket; -1 if it has none, as before it connects. */
 export function descriptorOf(socket: net.Socket | undefined): number {
   return (socket as OwnedSocket | undefined)?._handle?.fd ?? -1;
 }
 
-const words: Record<string, number> = {
+const errorCodes: Record<string, number> = {
   ECONNRESET: RESET,
   EPIPE: RESET,
   ECONNABORTED: RESET,
@@ -523,7 +523,7 @@ const words: Record<string, number> = {
   EADDRNOTAVAIL: NOT_AVAILABLE,
 };
 
-/** The reactor's word for an error of Node's. */
+/** The reactor's code for a Node error. */
 export function reactorErrorOf(error: NodeJS.ErrnoException): number {
-  return words[error.code ?? ''] ?? BROKEN;
+  return errorCodes[error.code ?? ''] ?? BROKEN;
 }

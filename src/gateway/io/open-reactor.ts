@@ -1,4 +1,4 @@
-// Which adapter of the I/O port a worker uses, and whether the fast one can be had here.
+// Opens the adapter of the I/O port that a worker uses, and checks whether the epoll adapter works here.
 
 import type { ThreadControl } from '../shared/thread-control.ts';
 import type { Reactor } from './reactor.ts';
@@ -12,7 +12,7 @@ export interface ReactorOptions {
   readonly control: ThreadControl;
 }
 
-/** The adapters are imported only where they are used: the epoll one needs libc and koffi. */
+/** Each adapter is imported only when used: the epoll adapter needs libc and koffi. */
 export async function openReactor(engine: EngineName, options: ReactorOptions): Promise<Reactor> {
   if (engine === 'net') {
     const adapter = await import('./net-reactor.ts');
@@ -24,8 +24,8 @@ export async function openReactor(engine: EngineName, options: ReactorOptions): 
 
 /** Why the epoll adapter cannot be used here, or undefined. */
 export async function whyNoEpoll(platform: string, arch: string): Promise<string | undefined> {
-  if (platform !== 'linux') return `it needs Linux, and this is ${platform}`;
-  if (arch !== 'x64' && arch !== 'arm64') return `it knows x64 and arm64, and this is ${arch}`;
+  if (platform !== 'linux') return `it requires Linux, but this is ${platform}`;
+  if (arch !== 'x64' && arch !== 'arm64') return `it supports x64 and arm64, but this is ${arch}`;
   try {
     const [{ loadLibc }, { selfTest }] = await Promise.all([import('./libc.ts'), import('./self-test.ts')]);
     const fault = selfTest(loadLibc(), arch);

@@ -1,6 +1,6 @@
-// The contract of the I/O port: one suite that every adapter passes, for nothing above the port knows which one it
-// runs on. The reactor under test has a thread of its own, for its run() may block; the suite tells it by message
-// what to do, and talks to it from outside through real sockets. Only what reactor.ts promises is relied on.
+// The contract of the I/O port: one suite that every adapter passes, since nothing above the port knows which one it
+// runs on. The reactor under test has its own thread, because run() may block; the suite controls it by messages and
+// connects to it through real sockets. The tests rely only on what reactor.ts promises.
 
 import { connectingContract } from './contract/connecting.ts';
 import { endingContract } from './contract/ending.ts';

@@ -1,19 +1,19 @@
-// The I/O port: a readiness reactor with integer handles. Everything from accept to tunnel is written once
-// above it and knows neither file descriptors nor Node's streams. `net-reactor.ts` is the portable adapter.
-// `reactor.contract.ts` is the suite that every adapter passes.
+// The I/O port: a readiness reactor with integer handles. Everything from accept to tunnel is written once above it and
+// knows neither file descriptors nor Node's streams. Two adapters implement it: `epoll-reactor.ts` for Linux, and
+// `net-reactor.ts` everywhere. Every adapter passes the suite in `reactor.contract.ts`.
 //
 // Rules that both sides rely on:
-// - A handle is a small integer below `capacity`. It belongs to whoever got it from listen, accept or connect
-//   until close() or reset(); from then on no event for it is delivered, and the number may be given out anew. To close
-//   or reset one that nobody has does nothing.
-// - Calls never block and never throw. They answer a count, AGAIN, or one of the error words below.
-// - Readiness is edge-triggered: READABLE comes when something new can be read, WRITABLE when writing can go on.
-//   Whoever stops before AGAIN comes back by itself (see `soon`); after AGAIN an event follows. A read that
-//   filled less than its space has taken everything, as if AGAIN had followed; only after HUNG_UP read on to 0.
-//   A write that took less than it was given has filled everything in the same way. READABLE and WRITABLE may
-//   come without cause, but WRITABLE without FAILED never before a connect has succeeded.
-// - Bytes that write() took are delivered: close() does not lose them. Except when the peer resets, when reset()
-//   is called, or when bytes of the peer are unread at close() or come after it: the kernel resets then.
+// - A handle is a small integer below `capacity`. It belongs to the caller of listen, accept or connect until close() or
+//   reset(); after that no event for it is delivered, and the number may be reused. Closing or resetting a handle that is
+//   not open does nothing.
+// - Calls never block and never throw. They return a count, AGAIN, or one of the error codes below.
+// - Readiness is edge-triggered: READABLE comes when something new can be read, WRITABLE when writing can continue. A
+//   caller that stops before AGAIN must resume on its own (see `soon`); after AGAIN an event follows. A read that filled
+//   less than its space has taken everything, as if AGAIN had followed; only after HUNG_UP read on to 0. A write that took
+//   less than it was given has filled everything in the same way. READABLE and WRITABLE may be spurious, but WRITABLE
+//   without FAILED never comes before a connect has succeeded.
+// - Bytes that write() took are delivered: close() does not lose them. Exceptions: the peer resets, reset() is called, or
+//   bytes from the peer are unread at close() or arrive after it; the kernel then sends a reset.
 
 import type { MessagePort } from 'node:worker_threads';
 
@@ -23,7 +23,7 @@ export const RESET = -2;
 export const REFUSED = -3;
 export const UNREACHABLE = -4;
 export const TIMED_OUT = -5;
-/** No descriptor, handle or kernel memory left; trying again later may work. */
+/** No descriptor, handle or kernel memory left; a later attempt may succeed. */
 export const EXHAUSTED = -6;
 export const IN_USE = -7;
 export const DENIED = -8;
@@ -31,7 +31,7 @@ export const DENIED = -8;
 export const NOT_AVAILABLE = -9;
 export const BROKEN = -10;
 
-const errorWords: Record<number, string> = {
+const errorTexts: Record<number, string> = {
   [RESET]: 'connection reset',
   [REFUSED]: 'connection refused',
   [UNREACHABLE]: 'unreachable',
@@ -44,25 +44,25 @@ const errorWords: Record<number, string> = {
 };
 
 export function errorWord(code: number): string {
-  return errorWords[code] ?? 'failed';
+  return errorTexts[code] ?? 'failed';
 }
 
 export const READABLE = 1;
-/** Also: a connect succeeded. */
+/** Also reports that a connect succeeded. */
 export const WRITABLE = 2;
 /**
- * A connect failed (`failure` says why), or the peer reset. Reads still give what came before, as long as no write
- * has failed; then they answer RESET, or 0 where the error was told already. Where nothing is read, it may not come.
+ * A connect failed (see `failure`), or the peer reset. Reads still return the bytes before, as long as no write has
+ * failed; then RESET, or 0 if the error was already reported. If nothing is read, FAILED may not come.
  */
 export const FAILED = 4;
-/** The peer has sent FIN; bytes before it may still be unread. An adapter that cannot know it early omits it. */
+/** The peer has sent FIN; bytes before it may still be unread. An adapter that cannot detect it early omits it. */
 export const HUNG_UP = 8;
 
 /** An IP address (16 bytes, IPv4 as ::ffff:a.b.c.d) with a port, or the path of a unix socket. */
 export interface SocketAddress {
   readonly address: Uint8Array;
   readonly port: number;
-  /** For a listener: take IPv4 and IPv6 on one socket where the machine has both. */
+  /** For a listener: accept IPv4 and IPv6 on one socket if the machine has both. */
   readonly dualStack?: boolean;
   readonly path?: string;
 }
@@ -70,7 +70,7 @@ export interface SocketAddress {
 export interface ReactorHandlers {
   /** `events` is a set of READABLE, WRITABLE, FAILED, HUNG_UP. */
   event(handle: number, events: number): void;
-  /** After soon(), and when the time given to wakeAt() has come; for nothing else. */
+  /** Called after soon(), and when the time given to wakeAt() has come; for nothing else. */
   turn(): void;
   /** A message from the control thread. */
   message(message: unknown): void;
@@ -79,65 +79,69 @@ export interface ReactorHandlers {
 export interface Reactor {
   readonly capacity: number;
 
-  /** Serves events until stop(). An adapter may return at once and go on by callbacks. */
+  /** Serves events until stop(). An adapter may return at once and continue by callbacks. */
   run(handlers: ReactorHandlers, control: MessagePort): void;
-  /** Closes every handle as close() does. No handler is called any more, and nothing keeps the thread from ending. */
+  /** Closes every handle as close() does. No handler is called afterwards, and nothing keeps the thread from ending. */
   stop(): void;
 
-  /** Milliseconds on a clock that all threads of the process share. It never goes back, and may stand still within an event. */
+  /** Milliseconds on a clock shared by all threads. It never goes back, and may stand still within an event. */
   now(): number;
-  /** Asks for turn() at that time; Infinity asks for none. The last call counts. */
+  /** Requests turn() at that time; Infinity cancels. Only the last call counts. */
   wakeAt(time: number): void;
-  /** Asks for turn() once the events at hand are served. */
+  /** Requests turn() once the current events are served. */
   soon(): void;
 
-  /** Opens a listener that other threads of this process may open as well. `opened` gets its handle or an error. */
+  /** Opens a listener that other threads of this process may open too. `opened` gets its handle or an error. */
   listen(address: SocketAddress, opened: (result: number) => void): void;
-  /** The port a listener really has. */
+  /** The actual port of a listener. */
   listeningPort(listener: number): number;
   /**
-   * AGAIN when nobody waits. On EXHAUSTED the one that waited is turned away or goes on waiting, as the adapter can;
-   * if it waits, READABLE comes again when there is room.
+   * AGAIN if no connection is waiting. On EXHAUSTED the waiting connection is closed or stays in the backlog, depending
+   * on the adapter; if it stays, READABLE comes again when there is room.
    */
   accept(listener: number): number;
-  /** Before a listener closes: new handshakes are turned away where the platform can; those under way still come. */
+  /** Before a listener closes: rejects new handshakes if the platform can; those under way still complete. */
   quiesce(listener: number): void;
-  /** WRITABLE tells success, FAILED failure. May fail at once with an error word. */
+  /** WRITABLE reports success, FAILED failure. May fail at once with an error code. */
   connect(address: SocketAddress): number;
   /** Why a connect failed. */
   failure(handle: number): number;
-  /** The process's number for it, which is the lowest that was free; -1 where there is none (yet). */
+  /** The descriptor's number, the lowest that was free; -1 if there is none (yet). */
   descriptor(handle: number): number;
-  /** Writes the 16 address bytes and answers the port; zeros for a unix socket; -1 when the connection is gone already. */
+  /**
+   * Writes the 16 address bytes and returns the port; zeros for a unix socket; -1 if the connection is already gone.
+   */
   peerAddress(handle: number, into: Uint8Array, at: number): number;
   localAddress(handle: number, into: Uint8Array, at: number): number;
-  /** TCP keepalive after so long; 0 turns it off. Connections that are accepted have it from the start. */
+  /** Sets the TCP keepalive time; 0 turns it off. Accepted connections have it from the start. */
   keepalive(ms: number): void;
   /**
-   * Fails a connection (FAILED, and reads answer TIMED_OUT in the end) whose peer has for so long not acknowledged what
-   * was written, or, where the platform does not tell that, not taken what the kernel could not. 0 turns it off. For
-   * those that are accepted from now on. A unix socket may not be looked after: its peer is on this machine.
+   * Fails a connection (FAILED, and reads finally return TIMED_OUT) whose peer has not acknowledged written bytes for
+   * this long or, where the platform does not report that, has not taken bytes that the kernel could not buffer. 0
+   * turns it off. Applies to connections accepted from now on. Unix sockets may be exempt: their peer is on this
+   * machine.
    */
   stalled(ms: number): void;
-  /** Turns both on for one that was connected: worth their cost only once it has lasted. */
+  /** Applies both settings to a connected handle: worth the system calls only once the connection has lasted. */
   keepAlive(handle: number): void;
 
-  /** How many bytes now stand in [from, …); 0 is the end of the stream. */
+  /** Returns the number of bytes written to `into` at `from`; 0 is the end of the stream. */
   read(handle: number, into: Uint8Array, from: number, to: number): number;
-  /** How many of the bytes in [from, to) were taken; the caller may reuse them at once. */
+  /** Returns how many of the bytes in [from, to) were taken; the caller may reuse the buffer at once. */
   write(handle: number, bytes: Uint8Array, from: number, to: number): number;
-  /** Sends FIN after what was written. Reading goes on, writing answers an error. */
+  /** Sends FIN after the written bytes. Reading continues, writing returns an error. */
   shutdown(handle: number): void;
   /**
-   * Answers a further descriptor of that connection, for another thread of this process to read and write by, or an error
-   * word where there is none to be had. It is the caller's: it gives it away, or to discard(). Of the handle FAILED alone is
-   * heard from then on, unless the other side has read the error, until it is read again; shutdown(), reset() and close() reach the peer as ever, whoever else has it open.
+   * Returns a second descriptor of that connection, for another thread of this process to read and write, or an error
+   * code. The caller owns it: it passes it on, or to discard(). Afterwards only FAILED is reported for the handle, and
+   * not if the borrower consumed the error, until the handle is read again. shutdown(), reset() and close() still reach
+   * the peer, whoever else has the connection open.
    */
   lend(handle: number): number;
-  /** Closes what lend() gave and nobody took. */
+  /** Closes a lent descriptor that was never taken. */
   discard(descriptor: number): void;
-  /** RST, at once; what is not sent yet is dropped. A unix socket knows no RST: its peer sees the end. */
+  /** Sends RST at once and drops unsent bytes. A unix socket has no RST: its peer sees the end of the stream. */
   reset(handle: number): void;
-  /** Of a listener: those that still wait are turned away, so accept() until AGAIN before. */
+  /** Connections still waiting on a listener are rejected, so call accept() until AGAIN first. */
   close(handle: number): void;
 }

@@ -1,5 +1,5 @@
-// Before the epoll adapter is trusted: does this machine's libc do what its declarations here say? A connection to
-// ourselves through every call on the path, the layout of struct epoll_event and errno included.
+// Checks, before the epoll adapter is used, that this machine's libc matches our declarations: a loopback connection
+// exercises every call on the path, including the layout of struct epoll_event and errno.
 
 import {
   AF_INET,
@@ -17,10 +17,10 @@ import {
 } from './libc.ts';
 import { SOCKADDR_BYTES } from './sockaddr.ts';
 
-/** How long loopback may take. */
+/** How long a loopback connection may take. */
 const WAIT_MS = 1000;
 
-/** What is wrong, or undefined. */
+/** The fault, or undefined. */
 export function selfTest(libc: Libc, arch: string): string | undefined {
   const open: number[] = [];
   const opened = (fd: number, call: string): number => {
@@ -78,5 +78,5 @@ function talkToOurselves(libc: Libc, arch: string, opened: (fd: number, call: st
 }
 
 function check(holds: boolean, what: string): void {
-  if (!holds) throw new Error(`${what} did not do what it should`);
+  if (!holds) throw new Error(`${what} does not behave as declared`);
 }

@@ -1,4 +1,4 @@
-// struct sockaddr, as the kernel wants and gives it, from and to the 16-byte addresses used everywhere else.
+// Converts between the kernel's struct sockaddr and the 16-byte addresses used everywhere else.
 
 import { isIpv4 } from '../../wire/ip-address.ts';
 import { AF_INET, AF_INET6, AF_UNIX } from './libc.ts';
@@ -9,7 +9,7 @@ export const SOCKADDR_BYTES = 112;
 
 const IN_BYTES = 16;
 const IN6_BYTES = 28;
-/** sun_path has 108 bytes with the final NUL. */
+/** sun_path has 108 bytes including the final NUL. */
 const MAX_PATH = 107;
 
 export interface Sockaddr {
@@ -17,7 +17,7 @@ export interface Sockaddr {
   readonly bytes: Uint8Array;
 }
 
-/** undefined for a path that is too long. An IPv4 address becomes sockaddr_in unless a dual-stack socket wants it. */
+/** undefined if a path is too long. An IPv4 address becomes a sockaddr_in. */
 export function sockaddrOf(address: SocketAddress): Sockaddr | undefined {
   if (address.path !== undefined) return unixAddress(address.path);
   const at = address.address;
@@ -44,7 +44,7 @@ function unixAddress(path: string): Sockaddr | undefined {
   return { family: AF_UNIX, bytes };
 }
 
-/** Writes the 16 address bytes and answers the port; for a unix socket the unspecified address and port 0. */
+/** Writes the 16 address bytes and returns the port; for a unix socket the unspecified address and port 0. */
 export function readSockaddr(bytes: Uint8Array, into: Uint8Array, at: number): number {
   const family = bytes[0] | (bytes[1] << 8);
   if (family === AF_INET) {

@@ -38,7 +38,7 @@ test('readHandOff() reads what buildHandOff() wrote', () => {
   );
 });
 
-test('readHandOff() takes no other header for one', () => {
+test('readHandOff() accepts no other header', () => {
   const source = { address: Uint8Array.of(192, 0, 2, 1), port: 1 };
   for (const tlvs of [
     [],
@@ -52,7 +52,7 @@ test('readHandOff() takes no other header for one', () => {
   }
 });
 
-test('readRowHeader() finds in an answer what rowHeader() wrote, and nothing where it is not', () => {
+test('readRowHeader() finds the header that rowHeader() wrote in an answer, and nothing otherwise', () => {
   fc.assert(
     fc.property(
       fc.record(

@@ -1,36 +1,36 @@
-// The first bytes on a connection from the front to a part of ours (HTTP, TLS), and on one that comes back from there: a
-// PROXY v2 header with the true client, and in a TLV of our own whose connection it is. The sockets stand in a folder
-// that nobody else can enter.
+// The hand-off header: the first bytes on a connection from a worker to a protocol thread, and on one that returns from
+// there. It is a PROXY v2 header with the true client, plus a TLV of our own that identifies the worker's row. The
+// sockets are in a folder that no other user can enter.
 
 import { buildProxyV2, type Endpoint, type ProxyHeader } from '../../wire/proxy-protocol.ts';
 
 export interface HandOff {
-  /** Which worker has the client, under which handle, and for the how manyth time: see verdicts.ts. */
+  /** The worker that has the client, its handle there, and the hand-off's generation: see verdicts.ts. */
   readonly worker: number;
   readonly handle: number;
   readonly generation: number;
   readonly listener: number;
-  /** The TCP peer is a balancer that sent no PROXY header: X-Forwarded-* and Forwarded are its own, and pass. */
+  /** The TCP peer is a balancer that sent no PROXY header: its X-Forwarded-* and Forwarded headers are trusted. */
   readonly trustForwarded: boolean;
-  /** It speaks HTTP/2. On its way back: it is one stream of such a connection. */
+  /** The client speaks HTTP/2. On return: the connection is one stream of such a client. */
   readonly isH2: boolean;
-  /** On its way back: it came through an agent's tunnel, whose id must be proven. */
+  /** On return: the connection came through an agent's tunnel, and its id must be signed. */
   readonly isTunnelled: boolean;
   /**
-   * Where the part gets the client's descriptor (verdicts.ts): how many of the client's bytes the front had read by then,
-   * which follow this header. All others are read and written there.
+   * If the client's descriptor is lent (verdicts.ts): how many of the client's bytes the worker had read by then. They
+   * follow this header; all others are read and written on the descriptor.
    */
   readonly lentBehind: number | undefined;
 }
 
-/** From the range for private use. */
+/** From the range reserved for private use. */
 const TLV = 0xe4;
 const LENGTH = 21;
 /** Bits of the last byte. */
 const TRUST_FORWARDED = 1;
 const H2 = 2;
 const TUNNELLED = 4;
-/** No descriptor is lent: all bytes pass the front. */
+/** No descriptor is lent: all bytes pass through the worker. */
 const NOT_LENT = -1;
 
 export function buildHandOff(source: Endpoint, destination: Endpoint, handOff: HandOff): Uint8Array {
@@ -47,7 +47,7 @@ export function buildHandOff(source: Endpoint, destination: Endpoint, handOff: H
   return buildProxyV2({ source, destination, tlvs: [{ type: TLV, value }] });
 }
 
-/** Where the front has a stream that came back. It stands in the front's answer to the CONNECT. */
+/** The worker's row of a returned stream. The worker's answer to the CONNECT names it. */
 export type WorkerRow = Pick<HandOff, 'worker' | 'handle' | 'generation'>;
 
 const ROW_HEADER = 'Causeway-Row';
@@ -57,14 +57,14 @@ export function rowHeader({ worker, handle, generation }: WorkerRow): string {
   return `${ROW_HEADER}: ${worker} ${handle} ${generation}\r\n`;
 }
 
-/** From the head of an answer. */
+/** Reads it from the head of an answer. */
 export function readRowHeader(head: string): WorkerRow | undefined {
   const [, worker, handle, generation] = ROW.exec(head) ?? [];
   if (worker === undefined) return undefined;
   return { worker: Number(worker), handle: Number(handle), generation: Number(generation) };
 }
 
-/** undefined when it is not one of ours. */
+/** undefined if the header is not a hand-off. */
 export function readHandOff(header: ProxyHeader): HandOff | undefined {
   const value = header.tlvs.find(tlv => tlv.type === TLV)?.value;
   if (value?.length !== LENGTH) return undefined;

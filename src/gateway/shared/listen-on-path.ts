@@ -1,8 +1,8 @@
-// A unix socket on which a thread of ours takes connections from the workers.
+// Opens the unix socket on which a thread receives connections from the workers.
 
 import { createServer, type Server, type Socket } from 'node:net';
 
-/** The kernel cuts it to net.core.somaxconn. */
+/** The kernel caps it at net.core.somaxconn. */
 const BACKLOG = 4096;
 
 export async function listenOnPath(path: string, onConnection: (socket: Socket) => void): Promise<Server> {
@@ -14,7 +14,7 @@ export async function listenOnPath(path: string, onConnection: (socket: Socket) 
       resolve();
     });
   });
-  // Out of descriptors: the worker sees that nobody has taken what it handed over.
+  // Out of descriptors: the worker notices that its hand-off was not taken.
   server.on('error', () => {});
   return server;
 }

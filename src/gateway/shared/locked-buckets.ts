@@ -1,27 +1,27 @@
-// What the hash tables in shared memory have in common (source-counts.ts, nonce-table.ts): an array of buckets of 1 KiB,
-// each with a lock in its first word. A key lives in its own bucket only, so that one lock is enough.
+// The base of the hash tables in shared memory (source-counts.ts, nonce-table.ts): an array of buckets of 1 KiB, each
+// with a lock in its first word. A key lives in its own bucket only, so that one lock is enough.
 
 import { hash32 } from '../stages/hash32.ts';
 
 const BUCKET_WORDS = 256;
-/** Twice the room that is asked for, so that with all of that in use hardly a key finds its bucket full. */
+/** Twice the requested room, so that hardly any key finds its bucket full even when all requested room is in use. */
 const HEADROOM = 2;
 
-/** Memory for this many entries at one time, of which a bucket has room for `perBucket`. */
+/** Memory for this many entries at a time; a bucket has room for `perBucket`. */
 export function bucketBytes(entries: number, perBucket: number): number {
   const buckets = Math.max(1, Math.ceil((entries * HEADROOM) / perBucket));
   return buckets * BUCKET_WORDS * Int32Array.BYTES_PER_ELEMENT;
 }
 
-/** How many entries that memory is for. */
+/** Number of entries that the memory was sized for. */
 export function roomOf(words: Int32Array, perBucket: number): number {
   return Math.floor(((words.length / BUCKET_WORDS) * perBucket) / HEADROOM);
 }
 
 /**
- * For multilinear hashing of keys in 16-bit pieces with secret odd factors: unlike with FNV or Murmur, no keys fall
- * together whatever the seed, and those that differ in one piece never have the same sum. The same in every thread: a
- * counter, mixed; odd, so that multiplying loses nothing.
+ * Factors for multilinear hashing of keys in 16-bit pieces. They are secret and odd: unlike with FNV or Murmur, no keys
+ * collide under every seed, and keys that differ in one piece never have the same sum. All threads derive the same
+ * factors from the seed: a hashed counter, made odd so that multiplying loses nothing.
  */
 export function hashFactors(seed: number, pieces: number): Int32Array {
   return Int32Array.from({ length: pieces }, (_, i) => hash32(seed + Math.imul(i + 1, 0x9e3779b9)) | 1);
@@ -41,7 +41,7 @@ export function addPieces(
   return sum;
 }
 
-/** Index of the first word of a sum's bucket. The mixing scatters keys that follow each other. */
+/** Index of the first word of the sum's bucket. Hashing the sum scatters consecutive keys. */
 export function bucketAt(sum: number, words: Int32Array): number {
   const buckets = Math.floor(words.length / BUCKET_WORDS);
   return Math.floor((hash32(sum) * buckets) / 0x1_0000_0000) * BUCKET_WORDS;

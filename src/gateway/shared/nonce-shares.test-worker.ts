@@ -1,4 +1,5 @@
-// One of the threads of nonce-shares.test.ts: the flood of one cluster, with now and then a nonce of another in between.
+// One of the threads of nonce-shares.test.ts: one cluster floods, with an occasional nonce of another cluster in
+// between.
 
 import { workerData } from 'node:worker_threads';
 import { NonceShares } from './nonce-shares.ts';
@@ -12,7 +13,7 @@ export interface NonceSharesWork {
   readonly ready: Int32Array;
   readonly threads: number;
   readonly thread: number;
-  /** How often the first cluster and the second got one. */
+  /** How many nonces the first and the second cluster got. */
   readonly taken: Int32Array;
 }
 

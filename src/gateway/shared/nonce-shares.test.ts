@@ -14,10 +14,10 @@ const NOW = 1_800_000_000;
 function given(room: number) {
   const clusters = new SharedSlots(CLUSTER_FIELDS);
   for (let page = 0; page < 10; page++) clusters.addPage(SharedSlots.newPage(CLUSTER_FIELDS));
-  return new NonceShares({ front: new Int32Array(new SharedArrayBuffer(1024)), room }, clusters);
+  return new NonceShares({ countWords: new Int32Array(new SharedArrayBuffer(1024)), room }, clusters);
 }
 
-/** Takes until there is no more. */
+/** Takes until refused. */
 function fill(shares: NonceShares, slot: number, clusters: number, now = NOW): number {
   let taken = 0;
   while (shares.take(slot, clusters, now + 60, now)) taken++;
@@ -28,12 +28,12 @@ test('NonceShares: one cluster alone gets a large part, and leaves the others mo
   const shares = given(300_000);
   assert.equal(fill(shares, 1, 10), 133_334);
   assert.equal(fill(shares, 2, 10), 44_444);
-  // Its own share is still used up, and comes back with time.
+  // Its own share is still used up, and becomes free with time.
   assert.equal(fill(shares, 1, 10), 0);
   assert.equal(fill(shares, 1, 10, NOW + 69), 133_334);
 });
 
-test('NonceShares: what is guaranteed is there for each, however many take all they can get', () => {
+test('NonceShares: each cluster gets its guaranteed share, however many take all they can get', () => {
   const clusters = 10_000;
   const shares = given(300_000);
   let taken = 0;
@@ -45,7 +45,7 @@ test('NonceShares: what is guaranteed is there for each, however many take all t
   assert.ok(taken <= 300_000);
 });
 
-test('NonceShares: nobody who has less than the guaranteed part is refused, and all together fit the room', () => {
+test('NonceShares: no cluster below its guaranteed share is refused, and all together fit the room', () => {
   const room = 90;
   const step = fc.record({
     slot: fc.integer({ min: 1, max: 5 }),
@@ -61,7 +61,7 @@ test('NonceShares: nobody who has less than the guaranteed part is refused, and 
       for (const { slot, times, wait, lifetime } of steps) {
         now += wait;
         for (let i = 0; i < times; i++) {
-          // Counted for up to 8 s longer than they live.
+          // Counted for up to 8 s after they expire.
           const own = live.filter(one => one.slot === slot && one.until + 8 >= now).length;
           const taken = shares.take(slot, 5, now + lifetime, now);
           assert.ok(taken || own >= room / 3 / 5, `cluster ${slot} has ${own} and is refused`);
@@ -75,7 +75,7 @@ test('NonceShares: nobody who has less than the guaranteed part is refused, and 
   );
 });
 
-test('NonceShares: one cluster floods from several threads, and another finds its room in every one', async () => {
+test('NonceShares: one cluster floods from several threads, and another still gets its room in every thread', async () => {
   const threads = 4;
   const room = 3000;
   const memory = new SharedArrayBuffer(nonceTableBytes(room));
@@ -93,7 +93,7 @@ test('NonceShares: one cluster floods from several threads, and another finds it
   );
   const clusters = new SharedSlots(CLUSTER_FIELDS);
   clusters.addPage(page);
-  // Two thirds of what is common; threads may look at the same moment.
+  // Two thirds of the common room; threads may check at the same moment.
   const most = (2 / 3) * (2 / 3) * new NonceTable(memory, 0).room;
   assert.ok(taken[0] > 0.9 * most && taken[0] < most + threads * 3, `${taken[0]} of ${most}`);
   assert.equal(taken[1], threads * 50);

@@ -1,16 +1,17 @@
-// Whose nonces are remembered, so that no cluster takes the room of another. A part of the room is guaranteed, the same
-// for each cluster that has an id; the rest is common, and a cluster may have of it twice as much as is left over. So one
-// that floods alone gets two thirds of it, the next two thirds of what that one left, and however many there are, each
-// finds at least what is guaranteed. What is remembered cannot be taken back, which is why the limit comes before.
+// Limits how many nonces each cluster may have remembered, so that none takes the room of another. One third of the
+// room is guaranteed, in equal shares for all clusters with an id. The rest is common, and a cluster may have twice as
+// much as is left of it: one cluster that floods gets two thirds of it, the next two thirds of the remainder, and each
+// always finds its guaranteed share. A remembered nonce cannot be forgotten early, so the limit applies before it is
+// stored.
 
 import type { NonceTable } from './nonce-table.ts';
 import { addRecent, recentCount } from './recent-count.ts';
 import { CLUSTER_NONCES, type SharedSlots } from './shared-memory.ts';
 
-/** Of all nonces that can be remembered, one third is guaranteed. */
+/** The guaranteed fraction of the room. */
 const GUARANTEED = 1 / 3;
-/** How many times what is left over a cluster may have. */
-const BOLDNESS = 2;
+/** A cluster may have this many times the common room that is left. */
+const LEFT_FACTOR = 2;
 
 export class NonceShares {
   readonly #all: Int32Array;
@@ -19,20 +20,20 @@ export class NonceShares {
   readonly #common: number;
 
   /** The clusters' own counts are in their slots. */
-  constructor({ front, room }: Pick<NonceTable, 'front' | 'room'>, clusters: SharedSlots) {
-    this.#all = front;
+  constructor({ countWords, room }: Pick<NonceTable, 'countWords' | 'room'>, clusters: SharedSlots) {
+    this.#all = countWords;
     this.#clusters = clusters;
     this.#guaranteed = Math.floor(room * GUARANTEED);
     this.#common = room - this.#guaranteed;
   }
 
   /**
-   * Counts a nonce of that cluster, one of `clusters` with an id, that is remembered up to and with the second `until`.
-   * False when its share is used up.
+   * Counts a nonce of that cluster, one of `clusters` with an id, remembered up to and including the second `until`.
+   * False when the cluster's share is used up.
    */
   take(slot: number, clusters: number, until: number, now: number): boolean {
     const left = this.#common - recentCount(this.#all, 0, now);
-    const most = Math.max(Math.floor(this.#guaranteed / clusters), BOLDNESS * left);
+    const most = Math.max(Math.floor(this.#guaranteed / clusters), LEFT_FACTOR * left);
     const words = this.#clusters.pageOf(slot);
     if (!addRecent(words, this.#clusters.indexOf(slot, CLUSTER_NONCES), until, now, most)) return false;
     return addRecent(this.#all, 0, until, now);

@@ -1,4 +1,4 @@
-// One of the threads of nonce-table.test.ts: all use the same nonces in the same order, and count what they are told.
+// One of the threads of nonce-table.test.ts: all use the same nonces in the same order, and count the results.
 
 import { workerData } from 'node:worker_threads';
 import { NonceTable } from './nonce-table.ts';

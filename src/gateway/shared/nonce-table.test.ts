@@ -13,7 +13,7 @@ function tableFor(entries: number, seed = SEED): NonceTable {
   return new NonceTable(new SharedArrayBuffer(nonceTableBytes(entries)), seed);
 }
 
-test('NonceTable.use() agrees with a map of what is living, also when the table is too small', () => {
+test('NonceTable.use() agrees with a map of unexpired nonces, also when the table is too small', () => {
   // 64 nonces that differ in any one word, one bucket of 63.
   const word = fc.constantFrom(0, 1, 0x8000_0000, 0xffff_ffff);
   const step = fc.record({
@@ -47,7 +47,7 @@ test('NonceTable.use() agrees with a map of what is living, also when the table 
   );
 });
 
-test('NonceTable.use() remembers up to and with the second it was told, and then forgets', () => {
+test('NonceTable.use() remembers up to and including the given second, and then forgets', () => {
   const table = tableFor(100);
   const nonce = nonceOf(1, 2, 3);
   assert.equal(table.use(nonce, NOW + 60, NOW), 'new');
@@ -55,7 +55,7 @@ test('NonceTable.use() remembers up to and with the second it was told, and then
   assert.equal(table.use(nonce, NOW + 120, NOW + 61), 'new');
 });
 
-test('NonceTable.use() answers full while all places of the bucket live, and remembers those', () => {
+test('NonceTable.use() returns full while no entry of the bucket has expired, and keeps those entries', () => {
   const table = tableFor(1);
   for (let i = 0; i < 63; i++) assert.equal(table.use(nonceOf(0, 0, i), NOW + 60, NOW), 'new');
   assert.equal(table.use(nonceOf(0, 0, 63), NOW + 60, NOW), 'full');
@@ -63,7 +63,7 @@ test('NonceTable.use() answers full while all places of the bucket live, and rem
   assert.equal(table.use(nonceOf(0, 0, 63), NOW + 121, NOW + 61), 'new');
 });
 
-test('nonceTableBytes() is room for as many nonces as asked, random or not', () => {
+test('nonceTableBytes() is enough for the requested number of nonces, random or not', () => {
   for (const nonceAt of [(i: number) => nonceOf(0, 0, i), (i: number) => nonceOf(i * 65_537, i, 7)]) {
     const table = tableFor(20_000);
     let refused = 0;
@@ -72,17 +72,17 @@ test('nonceTableBytes() is room for as many nonces as asked, random or not', () 
   }
 });
 
-test('NonceTable.room is how many nonces were asked for, and those of a bucket at least', () => {
+test('NonceTable.room is the requested number of nonces, and at least those of a bucket', () => {
   for (const entries of [1000, 20_000, 300_000]) {
     const { room } = tableFor(entries);
     assert.ok(room >= entries && room < entries + 63, `${room} for ${entries}`);
   }
 });
 
-test('NonceTable puts nonces elsewhere with another seed: an agent cannot choose some that fill one bucket', () => {
+test('NonceTable places nonces by seed: an agent cannot choose nonces that fill one bucket', () => {
   const known = tableFor(2000, 1);
   const other = tableFor(2000, 2);
-  // With one seed known, those that fall where the first does.
+  // With a known seed: nonces that share a bucket with the first.
   const together: Uint8Array[] = [];
   let full = false;
   for (let i = 0; !full; i++) full = known.use(nonceOf(0, 0, i), NOW + 60, NOW) === 'full';
@@ -91,7 +91,7 @@ test('NonceTable puts nonces elsewhere with another seed: an agent cannot choose
   for (const nonce of together) assert.equal(other.use(nonce, NOW + 60, NOW), 'new');
 });
 
-test('NonceTable.use() calls a nonce new once, whichever of several threads asks first', async () => {
+test('NonceTable.use() reports a nonce as new once, whichever of several threads comes first', async () => {
   const threads = 4;
   const nonces = 100_000;
   const memory = new SharedArrayBuffer(nonceTableBytes(nonces));

@@ -1,14 +1,13 @@
-// Which nonces were used, so that a signature counts once whichever worker sees it again: one hash table in shared
-// memory. A nonce is remembered for as long as its signature could be accepted; then its place is free. Asked only
-// for signatures that are right, so that nobody without a key can fill it; and how much of it one cluster may fill is
-// judged before (nonce-shares.ts), whose counts stand in front of the table.
+// The nonces in use, so that a signature is accepted once, whichever workers see it: one hash table in shared memory. A
+// nonce is remembered for as long as its signature could be accepted; then its entry is free. Only valid signatures get
+// here, so that nobody without a key can fill it. nonce-shares.ts limits each cluster; its counts precede the table.
 
 import { addPieces, bucketAt, bucketBytes, hashFactors, roomOf, wordAt } from './locked-buckets.ts';
 import { acquire, release } from './spin-lock.ts';
 
 /**
- * A bucket: lock, used, then for all entries the last word of the nonce, until when, and the other words. With all the
- * room that is asked for in use, about one nonce in two million finds its bucket full.
+ * A bucket: lock, used, then for all entries the last word of the nonce, its expiry, and the other words. With all
+ * requested room in use, about one nonce in two million finds its bucket full.
  */
 const ENTRIES = 63;
 const USED_AT = 1;
@@ -20,33 +19,33 @@ const SECOND_AT = FIRST_AT + ENTRIES;
 /** 16-bit pieces of a nonce. */
 const PIECES = 6;
 
-/** As long as a bucket, so that those behind it are aligned as they were. */
-const FRONT_BYTES = bucketBytes(0, ENTRIES);
+/** The size of a bucket, so that the buckets after it stay aligned. */
+const COUNTS_BYTES = bucketBytes(0, ENTRIES);
 
-/** Memory for this many nonces at one time. */
+/** Memory for this many nonces at a time. */
 export function nonceTableBytes(entries: number): number {
-  return FRONT_BYTES + bucketBytes(entries, ENTRIES);
+  return COUNTS_BYTES + bucketBytes(entries, ENTRIES);
 }
 
-/** All threads that share the memory give the same seed, which should be random and secret: agents choose nonces. */
+/** All threads that share the memory must use the same seed, random and secret, because agents choose nonces. */
 export class NonceTable {
-  /** For the counts of what is remembered. */
-  readonly front: Int32Array;
+  /** Memory for the counts of nonce-shares.ts. */
+  readonly countWords: Int32Array;
   readonly #words: Int32Array;
   readonly #factors: Int32Array;
 
   constructor(memory: SharedArrayBuffer, seed: number) {
-    this.front = new Int32Array(memory, 0, FRONT_BYTES / Int32Array.BYTES_PER_ELEMENT);
-    this.#words = new Int32Array(memory, FRONT_BYTES);
+    this.countWords = new Int32Array(memory, 0, COUNTS_BYTES / Int32Array.BYTES_PER_ELEMENT);
+    this.#words = new Int32Array(memory, COUNTS_BYTES);
     this.#factors = hashFactors(seed, PIECES);
   }
 
-  /** How many nonces there is room for. */
+  /** Number of nonces there is room for. */
   get room(): number {
     return roomOf(this.#words, ENTRIES);
   }
 
-  /** Whether it is remembered. One that is not can still be refused for something else. */
+  /** Whether the nonce is remembered. If it is not, use() can still refuse it. */
   has(nonce: Uint8Array, now: number): boolean {
     const words = this.#words;
     const bucket = this.#bucketOf(nonce);
@@ -57,8 +56,8 @@ export class NonceTable {
   }
 
   /**
-   * Remembers the 12 bytes up to and with the second `until`, by a clock that shows `now` (whole seconds, of which
-   * the lower 32 bits count). `full`: not remembered, as the bucket has only living ones.
+   * Remembers the 12 bytes up to and including the second `until`, by a clock that shows `now` (whole seconds, of which
+   * the lower 32 bits count). `full`: not remembered, because no entry of the bucket has expired.
    */
   use(nonce: Uint8Array, until: number, now: number): 'new' | 'used' | 'full' {
     const words = this.#words;
@@ -76,14 +75,14 @@ export class NonceTable {
 
 const USED = -1;
 
-/** USED, or the first place that is free; it is beyond the last one where none is. */
+/** USED, or the index of the first free entry; ENTRIES if there is none. */
 function look(words: Int32Array, bucket: number, nonce: Uint8Array, now: number): number {
   const [first, second, last] = [wordAt(nonce, 0), wordAt(nonce, 4), wordAt(nonce, 8)];
   const used = words[bucket + USED_AT];
   let free = used;
   for (let index = 0; index < used; index++) {
     const entry = bucket + index;
-    // Seconds run on and wrap as int32; their difference is what counts.
+    // Seconds increase and wrap as int32; only their difference matters.
     if (((words[entry + UNTIL_AT] - now) | 0) < 0) {
       if (index < free) free = index;
     } else if (
@@ -111,7 +110,7 @@ function useIn(
   words[entry + FIRST_AT] = wordAt(nonce, 0);
   words[entry + SECOND_AT] = wordAt(nonce, 4);
   words[entry + LAST_AT] = wordAt(nonce, 8);
-  // Last: until here the place is free, also when the thread ends in between.
+  // Last: until here the entry is free, even if the thread ends in between.
   words[entry + UNTIL_AT] = until;
   if (free === words[bucket + USED_AT]) words[bucket + USED_AT] = free + 1;
   return 'new';

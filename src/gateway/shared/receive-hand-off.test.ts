@@ -16,7 +16,7 @@ const handOff = {
   isTunnelled: false,
 };
 
-/** What has been received once those chunks have come, one by one. */
+/** The result after those chunks have arrived one by one. */
 async function receive(...chunks: readonly Uint8Array[]) {
   const socket = new PassThrough();
   const received: string[] = [];
@@ -31,7 +31,7 @@ async function receive(...chunks: readonly Uint8Array[]) {
   return { received, isClosed: socket.destroyed };
 }
 
-test('receiveHandOff() waits for all that the front had read of a client whose descriptor is lent', async () => {
+test('receiveHandOff() waits for all bytes that the worker had read of a lent client', async () => {
   const header = buildHandOff(client, client, { ...handOff, lentBehind: 4 });
   const [a, b] = [Buffer.from('GE'), Buffer.from('T ')];
   assert.deepEqual(await receive(header), { received: [], isClosed: false });
@@ -40,7 +40,7 @@ test('receiveHandOff() waits for all that the front had read of a client whose d
   assert.deepEqual(await receive(Buffer.concat([header, a, b])), { received: ['GET '], isClosed: false });
 });
 
-test('receiveHandOff() waits for nothing but the header where all bytes pass the front', async () => {
+test('receiveHandOff() waits only for the header when all bytes pass through the worker', async () => {
   const header = buildHandOff(client, client, { ...handOff, lentBehind: undefined });
   const [first, rest] = [header.subarray(0, 20), header.subarray(20)];
   assert.deepEqual(await receive(first), { received: [], isClosed: false });
@@ -51,11 +51,11 @@ test('receiveHandOff() waits for nothing but the header where all bytes pass the
   });
 });
 
-test('receiveHandOff() closes what is no hand-over', async () => {
+test('receiveHandOff() closes a connection that does not start with a hand-off', async () => {
   assert.deepEqual(await receive(Buffer.from('GET / HTTP/1.1\r\n')), { received: [], isClosed: true });
 });
 
-test('receiveHandOff() closes a connection whose receiver throws, and tells whose it was', async () => {
+test('receiveHandOff() closes a connection whose receiver throws, and reports its hand-off', async () => {
   const socket = new PassThrough();
   const faults: unknown[] = [];
   const thrown = new Error('injected');

@@ -1,26 +1,26 @@
-// accept, in a part of ours: a connection from the front begins with the front's header; the client's bytes follow.
+// accept, in a protocol thread: reads the worker's header, which precedes the client's bytes.
 
 import type { Socket } from 'node:net';
 import { type Endpoint, MAX_PROXY_HEADER, parseProxyHeader } from '../../wire/proxy-protocol.ts';
 import { guard } from '../guard.ts';
 import { type HandOff, readHandOff } from './hand-off.ts';
 
-/** A connection that the front has handed over. */
+/** A connection handed off by a worker. */
 export interface HandedOff {
   readonly socket: Socket;
   readonly handOff: HandOff;
-  /** The true client, and where it believes to have connected to. */
+  /** The true client, and the address it connected to from its own point of view. */
   readonly source: Endpoint;
   readonly destination: Endpoint;
 }
 
 export interface Receiver {
   /**
-   * `rest` is what the client has said so far, behind `headerBytes` of the front's; where its descriptor is lent, all that is
-   * not to be read from there. The socket is paused then.
+   * `rest` holds the client's bytes so far, after `headerBytes` of the worker's header; for a lent client, all bytes
+   * that cannot be read from its descriptor. The socket is paused.
    */
   received(handed: HandedOff, rest: Buffer, headerBytes: number): void;
-  /** Our own code threw before that was done; the socket closes right after. `told` where that is known by then. */
+  /** Our own code threw before `received` was done; the socket closes next. `handOff` is set if it was already read. */
   fault(error: unknown, handOff: HandOff | undefined): void;
 }
 
@@ -33,12 +33,12 @@ export function receiveHandOff(socket: Socket, receiver: Receiver): void {
       socket.destroy();
     },
   };
-  // What breaks a socket ends it; an error that nobody listens for would end the thread.
+  // Any error ends the socket; without a listener it would end the thread.
   socket.on(
     'error',
     guard(owner, () => socket.destroy()),
   );
-  // The client was gone before there was anything to hand over.
+  // The client left before the hand-off was complete.
   const onEnd = guard(owner, () => socket.destroy());
   const onData = guard(owner, (chunk: Buffer) => {
     held = held.length === 0 ? chunk : Buffer.concat([held, chunk]);

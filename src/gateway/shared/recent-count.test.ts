@@ -10,7 +10,7 @@ function given(): Int32Array {
   return new Int32Array(new SharedArrayBuffer((AT + RECENT_COUNT_WORDS + 2) * 4));
 }
 
-test('recentCount() has all that live, and none for more than 8 s longer', () => {
+test('recentCount() counts every unexpired entry, and none for more than 8 s longer', () => {
   const step = fc.record({
     wait: fc.oneof({ arbitrary: fc.nat({ max: 3 }), weight: 20 }, fc.nat({ max: 400 })),
     lifetime: fc.integer({ min: 0, max: 121 }),
@@ -32,7 +32,7 @@ test('recentCount() has all that live, and none for more than 8 s longer', () =>
         assert.ok(addRecent(words, AT, now + lifetime, now));
         ends.push(now + lifetime);
       }
-      // Nothing outside of its words.
+      // Writes nothing outside its own words.
       assert.deepEqual(
         [...words.subarray(0, AT), ...words.subarray(AT + RECENT_COUNT_WORDS)],
         Array(AT + 2).fill(0),
@@ -42,7 +42,7 @@ test('recentCount() has all that live, and none for more than 8 s longer', () =>
   );
 });
 
-test('addRecent() counts no more than it is told', () => {
+test('addRecent() counts no more than `most`', () => {
   const words = given();
   for (let i = 0; i < 5; i++) assert.equal(addRecent(words, AT, NOW + 60, NOW, 5), true);
   assert.equal(addRecent(words, AT, NOW + 60, NOW, 5), false);
@@ -51,7 +51,7 @@ test('addRecent() counts no more than it is told', () => {
   assert.equal(addRecent(words, AT, NOW + 160, NOW + 80, 1), true);
 });
 
-test('recentCount() begins anew with a clock that is put back, and bears one that differs by a moment', () => {
+test('recentCount() starts over when the clock is set back, and tolerates one that is off by a moment', () => {
   const words = given();
   addRecent(words, AT, NOW + 60, NOW);
   assert.equal(recentCount(words, AT, NOW - 1), 1);

@@ -1,21 +1,21 @@
-// A count that forgets: how many were counted whose time is not over, in a few words of shared memory that all threads
-// may change. Each is counted up to a given second, and a little longer, since seconds are counted in groups of eight:
-// the count is never too small while the clock runs forward.
+// A count of entries that expire, in a few words of shared memory that all threads may change. Each entry counts up to
+// a given second, and slightly longer, since seconds are grouped by eight: the count is never too low while the clock
+// runs forward.
 
 import { acquire, release } from './spin-lock.ts';
 
 const GROUP_SECONDS = 8;
-/** Nothing is counted for longer than this: a signature from a minute ahead is good for two, rounded up. */
+/** No entry counts longer than this: a signature from a minute ahead is valid for two minutes, rounded up. */
 const MOST_SECONDS = 121;
-/** As many as those seconds can touch. */
+/** The number of groups that this many seconds can span. */
 const GROUPS = Math.ceil(MOST_SECONDS / GROUP_SECONDS) + 1;
 
-/** Lock, the group that the clock was in when somebody last looked, then the counts of that group and those after it. */
+/** Lock, the clock's group at the last call, then the counts of that group and the following ones. */
 const FIRST_AT = 1;
 const COUNTS_AT = 2;
 export const RECENT_COUNT_WORDS = COUNTS_AT + GROUPS;
 
-/** Counts one more up to and with the second `until`, unless there are `most` already; then the answer is false. */
+/** Counts one more, up to and including the second `until`; false if there are `most` already. */
 export function addRecent(
   words: Int32Array,
   at: number,
@@ -44,12 +44,12 @@ export function recentCount(words: Int32Array, at: number, now: number): number 
 }
 
 /**
- * Clears first and moves on afterwards: a thread that ends in between leaves no more than there is. A clock that was put
- * back makes a new beginning; what was counted by the old one would otherwise stay until its time comes again.
+ * Clears first and then moves on: a thread that ends in between leaves no entry too many. A clock that was set back
+ * starts over; otherwise entries from the old time would stay until the clock reaches it again.
  */
 function forget(words: Int32Array, at: number, group: number): void {
   const first = words[at + FIRST_AT];
-  // Threads look at the clock one after the other, and may get here in another order.
+  // Threads read the clock one after another and may arrive here out of order.
   if (group === first || group === first - 1) return;
   const over = group < first ? GROUPS : Math.min(group - first, GROUPS);
   for (let step = 0; step < over; step++) words[at + COUNTS_AT + ((first + step) % GROUPS)] = 0;

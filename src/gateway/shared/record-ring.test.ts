@@ -37,7 +37,7 @@ function take(reader: RecordReader): { records: ConnectionRecord[]; dropped: num
   return { records, dropped };
 }
 
-test('RecordReader.take() gives back what RecordWriter.write() was told', () => {
+test('RecordReader.take() returns what RecordWriter.write() wrote', () => {
   const memory = newRecordRing();
   const rows = rowWith('api.a.lab', 'id-a');
   rows.flags[2] |= HAS_ORIGIN | FIRST_TO_END;
@@ -72,7 +72,7 @@ test('RecordReader.take() gives back what RecordWriter.write() was told', () => 
   assert.equal(dropped, 0);
 });
 
-test('RecordWriter.write() tells the reader once until it has read', () => {
+test('RecordWriter.write() notifies the reader once until it has read', () => {
   const memory = newRecordRing();
   let reported = 0;
   const writer = new RecordWriter(memory, () => reported++);
@@ -84,7 +84,7 @@ test('RecordWriter.write() tells the reader once until it has read', () => {
   assert.equal(reported, 2);
 });
 
-test('RecordWriter.write() counts what a reader that is too slow never sees, and goes on', () => {
+test('RecordWriter.write() counts what a slow reader misses, and continues', () => {
   const memory = newRecordRing();
   const writer = new RecordWriter(memory, () => {});
   const reader = new RecordReader(memory);
@@ -99,7 +99,7 @@ test('RecordWriter.write() counts what a reader that is too slow never sees, and
   }
 });
 
-test('RecordReader.take() keeps order and content whatever the lengths, around the ring many times', () => {
+test('RecordReader.take() keeps order and content for any lengths, many times around the ring', () => {
   fc.assert(
     fc.property(fc.array(fc.nat(300), { minLength: 1, maxLength: 60 }), lengths => {
       const memory = newRecordRing();
@@ -119,7 +119,7 @@ test('RecordReader.take() keeps order and content whatever the lengths, around t
   );
 });
 
-test('RecordWriter.write() marks what the log does not want, and does not count it when it finds no room', () => {
+test('RecordWriter.write() marks records that the log omits, and does not count them as dropped', () => {
   const memory = newRecordRing();
   const writer = new RecordWriter(memory, () => {});
   const reader = new RecordReader(memory);

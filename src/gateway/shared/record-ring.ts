@@ -1,17 +1,17 @@
-// Connection records on their way from a worker to the log: a ring of bytes in shared memory, written by one
-// worker and read by the control thread. When it is full, records are counted and dropped; writing never waits.
+// Carries connection records from a worker to the log: a ring of bytes in shared memory, written by one worker and read
+// by the control thread. When it is full, records are counted and dropped; writing never waits.
 
 import { shownClusterId } from '../../cluster/cluster-id.ts';
 import { ANSWERED, CLIENT, FIRST_TO_END, HAS_ORIGIN, ORIGIN, PEER, type Rows } from './rows.ts';
 
-/** Room for some 6,000 connections between two reads. */
+/** Room for about 6,000 connections between two reads. */
 const RING_BYTES = 1024 * 1024;
-/** Int32 words in front of the ring. */
+/** Int32 words before the ring. */
 const WRITTEN = 0;
 const TAKEN = 1;
 const DROPPED = 2;
-/** 1 while the reader knows that there is something to read. */
-const TOLD = 3;
+/** 1 while the reader has been notified and has not read yet. */
+const NOTIFIED = 3;
 const HEAD_WORDS = 4;
 const HEAD_BYTES = HEAD_WORDS * Int32Array.BYTES_PER_ELEMENT;
 
@@ -36,7 +36,7 @@ export interface ConnectionRecord {
   readonly backendSlot: number;
   readonly protocol: number;
   readonly reason: number;
-  /** More on the reason: see Rows. */
+  /** Detail of the reason: see Rows. */
   readonly detail: number;
   readonly detailSeconds: number;
   readonly peer: RecordAddress;
@@ -48,13 +48,13 @@ export interface ConnectionRecord {
   /** -1 when no backend was reached. */
   readonly dialMs: number;
   readonly host: string;
-  /** As it may be shown; empty where there was none. */
+  /** In a form fit to be shown; empty if there was none. */
   readonly clusterId: string;
   /** Whether the client sent FIN before the backend did. */
   readonly clientEndedFirst: boolean;
-  /** Whether the log wants it; else it was written for those who watch refusals. */
+  /** Whether the log wants it; otherwise it was written for those who watch refusals. */
   readonly logged: boolean;
-  /** Whether it is also an HTTP request, which the front has refused by itself. */
+  /** Whether it is also an HTTP request that the worker itself refused. */
   readonly isRequest: boolean;
 }
 
@@ -70,20 +70,20 @@ export function newRecordRing(): SharedArrayBuffer {
 export class RecordWriter {
   readonly #head: Int32Array;
   readonly #ring: Uint8Array;
-  readonly #tell: () => void;
+  readonly #notify: () => void;
   readonly #scratch = Buffer.alloc(MAX_RECORD);
 
-  /** `tell` is called when the reader does not know yet that there is something to read. */
-  constructor(memory: SharedArrayBuffer, tell: () => void) {
+  /** `notify` is called when there are records that the reader does not know of. */
+  constructor(memory: SharedArrayBuffer, notify: () => void) {
     this.#head = new Int32Array(memory, 0, HEAD_WORDS);
     this.#ring = new Uint8Array(memory, HEAD_BYTES);
-    this.#tell = tell;
+    this.#notify = notify;
   }
 
   write(rows: Rows, client: number, reason: number, now: number, logged = true): void {
     const length = this.#encode(rows, client, reason, now, logged);
     const written = this.#head[WRITTEN];
-    // Positions run on and wrap as int32; their difference is what counts.
+    // Positions increase and wrap as int32; only their difference matters.
     const used = (written - Atomics.load(this.#head, TAKEN)) | 0;
     if (used + length > RING_BYTES) {
       if (logged) Atomics.add(this.#head, DROPPED, 1);
@@ -94,10 +94,10 @@ export class RecordWriter {
       if (first < length) this.#ring.set(this.#scratch.subarray(first, length), 0);
       Atomics.store(this.#head, WRITTEN, (written + length) | 0);
     }
-    if (Atomics.exchange(this.#head, TOLD, 1) === 0) this.#tell();
+    if (Atomics.exchange(this.#head, NOTIFIED, 1) === 0) this.#notify();
   }
 
-  /** Lines that others than this ring hold for the log: should the thread die, they are lost. Negative once they are sent. */
+  /** Log lines held outside this ring, which are lost if the thread dies; negative once they are sent. */
   countHeld(count: number): void {
     Atomics.add(this.#head, DROPPED, count);
   }
@@ -145,9 +145,9 @@ export class RecordReader {
     this.#ring = new Uint8Array(memory, HEAD_BYTES);
   }
 
-  /** Hands out all that is there and answers how many for the log were dropped since the last time. */
+  /** Passes on all records and returns how many log lines were dropped since the last call. */
   take(each: (record: ConnectionRecord) => void): number {
-    Atomics.store(this.#head, TOLD, 0);
+    Atomics.store(this.#head, NOTIFIED, 0);
     const written = Atomics.load(this.#head, WRITTEN);
     let taken = this.#head[TAKEN];
     while (taken !== written) {

@@ -33,7 +33,7 @@ test('Rows keep four addresses and ports apart', () => {
   assert.equal(rows.portOf(0, DESTINATION), 3);
 });
 
-test('Rows.clear() gives the row another generation, and no other row', () => {
+test('Rows.clear() changes the generation of that row only', () => {
   const rows = new Rows(Rows.memory(8));
   rows.generation[3] = 2 ** 32 - 1;
   rows.clear(3);
@@ -43,7 +43,7 @@ test('Rows.clear() gives the row another generation, and no other row', () => {
   assert.deepEqual([rows.generation[2], rows.generation[4]], [0, 0]);
 });
 
-test('Rows.used is one more than the highest handle that was ever in use, for every thread that has the memory', () => {
+test('Rows.used is one more than the highest handle ever in use, in every thread that has the memory', () => {
   const memory = Rows.memory(1000);
   const [rows, elsewhere] = [new Rows(memory), new Rows(memory)];
   assert.equal(elsewhere.used, 0);
@@ -51,8 +51,8 @@ test('Rows.used is one more than the highest handle that was ever in use, for ev
   assert.equal(elsewhere.used, 701);
 });
 
-test('the flags of a row are a bit each, and none is another', () => {
-  // Up to 16 there are states, protocols and places as well.
+test('every flag of a row is a bit of its own', () => {
+  // Up to 16, numbers are also states, protocols and places.
   const flags = Object.values(constants).filter(value => typeof value === 'number' && value > 16) as number[];
   assert.ok(flags.length > 20);
   for (const flag of flags) assert.ok(Number.isInteger(Math.log2(flag)) && flag < 2 ** 31, `${flag}`);

@@ -1,16 +1,16 @@
-// A connection is a row, not an object: typed arrays indexed by the reactor's handle. A served connection uses
-// two rows, one per side; what concerns the connection as a whole stands in the client's row.
-// Only the worker that owns the handles writes here. The memory is shared so that the control thread can list
-// what is open, and put things right when a worker dies.
+// A connection is a row, not an object: typed arrays indexed by the reactor's handle. A served connection uses two
+// rows, one per side; the client's row holds everything about the connection as a whole. Only the worker that owns the
+// handles writes here. The memory is shared so that the control thread can list open connections and clean up after a
+// dead worker.
 
-/** What a handle is in the middle of. */
+/** States of a handle. */
 export const FREE = 0;
 export const LISTENER = 1;
-/** A listener that is open and not accepted on yet. */
+/** A listener that is open but does not accept yet. */
 export const OPENED = 7;
-/** A listener that takes what is under way and then closes. */
+/** A listener that accepts the remaining connections and then closes. */
 export const CLOSING = 8;
-/** Client: not yet known where to. */
+/** Client: the destination is not known yet. */
 export const IDENTIFYING = 2;
 /** Client: routed and admitted, no backend yet. */
 export const DIALING = 3;
@@ -18,74 +18,77 @@ export const DIALING = 3;
 export const CONNECTING = 4;
 /** Either side: bytes flow. */
 export const TUNNEL = 5;
-/** Client: its reason is counted and its word is said; waiting for it to read that, reading nothing more. */
+/** Client: already counted and answered; draining input before close. */
 export const LINGERING = 6;
 
-/** Backend of an agent: the gateway's answer to a CONNECT is awaited. */
+/** Backend of an agent: awaiting the gateway's answer to a CONNECT. */
 export const GREETING = 10;
-/** In the HTTP part's own rows: a request in progress. */
+/** In the HTTP thread's own rows: a request in progress. */
 export const REQUEST = 9;
 
 /** Flags of either side of a tunnel. */
-/** There may be more to read than was read. */
+/** More bytes may be waiting to be read. */
 export const MORE = 1;
 /** The peer sent FIN and everything before it was read. */
 export const ENDED = 2;
-/** We sent FIN to it, or will as soon as what is kept for it is written. */
+/** FIN was sent to it, or will be once the bytes kept for it are written. */
 export const SHUT = 4;
-/** Reset or failed: what it sent before is still passed on, then the reset. */
+/** Reset or failed: the bytes it sent before are still passed on, then the reset. */
 export const FAILING = 8;
-/** Stands in the list of handles to come back to. */
+/** In the list of handles to resume. */
 export const QUEUED = 16;
 /** Flags of a client. */
-/** Its peer is a balancer: the PROXY header that tells the true client is read, or known not to come. */
+/** The true client is known: the balancer's PROXY header has been read, or none will come. */
 export const CLIENT_KNOWN = 32;
 export const BALANCER_HEADER = 64;
 export const AGENT_HEADER = 128;
-/** The source has too many connections: refused as soon as it is known in which protocol to say so. */
+/** The source has too many connections: refused as soon as the protocol for the refusal is known. */
 export const OVER = 256;
-/** Counted among the active ones of its cluster. */
+/** Counted as active in its cluster. */
 export const ADMITTED = 512;
-/** Counted among those not yet routed. */
+/** Counted as not yet routed. */
 export const PENDING = 1024;
 /** Counted per source for the whole gateway. */
 export const COUNTED = 2048;
-/** Counted per source among those not yet routed. */
+/** Counted per source as not yet routed. */
 export const PENDING_COUNTED = 8192;
-/** The agent's header told where the agent's client came from. */
+/** The agent's header named the source of the agent's client. */
 export const HAS_ORIGIN = 4096;
 /** Counted per source for its cluster. */
 export const SOURCE_COUNTED = 16384;
-/** The reactor told that FIN or a reset has arrived: reads go on to the end. */
+/** The reactor reported FIN or a reset: reads continue to the end. */
 export const HUNG = 32768;
-/** The tunnel has lasted, and its backend's side has TCP keepalive too. */
+/** The tunnel has lasted, and TCP keepalive is set on its backend's side. */
 export const LASTING = 65536;
 /** It sent FIN before the other side did. */
 export const FIRST_TO_END = 16777216;
-/** Of a backend: the wheel comes back to see whether what is kept, for either side, is taken. */
-export const LOOKED_AFTER = 33554432;
-/** The reactor gave it up, as it took nothing for too long. */
+/** Backend: a timer is set to check whether the bytes kept for either side are being taken. */
+export const STALL_TIMER = 33554432;
+/** The reactor closed it because it took no bytes for too long. */
 export const STALLED = 67108864;
-/** A write to it has failed, which takes the error away: reading no longer tells whether FIN or a reset came first. */
+/** A write to it failed and consumed the error: reads no longer show whether FIN or a reset came first. */
 export const UNWRITABLE = 131072;
-/** Handed over to the HTTP part, and counted there. */
+/** Handed off to a protocol thread, and counted as such. */
 export const HANDED_OFF = 262144;
-/** A signature has proven the cluster id that it names. */
+/** A valid signature has proven the cluster id it names. */
 export const PROVEN = 524288;
-/** Came through an agent's tunnel: `agents` is not asked, and its id must be proven. */
+/** Came through an agent's tunnel: `agents` does not apply, and its id must be signed. */
 export const TUNNELLED = 1048576;
-/** A stream of an HTTP/2 connection that the HTTP part has: its end is told by verdicts, since a unix socket knows no RST. */
+/**
+ * A CONNECT stream of an HTTP/2 connection, sent back by the HTTP thread: verdicts carry its end, since a unix socket
+ * has no RST.
+ */
 export const RETURNED = 2097152;
-/** It asked over HTTP, and the front itself has answered: no part of ours counts or logs that request. */
+/** An HTTP request that the worker itself has answered: no HTTP thread counts or logs it. */
 export const ANSWERED = 4194304;
-/** Its part has a descriptor of its own, and serves the client by itself; the front neither reads nor writes. */
+/** The HTTP thread has a descriptor of its own for this client and serves it; the worker neither reads nor writes. */
 export const LENT = 8388608;
 
-/** Counted among the open connections, and without a reason yet. */
+/** Counted among the open connections; not ended yet. */
 export const ALIVE = 268435456;
-/** Counted among the active ones of its backend. */
+/** Counted as active on its backend. */
 export const BACKEND_COUNTED = 536870912;
-/** Counted among the active ones of its route. */
+/** Counted as active on its route. */
 export const ROUTE_COUNTED = 1073741824;
 
 export const protocols = ['', 'tls', 'connect', 'http', 'h2'] as const;
@@ -100,13 +103,13 @@ const ADDRESS = 16;
 export const PEER = 0;
 export const CLIENT = 1;
 export const ORIGIN = 2;
-/** Where the client believes to have connected to. */
+/** The address the client connected to, from its own point of view. */
 export const DESTINATION = 3;
 const PLACES = 4;
 
 /** Seven doubles, thirteen 32-bit words, two 16-bit words and the ports, three bytes and the addresses. */
 const ROW_BYTES = 7 * 8 + 13 * 4 + (2 + PLACES) * 2 + 3 + PLACES * ADDRESS;
-/** In front of the rows: how many of them were ever used. Eight bytes keep the doubles behind it aligned. */
+/** Before the rows: how many of them were ever used. Eight bytes keep the doubles after it aligned. */
 const HEADER_BYTES = 8;
 
 export class Rows {
@@ -114,53 +117,53 @@ export class Rows {
   readonly #used: Int32Array;
   readonly state: Uint8Array;
   readonly flags: Uint32Array;
-  /** Another number for each use of the row: what was said of one connection never meets the next. */
+  /** Changes with each use of the row, so that a message about one connection never applies to the next. */
   readonly generation: Uint32Array;
   /** The other side's handle, or -1. */
   readonly peer: Int32Array;
-  /** Which listener it came in by: its index in the worker's list. */
+  /** Index of the listener it came in on, in the worker's list. */
   readonly listener: Int32Array;
   readonly protocol: Uint8Array;
   /** Route slot, 0 while unknown. */
   readonly slot: Int32Array;
   /** Cluster slot, 0 while unknown. */
   readonly cluster: Int32Array;
-  /** Index into the route's backends, of the attempt under way or the one that serves. */
+  /** Index into the route's backends, of the current attempt or the serving backend. */
   readonly backend: Int32Array;
   /** Slot of that backend in shared memory, 0 when none. */
   readonly backendSlot: Int32Array;
   readonly attempt: Uint16Array;
-  /** Which of the backend's addresses is being tried. */
+  /** Index of the backend's address being tried. */
   readonly addressIndex: Uint16Array;
   readonly startedAt: Float64Array;
   readonly dialAt: Float64Array;
   readonly dialMs: Float64Array;
   /** When the last byte passed. */
   readonly activeAt: Float64Array;
-  /** Of what is kept for this handle: when some of it was last taken. */
+  /** When bytes kept for this handle were last taken. */
   readonly keptAt: Float64Array;
   readonly bytesIn: Float64Array;
   readonly bytesOut: Float64Array;
-  /** Where in the held bytes the part not yet understood begins. */
+  /** Offset in the held bytes of the first that is not yet parsed. */
   readonly understood: Int32Array;
-  /** How many held bytes there must be before the hello is looked at again. */
+  /** Number of held bytes needed before the hello is parsed again. */
   readonly needed: Int32Array;
   /**
-   * More on the close reason, 0 when there is nothing more: for `bad-signature` an index into `signatureFaults`, for a
-   * dial that failed one into `dialFailures`.
+   * Detail of the close reason, or 0: for `bad-signature` an index into `signatureFaults`, for a failed dial one into
+   * `dialFailures`.
    */
   readonly detail: Uint8Array;
   readonly detailSeconds: Int32Array;
   readonly ports: Uint16Array;
   readonly addresses: Uint8Array;
-  /** Bytes for this handle that wait to be written, or, before the tunnel, those read from the client so far. */
+  /** Bytes waiting to be written to this handle or, before the tunnel, the bytes read from the client so far. */
   readonly kept: (Uint8Array | undefined)[] = [];
   readonly keptFrom: Int32Array;
   readonly keptTo: Int32Array;
   /** The host asked for: SNI, Host or CONNECT name. */
   readonly host: (string | undefined)[] = [];
   readonly clusterId: (string | undefined)[] = [];
-  /** A signature that is right and not used yet. */
+  /** A valid signature whose nonce is not spent yet. */
   readonly proof: ({ readonly timeMs: number; readonly nonce: Uint8Array } | undefined)[] = [];
 
   constructor(memory: SharedArrayBuffer) {
@@ -168,7 +171,7 @@ export class Rows {
     this.capacity = capacity;
     this.#used = new Int32Array(memory, 0, 1);
     let used = HEADER_BYTES;
-    // The widest first, so that each array is aligned.
+    // Widest first, so that each array is aligned.
     const carve = <View>(
       view: { new (memory: SharedArrayBuffer, at: number, length: number): View; BYTES_PER_ELEMENT: number },
       each = 1,
@@ -206,20 +209,20 @@ export class Rows {
     this.addresses = carve(Uint8Array, PLACES * ADDRESS);
   }
 
-  /** Zeroed memory for that many rows; pages that are never touched cost nothing. */
+  /** Zeroed memory for that many rows; untouched pages cost nothing. */
   static memory(capacity: number): SharedArrayBuffer {
     return new SharedArrayBuffer(HEADER_BYTES + Math.ceil(capacity / 8) * 8 * ROW_BYTES);
   }
 
   /**
-   * One more than the highest handle that was ever in use. Handles are given out from the lowest free one, so a scan up
-   * to here costs what the busiest moment needed, not the million rows that the open-file limit may allow.
+   * One more than the highest handle ever in use. The lowest free handle is assigned first, so a scan up to here costs
+   * what the busiest moment needed, not the million rows that the open-file limit may allow.
    */
   get used(): number {
     return this.#used[0];
   }
 
-  /** Where in `addresses` the address of that row and place begins. */
+  /** Where the address of that row and place begins in `addresses`. */
   addressAt(handle: number, place: number): number {
     return (handle * PLACES + place) * ADDRESS;
   }
@@ -238,14 +241,14 @@ export class Rows {
     this.setPort(handle, to, this.portOf(handle, from));
   }
 
-  /** No address is known of it: those of the connection before must not be taken for its own. */
+  /** Clears all addresses, so that the previous connection's are not mistaken for this one's. */
   clearAddresses(handle: number): void {
     const at = this.addressAt(handle, 0);
     this.addresses.fill(0, at, at + PLACES * ADDRESS);
     this.ports.fill(0, handle * PLACES, (handle + 1) * PLACES);
   }
 
-  /** A row as if it had never been used, but for its addresses; called before each use. */
+  /** Resets the row for its next use, except for its addresses. */
   clear(handle: number): void {
     if (handle >= this.#used[0]) this.#used[0] = handle + 1;
     this.generation[handle]++;

@@ -1,12 +1,12 @@
-// What workers and the control thread share without asking each other: counters by route slot, active
-// connections by cluster slot, backends by their slot, and the gateway's totals.
-// Counters grow by pages, so that a table may grow without limit and costs memory only for what it has.
+// Memory that workers and the control thread share: counters by route slot, active connections by cluster slot,
+// backends by their slot, and the gateway's totals. Counters grow by pages, so that a table may grow without limit and
+// costs memory only for its entries.
 
 import { closeReasons } from '../close-reason.ts';
 import { RECENT_COUNT_WORDS } from './recent-count.ts';
 import { TOKEN_BUCKET_BYTES, TokenBuckets } from './token-bucket.ts';
 
-/** Slots a page holds; a power of two. */
+/** Slots per page; a power of two. */
 export const PAGE_SLOTS = 1024;
 const PAGE_SHIFT = 10;
 const PAGE_MASK = PAGE_SLOTS - 1;
@@ -17,9 +17,9 @@ export const secondsBuckets = [
 ] as const;
 
 /**
- * Route slot 0 means that no route is known yet. 1 is the HTTP part, which finds the route of each request by itself (no
- * connection ends there: its reasons count requests that the front refused);
- * 2 is the end of the agents' tunnels, from which each comes back as a connection of its own.
+ * Route slot 0 means that no route is known yet. 1 is the HTTP threads, which route each request themselves (no
+ * connection ends in this slot: its reasons count requests that a worker refused). 2 is the TLS threads that end
+ * agents' tunnels; each connection inside a tunnel returns from there.
  */
 export const HTTP_SLOT = 1;
 export const TUNNEL_SLOT = 2;
@@ -31,11 +31,11 @@ export const REASONS_AT = 0;
 export const BYTES_IN_AT = closeReasons.length;
 export const BYTES_OUT_AT = BYTES_IN_AT + 1;
 export const ACTIVE_AT = BYTES_OUT_AT + 1;
-/** Memory for what the other side does not take. */
+/** Memory held by bytes that the other side does not take yet. */
 export const KEPT_AT = ACTIVE_AT + 1;
 export const SECONDS_SUM_AT = KEPT_AT + 1;
 export const SECONDS_AT = SECONDS_SUM_AT + 1;
-/** Doubles per slot. In slot 0, which stands for "no route yet", the histogram is that of hellos. */
+/** Doubles per slot. The histogram of slot 0, which stands for "no route yet", is that of hellos. */
 const STRIDE = SECONDS_AT + secondsBuckets.length + 1;
 
 /** Counters of one worker, by route slot. Doubles count exactly up to 2^53. */
@@ -65,24 +65,24 @@ export class RouteCounters {
     this.add(slot, SECONDS_SUM_AT, seconds);
   }
 
-  /** For a slot that is given to another route, once its last connection is gone. */
+  /** Before the slot is given to another route, once its last connection is gone. */
   clear(slot: number): void {
     const at = (slot & PAGE_MASK) * STRIDE;
     this.#pages[slot >>> PAGE_SHIFT].fill(0, at, at + STRIDE);
   }
 
-  /** Of all slots: what a thread had that is gone with it. */
+  /** Clears one field of all slots: state that is lost with its thread. */
   clearField(offset: number): void {
     for (const page of this.#pages) for (let at = offset; at < page.length; at += STRIDE) page[at] = 0;
   }
 }
 
-/** HTTP statuses that a counter can have. */
+/** HTTP statuses that can be counted. */
 const STATUSES = 600;
-/** No status: how many requests there were, whatever came of them. */
+/** Index 0, which is no status: the number of all requests. */
 const ANY_STATUS = 0;
 
-/** Requests of one HTTP thread by route slot and status. Memory is only touched where there are requests. */
+/** Requests of one HTTP thread by route slot and status. Memory is touched only for routes that have requests. */
 export class RequestCounters {
   readonly #pages: Float64Array[] = [];
 
@@ -106,7 +106,7 @@ export class RequestCounters {
   *of(slot: number): Generator<readonly [status: number, count: number]> {
     const page = this.#pages[slot >>> PAGE_SHIFT];
     const at = (slot & PAGE_MASK) * STATUSES;
-    // Most routes have none, and there may be a hundred thousand of them.
+    // Most routes have none, and there may be a hundred thousand routes.
     if (page[at + ANY_STATUS] === 0) return;
     for (let status = 100; status < STATUSES; status++) {
       if (page[at + status] !== 0) yield [status, page[at + status]];
@@ -136,7 +136,7 @@ export class SharedSlots {
     this.#pages.push(new Int32Array(memory));
   }
 
-  /** Where a slot's field is, for what takes more than one of these operations. */
+  /** The page of a slot, for operations that need more than one field. */
   pageOf(slot: number): Int32Array {
     return this.#pages[slot >>> PAGE_SHIFT];
   }
@@ -145,7 +145,7 @@ export class SharedSlots {
     return (slot & PAGE_MASK) * this.#fields + field;
   }
 
-  /** Answers the value before. */
+  /** Returns the previous value. */
   add(slot: number, field: number, amount: number): number {
     return Atomics.add(this.pageOf(slot), this.indexOf(slot, field), amount);
   }
@@ -154,7 +154,7 @@ export class SharedSlots {
     return Atomics.load(this.pageOf(slot), this.indexOf(slot, field));
   }
 
-  /** Answers the value before. */
+  /** Returns the previous value. */
   exchange(slot: number, field: number, value: number): number {
     return Atomics.exchange(this.pageOf(slot), this.indexOf(slot, field), value);
   }
@@ -183,14 +183,14 @@ export class BucketPages {
 
 /** Fields of a cluster slot. */
 export const CLUSTER_ACTIVE = 0;
-/** Its nonces that are remembered: see nonce-shares.ts. */
+/** The cluster's remembered nonces: see nonce-shares.ts. */
 export const CLUSTER_NONCES = 1;
 export const CLUSTER_FIELDS = CLUSTER_NONCES + RECENT_COUNT_WORDS;
 
 /** Fields of a backend slot. `TURN` of a route's first backend is the route's round-robin turn. */
 export const BACKEND_ACTIVE = 0;
 export const BACKEND_TURN = 1;
-/** 1 while health checks say so: zeroed memory is up. */
+/** 1 while health checks report it down, so that zeroed memory means up. */
 export const BACKEND_DOWN = 2;
 export const BACKEND_CHECKS_OK = 3;
 export const BACKEND_CHECKS_FAILED = 4;
@@ -199,15 +199,15 @@ export const BACKEND_FIELDS = 5;
 /** Fields of the totals. */
 export const TOTAL_CONNECTIONS = 0;
 export const TOTAL_PENDING = 1;
-/** Connections that were handed over to a part of ours: HTTP or TLS. */
+/** Connections handed off to a protocol thread. */
 export const TOTAL_HANDED_OFF = 2;
 /**
- * How much of `limits.connections` they can be: one takes up to five descriptors instead of two (the client's, another of it
- * that is lent, both ends of the socket between front and part, the backend's).
+ * Their maximum share of `limits.connections`: each takes up to five descriptors instead of two (the client's, the one
+ * lent to the HTTP thread, both ends of the link, the backend's).
  */
-export const HANDED_OVER_SHARE = 2 / 5;
-/** Backends that are down: while there are none, nobody has to look at a pool's backends. */
+export const HANDED_OFF_SHARE = 2 / 5;
+/** Number of backends that are down: while it is 0, balancing skips the check of each backend. */
 export const TOTAL_DOWN = 3;
-/** 1 while somebody watches refusals: then workers write their records even where the log does not want them. */
+/** 1 while someone watches refusals: workers then write their records even if the log omits them. */
 export const TOTAL_WATCHED = 4;
 export const TOTAL_FIELDS = 5;

@@ -1,5 +1,5 @@
-// The control side of memory that grows: pages for the slots that the author gave out, common ones and those that each
-// thread has for itself. A thread that starts late, or anew, is given all of them.
+// The control thread's side of memory that grows: pages for the slots that the table author assigned, some common to
+// all threads, some per thread. A thread that starts late, or restarts, gets all of them.
 
 import type { Pages } from '../control/worker-messages.ts';
 import {
@@ -11,27 +11,27 @@ import {
   SharedSlots,
 } from './shared-memory.ts';
 
-/** How many pages each kind of slot takes. */
+/** Number of pages per kind of slot. */
 export interface PageCounts {
   readonly clusters: number;
   readonly routes: number;
   readonly backends: number;
 }
 
-/** The pages that are one thread's own, kept when it starts anew. */
+/** The pages of a single thread, kept when it restarts. */
 export class OwnPages {
   readonly counters = new RouteCounters();
   readonly requests: RequestCounters | undefined;
   readonly counterPages: SharedArrayBuffer[] = [];
   readonly requestPages: SharedArrayBuffer[] = [];
-  /** How many of each the thread has been given since it started. */
+  /** Number of pages the thread has been given since it started. */
   given: PageCounts = { clusters: 0, routes: 0, backends: 0 };
 
   constructor(isHttp: boolean) {
     this.requests = isHttp ? new RequestCounters() : undefined;
   }
 
-  /** For a slot that is given to another route. */
+  /** Before the slot is given to another route. */
   clear(slot: number): void {
     this.counters.clear(slot);
     this.requests?.clear(slot);
@@ -60,7 +60,7 @@ export class SharedPages {
   readonly #owned: OwnPages[] = [];
   #routes = 0;
 
-  /** The pages of a further thread, which grow with the others from now on: whoever adds up counts finds them all. */
+  /** Adds a thread's pages, which grow with the others from now on, so that sums cover all threads. */
   add(own: OwnPages): void {
     this.#owned.push(own);
     own.grow(this.#routes);
@@ -82,7 +82,7 @@ export class SharedPages {
     }
   }
 
-  /** What that thread does not have yet; undefined when it has all. */
+  /** The pages that the thread does not have yet; undefined if it has all. */
   give(own: OwnPages): Pages | undefined {
     const { clusters, routes, backends } = own.given;
     const all = {

@@ -1,4 +1,4 @@
-// One of the threads of source-counts.test.ts: first all count one source up, then each adds and removes at random.
+// One of the threads of source-counts.test.ts: all count one source up, then each adds and removes sources at random.
 
 import { workerData } from 'node:worker_threads';
 import { SourceCounts } from './source-counts.ts';
@@ -11,7 +11,7 @@ export interface SourceCountsWork {
   readonly threads: number;
   readonly thread: number;
   readonly rounds: number;
-  /** How often add() gave each answer, to any thread, for the first source in scope 0. */
+  /** How often add() returned each count, in any thread, for the first source in scope 0. */
   readonly answers: Int32Array;
   /** How many of each source in scope 1 the threads hold at the end. */
   readonly held: Int32Array;

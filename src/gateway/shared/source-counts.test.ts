@@ -44,7 +44,7 @@ test('SourceCounts agrees with a map, also when the table is too small', () => {
   );
 });
 
-test('sourceCountsBytes() is room for as many sources as asked, neighbours or not', () => {
+test('sourceCountsBytes() is enough for the requested number of sources, neighbours or not', () => {
   for (const stride of [1, 256, 65_537]) {
     const entries = 20_000;
     const counts = new SourceCounts(new SharedArrayBuffer(sourceCountsBytes(entries)), SEED);
@@ -54,7 +54,7 @@ test('sourceCountsBytes() is room for as many sources as asked, neighbours or no
   }
 });
 
-test('SourceCounts reuses entries, so that ever new sources need no more room', () => {
+test('SourceCounts reuses entries, so that a stream of new sources needs no more room', () => {
   const counts = new SourceCounts(new SharedArrayBuffer(sourceCountsBytes(100)), SEED);
   for (let i = 0; i < 20_000; i++) {
     assert.equal(counts.add(7, addressOf(i), 0), 1);
@@ -62,8 +62,8 @@ test('SourceCounts reuses entries, so that ever new sources need no more room', 
   }
 });
 
-test('SourceCounts puts addresses elsewhere with another seed', () => {
-  // Addresses that overfill one bucket under one seed must not under another: else they could be prepared.
+test('SourceCounts places addresses by seed', () => {
+  // Addresses that overfill one bucket under one seed must not do so under another; otherwise they could be prepared.
   const bytes = sourceCountsBytes(200);
   const known = new SourceCounts(new SharedArrayBuffer(bytes), 1);
   const inside: Uint8Array[] = [];
@@ -84,7 +84,7 @@ test('SourceCounts puts addresses elsewhere with another seed', () => {
 test('SourceCounts is exact with several threads', async () => {
   const threads = 4;
   const rounds = 100_000;
-  // Two buckets for all sources: as much contention as there can be.
+  // Two buckets for all sources: the greatest possible contention.
   const memory = new SharedArrayBuffer(sourceCountsBytes(40));
   const ready = new Int32Array(new SharedArrayBuffer(4));
   const answers = new Int32Array(new SharedArrayBuffer(4 * (threads * rounds + 1)));

@@ -1,18 +1,18 @@
-// How many connections each source address has open, for `perSource` and `pendingPerSource`: one hash table in shared
-// memory, counted in by all workers. A key is a scope (the whole gateway, what is not routed yet, else a cluster's slot)
-// and a 16-byte address; keys are compared in full, so that no source is refused for another's connections.
-// An entry whose count is zero is free, so that nothing needs sweeping.
+// Counts the open connections of each source address, for `perSource` and `pendingPerSource`: one hash table in memory
+// shared by all workers. A key is a scope (the whole gateway, pending connections, or a cluster's slot) and a 16-byte
+// address. Keys are compared in full, so that no source is refused for another's connections. An entry with a count of
+// zero is free, so nothing needs sweeping.
 
 import { addPieces, bucketAt, bucketBytes, hashFactors, wordAt } from './locked-buckets.ts';
 import { acquire, release } from './spin-lock.ts';
 
 /**
- * A bucket: lock, used, then for all entries the last address word, count, scope, and the other words. With all the room
- * that is asked for in use, about one key in 300,000 finds its bucket full.
+ * A bucket: lock, used, then for all entries the last address word, count, scope, and the other words. With all
+ * requested room in use, about one key in 300,000 finds its bucket full.
  */
 const ENTRIES = 42;
 const USED_AT = 1;
-/** The word in which addresses differ most stands first, close together: a search reads little else. */
+/** The word in which addresses differ most comes first, contiguous for all entries: a search reads little else. */
 const LAST_AT = 2;
 const COUNT_AT = LAST_AT + ENTRIES;
 const SCOPE_AT = COUNT_AT + ENTRIES;
@@ -25,16 +25,16 @@ const PIECES = 10;
 
 const NOT_FOUND = -1;
 
-/** Scopes that are no cluster's: slots of clusters are above 0. */
+/** Scopes that belong to no cluster: cluster slots are above 0. */
 export const GATEWAY_SCOPE = 0;
 export const PENDING_SCOPE = -1;
 
-/** Memory for this many different keys at one time. */
+/** Memory for this many different keys at a time. */
 export function sourceCountsBytes(entries: number): number {
   return bucketBytes(entries, ENTRIES);
 }
 
-/** All threads that share the memory give the same seed, which should be random. */
+/** All threads that share the memory must use the same seed, which should be random. */
 export class SourceCounts {
   readonly #words: Int32Array;
   readonly #factors: Int32Array;
@@ -44,7 +44,7 @@ export class SourceCounts {
     this.#factors = hashFactors(seed, PIECES);
   }
 
-  /** Counts one more and answers how many there are now, or -1 where there is no room for a further source. */
+  /** Counts one more and returns the new count, or -1 if there is no room for another source. */
   add(scope: number, address: Uint8Array, at: number): number {
     const words = this.#words;
     const bucket = this.#bucketOf(scope, address, at);
@@ -55,7 +55,7 @@ export class SourceCounts {
     return count;
   }
 
-  /** Counts one less. One that was never counted, as add() found no room, must not be removed. */
+  /** Counts one less. Must not be called for a source that add() had no room for. */
   remove(scope: number, address: Uint8Array, at: number): void {
     const words = this.#words;
     const bucket = this.#bucketOf(scope, address, at);
@@ -102,7 +102,7 @@ function find(words: Int32Array, bucket: number, scope: number, address: Uint8Ar
   return NOT_FOUND;
 }
 
-/** Answers the new count, 1, or -1. Writing the count comes last: an entry half written stays free. */
+/** Returns the new count, 1, or -1 if full. The count is written last: a half-written entry stays free. */
 function insert(words: Int32Array, bucket: number, scope: number, address: Uint8Array, at: number): number {
   const used = words[bucket + USED_AT];
   let index = 0;
@@ -119,7 +119,7 @@ function insert(words: Int32Array, bucket: number, scope: number, address: Uint8
   return 1;
 }
 
-/** Takes free entries off the end of what has to be searched. */
+/** Removes free entries from the end of the range to search. */
 function shrink(words: Int32Array, bucket: number): void {
   let used = words[bucket + USED_AT];
   while (used > 0 && words[bucket + COUNT_AT + used - 1] === 0) used--;

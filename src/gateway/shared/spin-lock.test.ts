@@ -12,7 +12,7 @@ test('acquire() takes a free lock without a nap, and release() frees it', () => 
   }
 });
 
-test('acquire() naps while another holds the lock and takes it as soon as it is free', () => {
+test('acquire() naps while another holds the lock, and takes it once it is free', () => {
   const words = new Int32Array(new SharedArrayBuffer(4));
   acquire(words, 0);
   let naps = 0;

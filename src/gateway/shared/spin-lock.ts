@@ -1,20 +1,20 @@
-// A lock in shared memory for critical sections of a few words, used by what all workers count together. Inside it
-// nothing is called that could wait or throw. It is one Int32, zero when free, and not reentrant.
+// A lock in shared memory for critical sections of a few words, which guard the counts common to all workers. No call
+// inside a section may wait or throw. It is one Int32, zero when free, and not reentrant.
 
 const FREE = 0;
 const HELD = 1;
 
-/** Looks before napping: about 5 µs, a hundred times what a section takes. Beyond that its holder is not running. */
+/** Tries before a nap: about 5 µs, a hundred times the length of a section. After that the holder is not running. */
 const LOOKS = 100;
-/** A holder that lost its core needs ours, perhaps: give it up, for no longer than the scheduler's own grain. */
+/** The holder may have lost its core and need ours: yield it, for no longer than the scheduler's own granularity. */
 const NAP_MS = 1;
 /**
- * After a second of naps the holder is taken for dead: a thread can be terminated between any two instructions, and
- * the others must not stop with it. Naps are counted rather than time, so that a suspended machine loses nothing.
+ * After a second of naps the holder is presumed dead: a thread can be terminated between any two instructions, and must
+ * not stop the others. Naps are counted rather than time, so that suspending the machine does no harm.
  */
 const NAPS = 1000;
 
-/** What is guarded must be sensible after each single write, since a dead holder may have stopped after any. */
+/** The guarded data must be valid after every single write, since a dead holder may have stopped after any. */
 export function acquire(
   words: Int32Array,
   at: number,

@@ -1,9 +1,9 @@
-// What the control thread and one thread of ours share besides messages, so that the thread can always be ended: the
-// order to stop, and the descriptors that outlive the thread. A worker waits in epoll_wait() without limit, where
-// neither a message nor worker.terminate() reaches it, so it publishes the descriptor that wakes it up before it first
-// waits, and looks for the order before it first waits and after each wake-up. Whichever side comes second sees the other.
+// Memory that lets the control thread end a thread at any time: the stop flag, and the descriptors that outlive the
+// thread. A worker waits in epoll_wait() without limit, where neither a message nor worker.terminate() reaches it. So
+// it publishes its wake-up descriptor before it first waits, and checks the flag before it first waits and after each
+// wake-up. Whichever side comes second sees the other.
 
-/** Descriptors are stored plus one: zeroed memory is "none". */
+/** Descriptors are stored plus one, so that zeroed memory means none. */
 const STOP = 0;
 const WAKE_FD = 1;
 const EPOLL_FD = 2;
@@ -21,7 +21,7 @@ export class ThreadControl {
     return new SharedArrayBuffer(FIELDS * Int32Array.BYTES_PER_ELEMENT);
   }
 
-  /** By the control thread; a write to `wakeFd` has to follow. */
+  /** Called by the control thread, which must then write to `wakeFd`. */
   stop(): void {
     Atomics.store(this.#fields, STOP, 1);
   }
@@ -30,28 +30,28 @@ export class ThreadControl {
     return Atomics.load(this.#fields, STOP) === 1;
   }
 
-  /** By the thread, before it first waits. */
+  /** Called by the thread, before it first waits. */
   publish(wakeFd: number, epollFd: number): void {
     Atomics.store(this.#fields, EPOLL_FD, epollFd + 1);
     Atomics.store(this.#fields, WAKE_FD, wakeFd + 1);
   }
 
-  /** By the thread, before it closes its connections itself: the control thread must not close them again. */
+  /** Called by the thread, before it closes its connections: the control thread must not close them again. */
   release(): void {
     Atomics.store(this.#fields, RELEASED, 1);
   }
 
-  /** Whether connections are descriptors that the dead thread has left open. */
+  /** Whether the dead thread has left its connections' descriptors open. */
   get leavesDescriptors(): boolean {
     return this.wakeFd !== undefined && Atomics.load(this.#fields, RELEASED) === 0;
   }
 
-  /** Write eight bytes to it to wake the thread. Undefined for a thread that needs no waking, or does not wait yet. */
+  /** Write eight bytes to it to wake the thread. Undefined for a thread that needs no wake-up or does not wait yet. */
   get wakeFd(): number | undefined {
     return this.#descriptor(WAKE_FD);
   }
 
-  /** Open for as long as the thread lives, and to be closed by the control thread after that. */
+  /** Open as long as the thread lives; the control thread closes them afterwards. */
   get descriptors(): number[] {
     return [this.wakeFd, this.#descriptor(EPOLL_FD)].filter(fd => fd !== undefined);
   }

@@ -1,4 +1,4 @@
-// One of the threads of token-bucket.test.ts: takes all it can get at each step of a clock of its own.
+// One of the threads of token-bucket.test.ts: takes all it can get at each step of its own clock.
 
 import { workerData } from 'node:worker_threads';
 import { TokenBuckets } from './token-bucket.ts';
@@ -7,7 +7,7 @@ import { waitForAll } from './wait-for-all.test-worker.ts';
 export interface TokenBucketWork {
   readonly memory: SharedArrayBuffer;
   readonly ready: Int32Array;
-  /** Where each thread writes how many it got. */
+  /** Where each thread writes how many tokens it got. */
   readonly taken: Int32Array;
   readonly thread: number;
   readonly slot: number;

@@ -8,7 +8,7 @@ import { TOKEN_BUCKET_BYTES, TokenBuckets } from './token-bucket.ts';
 
 const START = 12_345.5;
 
-test('take() starts with a full bucket and then gives as many as the rate', () => {
+test('take() starts with a full bucket and then gives tokens at the rate', () => {
   const buckets = bucketsOf(1);
   assert.equal(takeAll(buckets, 0, 5, START), 5);
   assert.equal(takeAll(buckets, 0, 5, START + 199), 0);
@@ -34,7 +34,7 @@ test('take() neither gives nor destroys tokens when the clock goes back', () => 
   assert.equal(takeAll(buckets, 0, 10, START), 4, 'what was there still is');
 });
 
-test('take() applies another rate at once', () => {
+test('take() applies a new rate at once', () => {
   const buckets = bucketsOf(1);
   assert.equal(buckets.take(0, 100, START), true);
   assert.equal(takeAll(buckets, 0, 3, START), 3, 'what is beyond a lower rate is gone');
@@ -43,7 +43,7 @@ test('take() applies another rate at once', () => {
   assert.equal(buckets.take(0, 0, START + 1000), false);
 });
 
-test('take() gives at most rate x time + burst in any window, and no less when asked often enough', () => {
+test('take() gives at most rate x time + burst in any window, and no less when called often enough', () => {
   const pause = fc.oneof(
     fc.constant(0),
     fc.double({ min: 0, max: 3000, noNaN: true }),
@@ -59,7 +59,7 @@ test('take() gives at most rate x time + burst in any window, and no less when a
         let now = START;
         /** Time counts from the first use, whenever that is. */
         let latest = -Infinity;
-        /** What an unhurried book-keeper would have, counted apart. */
+        /** The expected tokens, computed independently. */
         let tokens = rate;
         for (const pause of pauses) {
           now += pause;
@@ -87,7 +87,7 @@ test('take() gives at most rate x time + burst in any window, and no less when a
 test('take() is exact with several threads', async () => {
   const threads = 4;
   const rate = 65_536;
-  // 125 ms are 8,192 tokens, exactly: nothing is rounded. Every thread takes all it can get: nothing runs over.
+  // 125 ms are exactly 8,192 tokens, so nothing is rounded. Every thread takes all it can get, so nothing overflows.
   const stepMs = 125;
   const steps = 80;
   const memory = new SharedArrayBuffer(2 * TOKEN_BUCKET_BYTES);

@@ -1,10 +1,9 @@
-// The rate limit `newPerSecond`: token buckets in shared memory, one for each slot, from which all workers take.
-// A bucket fills at its rate and holds one second's worth, so that a burst is as large as the rate.
-// Slots are clusters'; memory that is all zero is a set of full buckets.
+// The rate limit `newPerSecond`: token buckets in shared memory, one per cluster slot, shared by all workers. A bucket
+// fills at its rate and holds one second's worth, so that the burst equals the rate. Zeroed memory means full buckets.
 
 import { acquire, release } from './spin-lock.ts';
 
-/** Int32 lock, Int32 whether it was ever used, Float64 tokens, Float64 when they were counted; a half cache line. */
+/** Int32 lock, Int32 used flag, Float64 tokens, Float64 time of the count; half a cache line. */
 export const TOKEN_BUCKET_BYTES = 32;
 
 const WORDS = TOKEN_BUCKET_BYTES / Int32Array.BYTES_PER_ELEMENT;
@@ -23,9 +22,9 @@ export class TokenBuckets {
   }
 
   /**
-   * Takes one token, or answers false where there is none. `now` is in ms of one clock common to all threads. Workers
-   * read that clock once a turn, so that it seems to go back by a little all the time: an older `now` adds nothing,
-   * since the time up to the latest one is already counted. The rate is in whole tokens; 0 admits nobody.
+   * Takes one token; false if there is none. `now` is in ms, from one clock shared by all threads. Workers read it once
+   * a turn, so it often seems to go back a little: an older `now` adds nothing, since the time up to the latest one is
+   * already counted. The rate is in whole tokens; 0 admits nobody.
    */
   take(slot: number, ratePerSecond: number, now: number): boolean {
     const words = this.#words;

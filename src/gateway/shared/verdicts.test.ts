@@ -28,7 +28,7 @@ function assertNothing(verdicts: Verdicts, handle = HANDLE): void {
   assert.deepEqual(rest, { slot: 0, backendSlot: 0, reason: -1, isBroken: false, isEnding: false });
 }
 
-test('Verdicts are what was said last, of that handle alone', () => {
+test('Verdicts return what was recorded last, for that handle only', () => {
   const verdicts = given();
   verdicts.begin(HANDLE);
   assertNothing(verdicts);
@@ -37,7 +37,7 @@ test('Verdicts are what was said last, of that handle alone', () => {
   for (const other of [HANDLE - 1, HANDLE + 1]) assertNothing(verdicts, other);
 });
 
-test('Verdicts keep every value that there is', () => {
+test('Verdicts keep every possible value', () => {
   const verdicts = given();
   fc.assert(
     fc.property(
@@ -58,7 +58,7 @@ test('Verdicts keep every value that there is', () => {
   );
 });
 
-test('Verdicts ignore a late word about a connection that has ended', () => {
+test('Verdicts ignore a late verdict on a connection that has ended', () => {
   const verdicts = given();
   verdicts.begin(HANDLE);
   const old = verdicts.generation(HANDLE);
@@ -73,7 +73,7 @@ test('Verdicts ignore a late word about a connection that has ended', () => {
   assert.equal(verdicts.slot(HANDLE), 8);
 });
 
-test('Verdicts ignore a word that was already on its way when the handle changed hands', () => {
+test('Verdicts ignore a verdict that was being written while the handle passed to another connection', () => {
   const memory = Verdicts.memory(8);
   const verdicts = new Verdicts(memory);
   verdicts.begin(HANDLE);
@@ -81,14 +81,14 @@ test('Verdicts ignore a word that was already on its way when the handle changed
   verdicts.count(HANDLE, verdicts.generation(HANDLE), 1, 2);
   const words = new Int32Array(memory).slice();
   verdicts.begin(HANDLE);
-  // The writer has looked at the generation, and writes now.
+  // The writer has checked the generation, and writes now.
   const size = words.length / 8;
   new Int32Array(memory).set(words.subarray(HANDLE * size + 1, (HANDLE + 1) * size), HANDLE * size + 1);
   assertNothing(verdicts);
   assert.deepEqual([verdicts.bytesIn(HANDLE), verdicts.bytesOut(HANDLE)], [0, 0]);
 });
 
-test('Verdicts.borrow() gives what was lent once, and to nobody but whom it was lent to', () => {
+test('Verdicts.borrow() returns a lent descriptor once, and only for its own generation', () => {
   const verdicts = given();
   verdicts.begin(HANDLE);
   const generation = verdicts.generation(HANDLE);
@@ -101,7 +101,7 @@ test('Verdicts.borrow() gives what was lent once, and to nobody but whom it was 
   assert.equal(verdicts.takeBack(HANDLE), undefined);
 });
 
-test('Verdicts.takeBack() gives what nobody has borrowed, and then nobody can', () => {
+test('Verdicts.takeBack() returns a descriptor that was not borrowed, which then cannot be borrowed', () => {
   const verdicts = given();
   verdicts.begin(HANDLE);
   const old = verdicts.generation(HANDLE);
@@ -109,7 +109,7 @@ test('Verdicts.takeBack() gives what nobody has borrowed, and then nobody can', 
   assert.equal(verdicts.takeBack(HANDLE), 42);
   assert.equal(verdicts.takeBack(HANDLE), undefined);
   assert.equal(verdicts.borrow(HANDLE, old), undefined);
-  // The same number, lent for the next connection.
+  // The same descriptor, lent for the next connection.
   verdicts.end(HANDLE);
   verdicts.begin(HANDLE);
   verdicts.lend(HANDLE, 42);
@@ -133,7 +133,7 @@ test('Verdicts.lend() holds every descriptor and every generation', () => {
   );
 });
 
-test('Verdicts.count() is what was counted last, of the connection that has the handle now', () => {
+test('Verdicts.count() keeps the last counts, of the current connection only', () => {
   const verdicts = given();
   const counted = () => [verdicts.bytesIn(HANDLE), verdicts.bytesOut(HANDLE)];
   verdicts.begin(HANDLE);
@@ -149,7 +149,7 @@ test('Verdicts.count() is what was counted last, of the connection that has the 
   assert.deepEqual(counted(), [0, 0]);
 });
 
-test('Verdicts go on where a worker that starts anew finds them', () => {
+test('Verdicts continue their generations when a worker restarts', () => {
   const memory = Verdicts.memory(8);
   const before = new Verdicts(memory);
   before.begin(HANDLE);
@@ -160,7 +160,7 @@ test('Verdicts go on where a worker that starts anew finds them', () => {
   assertNothing(after);
 });
 
-test('Verdicts.standing() tells open, ended and broken off, also when the handle is in use again', () => {
+test('Verdicts.ending() distinguishes open, ended and broken, also when the handle is in use again', () => {
   const verdicts = given();
   verdicts.begin(HANDLE);
   const whole = verdicts.generation(HANDLE);
@@ -180,7 +180,7 @@ test('Verdicts.standing() tells open, ended and broken off, also when the handle
   assert.equal(verdicts.ending(HANDLE, broken), 'broken');
 });
 
-test('Verdicts.standing() takes one that is long gone for broken off', () => {
+test('Verdicts.ending() reports a connection as broken if its end is no longer known', () => {
   const verdicts = given();
   verdicts.begin(HANDLE);
   const old = verdicts.generation(HANDLE);

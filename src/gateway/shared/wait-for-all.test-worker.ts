@@ -1,6 +1,6 @@
 // For threads of a test that must run at the same time.
 
-/** Goes on when `threads` threads are here; `ready` is one shared Int32, zero at first. */
+/** Returns once `threads` threads have called it; `ready` is one shared Int32, zero at first. */
 export function waitForAll(ready: Int32Array, threads: number): void {
   let here = Atomics.add(ready, 0, 1) + 1;
   Atomics.notify(ready, 0);

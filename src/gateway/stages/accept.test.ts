@@ -1,4 +1,5 @@
-// What the features cannot do from outside: end a worker. The places of connections that it had not routed come back.
+// Needs to end a worker, which feature tests cannot do from outside: the counts of its pending connections are
+// released.
 
 import assert from 'node:assert/strict';
 import * as net from 'node:net';
@@ -7,11 +8,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { closeReasons } from '../close-reason.ts';
 import { startSampleGateway } from '../control/gateway.samples.ts';
 
-/** Far more than anything here takes. */
+/** Far more than any step here takes. */
 const WAIT_MS = 20_000;
 
 for (const engine of ['epoll', 'net'] as const) {
-  test(`pendingPerSource (${engine}): a worker that dies gives back the places of those it had not routed`, async () => {
+  test(`pendingPerSource (${engine}): a worker that dies releases the counts of its pending connections`, async () => {
     await using sample = await startSampleGateway(engine, {
       clusters: [],
       workers: 1,
@@ -36,7 +37,7 @@ for (const engine of ['epoll', 'net'] as const) {
   });
 }
 
-/** Tries again while nobody listens. */
+/** Retries while nothing listens. */
 async function connect(port: number): Promise<net.Socket> {
   for (;;) {
     const socket = net.connect(port, '127.0.0.1').on('error', () => {});

@@ -1,28 +1,28 @@
-// accept: takes what waits on a listener, within the gateway's limits. First of the stages.
+// accept: the first stage. Takes waiting connections from a listener, within the gateway's limits.
 
 import { EXHAUSTED } from '../io/reactor.ts';
 import { ALIVE, CLIENT, CLOSING, IDENTIFYING, OPENED, PEER, PENDING } from '../shared/rows.ts';
 import { TOTAL_CONNECTIONS, TOTAL_PENDING } from '../shared/shared-memory.ts';
 import type { DataPath } from './data-path.ts';
 import { end } from './end.ts';
-import { goStraight, identify, knowClient } from './identify.ts';
+import { dialDirect, identify, knowClient } from './identify.ts';
 
-/** Connections taken in one go before others get their turn. */
+/** Connections accepted at a time before other handles get their turn. */
 const BATCH = 64;
-/** Out of descriptors: those that wait are looked at again after this, by when others may have closed. */
+/** Out of descriptors: retry after this pause, when other connections may have closed. */
 const EXHAUSTED_MS = 100;
-/** A round trip to most places. */
+/** Longer than a round trip to most places, so that handshakes under way can complete. */
 const CLOSING_MS = 100;
-/** The longest queue that a listener can have. */
+/** The longest backlog a listener can have. */
 const BACKLOG = 4096;
 
 export function acceptAll(path: DataPath, listener: number): void {
-  if (acceptSome(path, listener, BATCH)) path.comeBack(listener);
+  if (acceptSome(path, listener, BATCH)) path.resumeLater(listener);
 }
 
 /**
- * Closes it in a moment: handshakes under way complete, and what the kernel has queued is served. One that never
- * served (its file was refused) closes at once: nothing is known of how to.
+ * Closes the listener after CLOSING_MS: handshakes under way complete, and connections in the kernel's backlog are
+ * served. A listener that never served (its config was refused) closes at once: it has no settings to serve with.
  */
 export function closeListener(path: DataPath, listener: number): void {
   if (path.rows.state[listener] === OPENED) return close(path, listener);
@@ -40,7 +40,7 @@ export function listenerTimer(path: DataPath, listener: number): void {
   }
 }
 
-/** Our own code threw while it accepted: not a connection's fault, and no reason to be deaf from now on. */
+/** Our own code threw while accepting. That is no connection's fault, and the listener must keep accepting. */
 export function retryListener(path: DataPath, listener: number): void {
   path.wheel.set(listener, path.io.now() + EXHAUSTED_MS);
 }
@@ -50,7 +50,7 @@ function close(path: DataPath, listener: number): void {
   path.io.close(listener);
 }
 
-/** True when there may be more. */
+/** True when more connections may be waiting. */
 function acceptSome(path: DataPath, listener: number, most: number): boolean {
   for (let count = 0; count < most; count++) {
     const handle = path.io.accept(listener);
@@ -94,5 +94,5 @@ function begin(path: DataPath, listener: number, handle: number): void {
     if (!knowClient(path, handle)) return;
   }
   if (direct === undefined) identify(path, handle);
-  else goStraight(path, handle, direct);
+  else dialDirect(path, handle, direct);
 }

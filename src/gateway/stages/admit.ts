@@ -1,5 +1,5 @@
-// admit: may this client use that route now? Allow lists are matched on the true client; limits count over all
-// workers. From here on the connection belongs to its route's slot. The answer is the reason for a refusal.
+// admit: may this client use this route now? Allow lists match the true client; limits count across all workers. From
+// here on the connection belongs to its route's slot. Returns the reason for a refusal, or undefined.
 
 import type { CloseReason } from '../close-reason.ts';
 import { ADMITTED, CLIENT, ROUTE_COUNTED, type Rows, SOURCE_COUNTED } from '../shared/rows.ts';
@@ -8,7 +8,7 @@ import type { TableRoute } from '../table/table.ts';
 import type { DataPath } from './data-path.ts';
 import { type Counts, releasePending } from './record-end.ts';
 
-/** What counts places: a worker's shared memory, or an HTTP thread's. */
+/** The counters behind the limits: a worker's shared memory, or an HTTP thread's. */
 export interface LimitCounters extends Counts {
   readonly buckets: BucketPages;
 }
@@ -19,14 +19,14 @@ export function admit(path: DataPath, client: number, route: TableRoute): CloseR
   return takeLimits(path.rows, path.shared, client, route, path.io.now());
 }
 
-/** It is known where the connection goes to. */
+/** The destination of the connection is known. */
 export function noLongerPending(path: DataPath, client: number): void {
   const { rows, shared } = path;
   releasePending(rows, shared, client);
   shared.counters.observeSeconds(0, (path.io.now() - rows.startedAt[client]) / 1000);
 }
 
-/** For a connection or an HTTP request. What it counts is undone by `releaseLimits`, also after a refusal. */
+/** For a connection or an HTTP request. `releaseLimits` undoes what this counts, also after a refusal. */
 export function takeLimits(
   rows: Rows,
   limits: LimitCounters,
@@ -40,7 +40,7 @@ export function takeLimits(
   rows.cluster[client] = cluster.slot;
   if (!isAllowed(route, rows.addresses, at)) return 'not-allowed';
 
-  // Counted first and looked at afterwards, so that two workers cannot both take the last place.
+  // Count first, compare afterwards, so that two workers cannot both take the last place.
   const active = limits.clusters.add(cluster.slot, CLUSTER_ACTIVE, 1) + 1;
   rows.flags[client] |= ADMITTED;
   limits.counters.add(route.slot, ACTIVE_AT, 1);
@@ -58,7 +58,7 @@ export function takeLimits(
   return undefined;
 }
 
-/** The cluster's list and the route's both admit that address. */
+/** Both the cluster's and the route's allow list admit the address. */
 export function isAllowed(route: TableRoute, addresses: Uint8Array, at: number): boolean {
   return (
     (route.cluster.allow === undefined || route.cluster.allow.admits(addresses, at)) &&

@@ -14,7 +14,7 @@ import type { DataPath } from './data-path.ts';
 
 const HANDLE = 5;
 
-/** A pool of so many backends, the shared memory of their slots, and one client. */
+/** A pool of `count` backends, the shared memory of their slots, and one client. */
 function given(balance: Balance, count: number) {
   const texts = Array.from({ length: count }, (_, index) => `192.0.2.${index + 1}:6443`);
   const sample = sampleRoute({ hosts: ['a.test'], backends: texts });
@@ -46,7 +46,7 @@ function given(balance: Balance, count: number) {
 const states = fc.array(fc.boolean(), { minLength: 1, maxLength: 6 });
 
 for (const balance of balances) {
-  test(`firstBackend() by ${balance} takes one that is up while there is one`, () => {
+  test(`firstBackend() by ${balance} picks a backend that is up while there is one`, () => {
     fc.assert(
       fc.property(states, fc.nat({ max: 255 }), (down, last) => {
         const it = given(balance, down.length);
@@ -61,7 +61,7 @@ for (const balance of balances) {
     );
   });
 
-  test(`orderBackends() by ${balance} has every backend once, those that are down last`, () => {
+  test(`orderBackends() by ${balance} lists every backend once, those that are down last`, () => {
     fc.assert(
       fc.property(states, down => {
         const it = given(balance, down.length);
@@ -103,13 +103,13 @@ for (const balance of ['source', 'host'] as const) {
     assert.equal(new Set(without).size, 3, 'they are spread over all others');
     it.set(2, false);
     assert.deepEqual(choices(), before);
-    // All down is as all up.
+    // All down is the same as all up.
     for (let index = 0; index < 4; index++) it.set(index, true);
     assert.deepEqual(choices(), before);
   });
 }
 
-test('firstBackend() by round-robin shares the turns of one that is down evenly', () => {
+test('firstBackend() by round-robin spreads the turns of a backend that is down evenly', () => {
   const it = given('round-robin', 4);
   it.set(1, true);
   const counts = [0, 0, 0, 0];
@@ -117,7 +117,7 @@ test('firstBackend() by round-robin shares the turns of one that is down evenly'
   assert.deepEqual(counts, [10, 0, 10, 10]);
 });
 
-test('firstBackend() by round-robin gives every client every backend, even to clients that take turns', () => {
+test('firstBackend() by round-robin gives every client every backend, even to clients that alternate', () => {
   const backends = fc.integer({ min: 2, max: 5 });
   const clients = fc.integer({ min: 1, max: 8 });
   fc.assert(
@@ -125,7 +125,7 @@ test('firstBackend() by round-robin gives every client every backend, even to cl
       const it = given('round-robin', backends);
       const met = Array.from({ length: clients }, () => new Set<number>());
       const counts = Array.from({ length: backends }, () => 0);
-      // As many attempts for each as its worst case, the turns of all clients in step with the backends.
+      // The worst case: as many attempts per client as that needs, with all clients in step with the backends.
       for (let attempt = 0; attempt < 4 * backends * backends; attempt++) {
         for (const seen of met) {
           const first = it.first();
@@ -139,7 +139,7 @@ test('firstBackend() by round-robin gives every client every backend, even to cl
   );
 });
 
-test('setDown() keeps the total right however often it is said', () => {
+test('setDown() keeps the total right however often it is called', () => {
   const it = given('random', 3);
   for (const [index, down] of [
     [0, true],

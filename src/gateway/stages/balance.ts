@@ -1,6 +1,6 @@
-// Which backend of a route's pool a connection goes to. `source` and `host` hash, so that every replica answers
-// alike and a removed backend moves only its own clients; the others look at counts that all workers share.
-// Backends that health checks call down are passed over while another of the pool is up.
+// Chooses the backend of a route's pool for a connection. `source` and `host` hash, so that all replicas choose alike
+// and a removed backend moves only its own clients; the others use counts shared by all workers. Backends that health
+// checks report down are skipped while another backend of the pool is up.
 
 import { CLIENT, type Rows } from '../shared/rows.ts';
 import {
@@ -14,19 +14,19 @@ import type { TableRoute } from '../table/table.ts';
 import { hashBytes, hashText, pickBest, rankAll } from './rendezvous.ts';
 
 /**
- * So many rounds of round-robin, then one turn is passed over. Konnectivity agents dial again and again until they have
- * met every server; two of them that take turns would else meet the same one each time, for minutes.
+ * After this many rounds of round-robin, one turn is skipped. Konnectivity agents redial until they have reached every
+ * server; without the skip, two agents that alternate would each reach the same server every time, for minutes.
  */
 const ROUNDS = 4;
 
-/** Whose rows hold the client, and which counts all threads share: a worker's, or an HTTP thread's. */
-export interface Choosing {
+/** The rows that hold the client, and the counts that all threads share: a worker's or an HTTP thread's. */
+export interface BalanceState {
   readonly rows: Rows;
   readonly shared: { readonly backends: SharedSlots; readonly totals: Int32Array };
 }
 
 /** The backend to try first: its index in the route's pool, which is not empty. */
-export function firstBackend(path: Choosing, client: number, route: TableRoute): number {
+export function firstBackend(path: BalanceState, client: number, route: TableRoute): number {
   const count = route.backends.length;
   if (count === 1) return 0;
   const up = upOf(path, route);
@@ -52,8 +52,13 @@ export function firstBackend(path: Choosing, client: number, route: TableRoute):
   }
 }
 
-/** All backends in the order to try them, beginning with the one tried first; those that are down come last. */
-export function orderBackends(path: Choosing, client: number, route: TableRoute, first: number): number[] {
+/** All backends in the order to try them, starting with `first`; backends that are down come last. */
+export function orderBackends(
+  path: BalanceState,
+  client: number,
+  route: TableRoute,
+  first: number,
+): number[] {
   const hashed = route.balance === 'source' || route.balance === 'host';
   const order = hashed
     ? rankAll(hashKey(path, client, route), route.hashes)
@@ -66,7 +71,7 @@ export function orderBackends(path: Choosing, client: number, route: TableRoute,
   return [first, ...up, ...down];
 }
 
-/** The key that the route's balance hashes; undefined where it does not hash, or the client is not known. */
+/** The key that the route's balance hashes; undefined if it does not hash or the client is unknown. */
 export function hashKeyOf(
   route: TableRoute,
   host: string,
@@ -76,7 +81,7 @@ export function hashKeyOf(
   return route.balance === 'source' && client !== undefined ? hashBytes(client, 0, client.length) : undefined;
 }
 
-function hashKey(path: Choosing, client: number, route: TableRoute): number {
+function hashKey(path: BalanceState, client: number, route: TableRoute): number {
   const { rows } = path;
   if (route.balance === 'host') return hashText(rows.host[client] ?? '');
   const at = rows.addressAt(client, CLIENT);
@@ -87,8 +92,8 @@ function inTurn(count: number, first: number): number[] {
   return Array.from({ length: count }, (_, index) => (first + index) % count);
 }
 
-/** How many backends to choose among: those that are up, or all of them where none is. */
-function upOf(path: Choosing, route: TableRoute): number {
+/** Number of backends to choose from: those that are up, or all of them if none is. */
+function upOf(path: BalanceState, route: TableRoute): number {
   const count = route.backends.length;
   if (Atomics.load(path.shared.totals, TOTAL_DOWN) === 0) return count;
   let up = 0;
@@ -96,12 +101,12 @@ function upOf(path: Choosing, route: TableRoute): number {
   return up === 0 ? count : up;
 }
 
-function isDown(path: Choosing, route: TableRoute, index: number): boolean {
+function isDown(path: BalanceState, route: TableRoute, index: number): boolean {
   return path.shared.backends.get(route.backends[index].slot, BACKEND_DOWN) !== 0;
 }
 
-/** The backend with that number among those to choose from. A state may change meanwhile: then the last of them. */
-function nthUp(path: Choosing, route: TableRoute, all: boolean, number: number): number {
+/** The backend with that number among the candidates. If states change during the scan, the last candidate. */
+function nthUp(path: BalanceState, route: TableRoute, all: boolean, number: number): number {
   if (all) return number;
   let last = 0;
   for (let index = 0, seen = 0; index < route.backends.length; index++) {
@@ -112,8 +117,8 @@ function nthUp(path: Choosing, route: TableRoute, all: boolean, number: number):
   return last;
 }
 
-/** Begins at a random place, so that equals share the load. */
-function leastOf(path: Choosing, route: TableRoute, all: boolean): number {
+/** Starts at a random index, so that backends with equal counts share the load. */
+function leastOf(path: BalanceState, route: TableRoute, all: boolean): number {
   const count = route.backends.length;
   const start = Math.floor(Math.random() * count);
   let best = start;
@@ -130,7 +135,7 @@ function leastOf(path: Choosing, route: TableRoute, all: boolean): number {
   return best;
 }
 
-function lesserOfTwo(path: Choosing, route: TableRoute, all: boolean, up: number): number {
+function lesserOfTwo(path: BalanceState, route: TableRoute, all: boolean, up: number): number {
   const first = Math.floor(Math.random() * up);
   const one = nthUp(path, route, all, first);
   if (up === 1) return one;
@@ -138,6 +143,6 @@ function lesserOfTwo(path: Choosing, route: TableRoute, all: boolean, up: number
   return activeOn(path, route, one) <= activeOn(path, route, other) ? one : other;
 }
 
-function activeOn(path: Choosing, route: TableRoute, index: number): number {
+function activeOn(path: BalanceState, route: TableRoute, index: number): number {
   return path.shared.backends.get(route.backends[index].slot, BACKEND_ACTIVE);
 }

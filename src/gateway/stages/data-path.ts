@@ -1,6 +1,6 @@
-// One worker's data side: the rows, the table, the clock's wheel and the stages' shared means. The stages are
-// functions over a row (accept → identify → route → admit → dial → tunnel); each either finishes, waits for
-// readiness, or ends the connection with a reason. This file hands events to the stage that a row is in.
+// The data path of one worker: its rows, table, timing wheel and everything the stages share. A stage is a function
+// over a row (accept → identify → route → admit → dial → tunnel) that completes, waits for readiness, or ends the
+// connection with a reason. This file dispatches each event to the stage of its row.
 
 import { FAILED, HUNG_UP, READABLE, type Reactor, type ReactorHandlers } from '../io/reactor.ts';
 import { NonceShares } from '../shared/nonce-shares.ts';
@@ -35,39 +35,39 @@ import { TimingWheel } from './timing-wheel.ts';
 import { continueTunnel, tunnelEvent, tunnelTimer } from './tunnel.ts';
 import { TunnelLinks } from './tunnel-links.ts';
 
-/** What the file says about every connection. Times in ms, undefined is off. */
+/** The configured settings that apply to every connection. Times in ms; undefined is off. */
 export interface Settings {
   readonly helloMs: number;
   readonly connectMs: number;
   readonly idleMs: number | undefined;
   readonly halfClosedMs: number | undefined;
   readonly keepaliveMs: number | undefined;
-  /** For how long a side may take nothing of what waits for it. */
+  /** How long a side may accept none of the bytes waiting for it. */
   readonly stalledMs: number | undefined;
   readonly retries: number;
   readonly connections: number;
-  /** Descriptors from this number on are not for clients. */
+  /** Clients and backends get only descriptors below this number: see open-files.ts. */
   readonly clientFiles: number;
   readonly pending: number;
   readonly pendingPerSource: number | undefined;
   readonly perSource: number | undefined;
   readonly log: 'all' | 'refused' | 'none';
-  /** What signatures of cluster ids are verified with. Absent: they are not looked at. */
+  /** Secrets that verify signed cluster ids. Absent: signatures are ignored. */
   readonly secrets?: readonly Uint8Array[];
 }
 
-/** Memory that the control thread sees as well. */
+/** Memory shared with the control thread. */
 export interface Shared extends EndRecorder {
   readonly rows: Rows;
   readonly buckets: BucketPages;
   readonly nonces: NonceTable;
 }
 
-/** Something to read: bytes, the end, or an error. */
+/** Something to read: bytes, end of stream, or an error. */
 const ARRIVED = READABLE | HUNG_UP | FAILED;
 
 export class DataPath implements ReactorHandlers {
-  /** Which of the workers this is. */
+  /** This worker's number. */
   readonly worker: number;
   readonly io: Reactor;
   readonly shared: Shared;
@@ -76,22 +76,22 @@ export class DataPath implements ReactorHandlers {
   readonly holds = new HoldPool();
   readonly table = new Table();
   readonly identity: IdentityVerifier;
-  /** By listener index. A closed listener's entry stays while its connections do. */
+  /** By listener index. The entry of a closed listener stays for its open connections. */
   readonly listeners: TableListener[] = [];
   settings: Settings;
   readonly kept: KeptBuffers;
-  /** Backends in the order to try them, for the few connections whose first attempt failed. */
+  /** Backends in the order to try them, only for connections whose first attempt failed. */
   readonly dialOrders = new Map<number, readonly number[]>();
   readonly tunnelLinks = new TunnelLinks();
   lingering = 0;
-  /** Handles whose turn ended before their bytes did. */
+  /** Handles that used up their turn and have more to do. */
   #again: number[] = [];
   readonly #onMessage: (message: unknown) => void;
   readonly #onDialFailed: (backendSlot: number) => void;
   readonly #onUplinkRefused: (status: number, reported: string) => void;
   readonly #onFault: (error: unknown, client: number) => void;
 
-  /** `onFault` is told of exceptions of our own, with the client's row, or -1. It must not throw. */
+  /** `onFault` gets exceptions of our own code, with the client's handle or -1. It must not throw. */
   constructor(
     worker: number,
     io: Reactor,
@@ -151,7 +151,7 @@ export class DataPath implements ReactorHandlers {
     this.#arm();
   }
 
-  /** Our own code threw while it served that handle, whose other side was `peer` before: that connection ends, no other. */
+  /** Our own code threw while serving `handle`, whose other side was `peer`: ends that connection and no other. */
   contain(error: unknown, handle: number, peer: number): void {
     const client = clientOf(this, handle);
     try {
@@ -161,15 +161,15 @@ export class DataPath implements ReactorHandlers {
     }
   }
 
-  /** Comes back to that tunnel or listener after the others had their turn. */
-  comeBack(handle: number): void {
+  /** Resumes that tunnel or listener after the others had their turn. */
+  resumeLater(handle: number): void {
     if ((this.rows.flags[handle] & QUEUED) !== 0) return;
     this.rows.flags[handle] |= QUEUED;
     this.#again.push(handle);
     this.io.soon();
   }
 
-  /** Takes the handle out of everything; the reactor's close or reset follows. */
+  /** Frees the handle's buffer, deadline and row. The caller then closes or resets it in the reactor. */
   release(handle: number): void {
     const kept = this.rows.kept[handle];
     if (kept !== undefined) this.giveBack(handle, kept);
@@ -177,22 +177,22 @@ export class DataPath implements ReactorHandlers {
     this.rows.clear(handle);
   }
 
-  /** Bytes from the client of a routed connection. */
+  /** Counts bytes received from the client of a routed connection. */
   countIn(client: number, count: number): void {
     this.shared.counters.add(this.rows.slot[client], BYTES_IN_AT, count);
   }
 
-  /** An attempt failed: the control thread may want to resolve the backend's name again. */
+  /** An attempt failed: the control thread may resolve the backend's name again. */
   dialFailed(route: TableRoute, index: number): void {
     this.#onDialFailed(route.backends[index]?.slot ?? 0);
   }
 
-  /** The gateway answered an agent's CONNECT with no. */
+  /** The gateway refused an agent's CONNECT. */
   uplinkRefused(status: number, reported: string): void {
     this.#onUplinkRefused(status, reported);
   }
 
-  /** The buffer that held bytes for that handle goes back to where it is from. */
+  /** Returns a buffer that held bytes for that handle to the pool it came from. */
   giveBack(handle: number, buffer: Uint8Array): void {
     if (!this.kept.giveBack(handle, buffer)) this.holds.give(buffer);
   }

@@ -1,11 +1,11 @@
-// Why an attempt to reach a backend failed: a closed set. A row and its record keep the index of the last attempt's, and
-// a connection that ends with it has the word as `error` in its log line, in its event and on the dashboard. The same for
-// connections, HTTP requests and an agent's TLS uplinks.
+// Why an attempt to reach a backend failed: a closed set, for connections, HTTP requests and an agent's TLS uplinks. A
+// row and its record store the index for the last attempt; a connection that ends because of it shows the name as
+// `error` in its log line, its event and on the dashboard.
 
 import type { CloseReason } from '../close-reason.ts';
 import { DENIED, EXHAUSTED, NOT_AVAILABLE, REFUSED, RESET, TIMED_OUT, UNREACHABLE } from '../io/reactor.ts';
 
-/** Those that people are told, and after them what has no word of its own: rows keep the index. */
+/** The failures that are reported by name, then those without a name of their own. Rows store the index. */
 const reportedFailures = ['refused', 'unreachable', 'timeout', 'name-not-found', 'reset'] as const;
 export const dialFailures = [
   '',
@@ -22,10 +22,10 @@ export const dialFailureIndex = Object.fromEntries(
   dialFailures.map((failure, index) => [failure, index]),
 ) as Record<DialFailure, number>;
 
-const ofWords = new Map<number, DialFailure>([
+const failureByError = new Map<number, DialFailure>([
   [REFUSED, 'refused'],
   [UNREACHABLE, 'unreachable'],
-  // As a machine without IPv6 words it, and a firewall on this machine.
+  // Reported by a machine without IPv6, and by a local firewall.
   [NOT_AVAILABLE, 'unreachable'],
   [DENIED, 'unreachable'],
   [TIMED_OUT, 'timeout'],
@@ -33,18 +33,18 @@ const ofWords = new Map<number, DialFailure>([
   [EXHAUSTED, 'exhausted'],
 ]);
 
-/** Of one of the reactor's error words. */
-export function failureOf(refusal: number): DialFailure {
-  return ofWords.get(refusal) ?? 'other';
+/** The failure behind one of the reactor's error codes. */
+export function failureOf(error: number): DialFailure {
+  return failureByError.get(error) ?? 'other';
 }
 
-/** What a client is refused with whose last attempt failed so. A shortage of our own is no fault of the backend's. */
+/** The reason for refusing a client after that last failure. A shortage of our own is not the backend's fault. */
 export function reasonOfFailure(failure: DialFailure): CloseReason {
   if (failure === 'exhausted') return 'over-limit';
   return failure === 'timeout' ? 'connect-timeout' : 'connect-failed';
 }
 
-/** The `error` of a connection that ended for that reason; null where it was not a dial that failed. */
+/** The `error` of a connection that ended for that reason; null if it was not a failed dial. */
 export function errorOf(reason: CloseReason, detail: number): ReportedFailure | null {
   if (!isDialReason(reason)) return null;
   const failure = dialFailures[detail];

@@ -1,6 +1,7 @@
-// dial: reaches a backend of the route. Each backend is tried once, the balanced one first; then the list again after
-// the pauses of retry-pause.ts, until 1 + `retries` attempts are made or three times `timeouts.connect` have passed. A
-// backend given by name is one backend: its addresses share one attempt. The client hears nothing until all have failed.
+// dial: connects to a backend of the route. Each backend is tried once, the balanced one first; then the list again
+// after the pauses of retry-pause.ts, until 1 + `retries` attempts are made or three times `timeouts.connect` has
+// passed. A backend given by name is one backend: its addresses share one attempt. The client gets no answer until all
+// have failed.
 
 import { needsTls } from '../../cluster/cluster.ts';
 import { isIpv4 } from '../../wire/ip-address.ts';
@@ -26,7 +27,7 @@ import {
   RETURNED,
   TLS,
 } from '../shared/rows.ts';
-import { FIRST_SLOT, HANDED_OVER_SHARE, HTTP_SLOT, TOTAL_HANDED_OFF } from '../shared/shared-memory.ts';
+import { FIRST_SLOT, HANDED_OFF_SHARE, HTTP_SLOT, TOTAL_HANDED_OFF } from '../shared/shared-memory.ts';
 import type { TableRoute } from '../table/table.ts';
 import { firstBackend, orderBackends } from './balance.ts';
 import type { DataPath } from './data-path.ts';
@@ -43,7 +44,7 @@ import { ALL_ATTEMPTS, retryPause } from './retry-pause.ts';
 import { beginTunnel } from './tunnel.ts';
 import { buildUplinkConnect, buildUplinkHeader, readConnectAnswer } from './uplink.ts';
 
-/** What a client may send ahead while its backend is dialled; beyond that it waits in the kernel. */
+/** Bytes a client may send before its backend is connected; more stay in the kernel. */
 const MAX_AHEAD = 64 * 1024;
 
 const ESTABLISHED = 'HTTP/1.1 200 Connection established\r\n';
@@ -54,21 +55,22 @@ export function dial(path: DataPath, client: number, route: TableRoute): void {
   rows.state[client] = DIALING;
   rows.dialAt[client] = io.now();
   path.wheel.clear(client);
-  if ((rows.flags[client] & HUNG) !== 0 && !hearsOn(path, client)) return end(path, client, 'client-gone');
+  if ((rows.flags[client] & HUNG) !== 0 && !awaitsAnswer(path, client))
+    return end(path, client, 'client-gone');
   if (route.backends.length === 0) return refuse(path, client, 'no-backend');
   if (isHandedOff(route) && !handOff(path, client)) return refuse(path, client, 'over-limit');
   choose(path, client, route, firstBackend(path, client, route));
   tryBackend(path, client, route);
 }
 
-/** The backend's socket has news. */
+/** An event on the backend's socket. */
 export function dialEvent(path: DataPath, backend: number, events: number): void {
   const client = path.rows.peer[backend];
   if ((events & FAILED) !== 0) return failed(path, client, backend, failureOf(path.io.failure(backend)));
-  // A backend that speaks first may have done so already: that edge does not come again.
+  // A backend that speaks first may have done so already, and that edge is reported only once.
   if ((events & READABLE) !== 0) path.rows.flags[backend] |= MORE;
   if ((events & WRITABLE) === 0) return;
-  // An adapter may know the descriptor only now.
+  // Some adapters know the descriptor only from now on.
   if (path.io.descriptor(backend) >= path.settings.clientFiles) failed(path, client, backend, 'exhausted');
   else connected(path, client, backend);
 }
@@ -85,7 +87,7 @@ export function greetingEvent(path: DataPath, backend: number): void {
   }
   if (answer.kind === 'refused') {
     path.uplinkRefused(answer.status, answer.reported);
-    // Another gateway may have room; what one does not allow, the others will not either.
+    // Another gateway may have capacity (5xx); a request that one gateway forbids, all of them forbid.
     if (answer.status >= 500) return failed(path, client, backend, 'other');
     rows.detail[client] = dialFailureIndex.other;
     return refuse(path, client, 'connect-failed');
@@ -98,7 +100,7 @@ export function greetingEvent(path: DataPath, backend: number): void {
   reached(path, client, backend, undefined, answer.rest.length === 0 ? undefined : answer.rest);
 }
 
-/** The attempt's time is up (backend's handle), or the next round begins (client's handle). */
+/** An attempt timed out (the backend's handle), or the next round begins (the client's handle). */
 export function dialTimer(path: DataPath, handle: number): void {
   const { rows } = path;
   if (rows.state[handle] !== DIALING) return failed(path, rows.peer[handle], handle, 'timeout');
@@ -107,11 +109,11 @@ export function dialTimer(path: DataPath, handle: number): void {
   tryBackend(path, handle, route);
 }
 
-/** The client speaks ahead, or leaves. */
+/** The client sends bytes early, or leaves. */
 export function clientWhileDialing(path: DataPath, client: number): void {
   const { rows, io } = path;
   if ((rows.flags[client] & HUNG) !== 0) {
-    if (!hearsOn(path, client)) end(path, client, 'client-gone');
+    if (!awaitsAnswer(path, client)) end(path, client, 'client-gone');
     return;
   }
   rows.flags[client] |= MORE;
@@ -133,23 +135,23 @@ export function clientWhileDialing(path: DataPath, client: number): void {
     path.countIn(client, count);
     if (!filled) break;
   }
-  // An agent asks nobody who they are; but whom it must refuse is to hear why, if that can be said.
+  // An agent does not identify its clients; remember the protocol so that a refusal can be sent in it.
   if (rows.protocol[client] === NO_PROTOCOL && rows.kept[client] !== undefined) {
-    const said = recognize(rows.kept[client], rows.understood[client], rows.keptTo[client]);
-    if (said === 'tls') rows.protocol[client] = TLS;
+    const protocol = recognize(rows.kept[client], rows.understood[client], rows.keptTo[client]);
+    if (protocol === 'tls') rows.protocol[client] = TLS;
   }
-  // Only a client that sent too much ahead has more to read.
+  // Only a client that exceeded MAX_AHEAD has more to read.
   if (rows.keptTo[client] - rows.understood[client] < MAX_AHEAD) rows.flags[client] &= ~MORE;
 }
 
-/** FIN behind an HTTP request is no departure: the answer is still wanted. What is there is read in the tunnel. */
-function hearsOn({ rows }: DataPath, client: number): boolean {
+/** A client that sends FIN after an HTTP request still expects the answer. The tunnel reads the remaining bytes. */
+function awaitsAnswer({ rows }: DataPath, client: number): boolean {
   if (rows.slot[client] !== HTTP_SLOT) return false;
   rows.flags[client] |= MORE;
   return true;
 }
 
-/** It counts for that backend from here on, so that a burst does not pile onto the one with the fewest. */
+/** Counts the connection for the backend now, so that a burst does not pile onto the backend with the fewest. */
 function choose(path: DataPath, client: number, route: TableRoute, index: number): void {
   const { rows, shared } = path;
   rows.backend[client] = index;
@@ -177,12 +179,12 @@ function tryBackend(path: DataPath, client: number, route: TableRoute): void {
   nextAttempt(path, client, route);
 }
 
-/** Answers 0, or the reactor's error. The `left` addresses still to try share what is left of the attempt. */
+/** Returns 0 or the reactor's error. The `left` addresses still to try share the remaining time of the attempt. */
 function connect(path: DataPath, client: number, address: SocketAddress, left: number): number {
   const { rows, io, settings } = path;
   const handle = io.connect(address);
   if (handle < 0) return handle;
-  // Everything else comes second: a fault from here on finds the handle in the client's row and closes it.
+  // Record the handle first: a fault from here on finds it in the client's row and closes it.
   rows.clear(handle);
   rows.state[handle] = CONNECTING;
   rows.peer[handle] = client;
@@ -191,7 +193,7 @@ function connect(path: DataPath, client: number, address: SocketAddress, left: n
     path.wheel.set(handle, Math.min(io.now() + settings.connectMs / left, lastMoment(path, client)));
     return 0;
   }
-  // The rest are spare: see open-files.ts.
+  // Descriptors from this number on are reserved: see open-files.ts.
   rows.peer[client] = -1;
   path.release(handle);
   io.close(handle);
@@ -215,7 +217,7 @@ function nextAttempt(path: DataPath, client: number, route: TableRoute): void {
   const { rows, settings, wheel, io } = path;
   const attempt = ++rows.attempt[client];
   path.dialFailed(route, rows.backend[client]);
-  // A thread of ours that has died is back in a moment: `retries` is for backends, and for what we have too little of.
+  // A dead protocol thread restarts within moments. `retries` applies to backends, and to shortages of our own.
   const isAwaited = isHandedOff(route) && rows.detail[client] !== dialFailureIndex.exhausted;
   if (attempt > settings.retries && !isAwaited) return giveUp(path, client);
   let order = path.dialOrders.get(client);
@@ -229,7 +231,7 @@ function nextAttempt(path: DataPath, client: number, route: TableRoute): void {
   wheel.set(client, Math.min(io.now() + pause, lastMoment(path, client)));
 }
 
-/** For the reason of the last attempt. */
+/** Refuses with the reason of the last attempt. */
 function giveUp(path: DataPath, client: number): void {
   const failure = dialFailures[path.rows.detail[client]];
   refuse(path, client, reasonOfFailure(failure === '' ? 'other' : failure));
@@ -248,7 +250,7 @@ function connected(path: DataPath, client: number, handle: number): void {
   const route = path.table.route(rows.slot[client]);
   if (route?.uplink?.kind !== 'connect')
     return reached(path, client, handle, route && firstBytes(path, client, route), answerOf(path, client));
-  // The gateway is asked first, and may take as long as it took to be reached.
+  // Wait for the gateway's answer to CONNECT, at most as long again as for the connect.
   const request = buildUplinkConnect(route.uplink);
   const written = io.write(handle, request, 0, request.length);
   if (written !== request.length) return failed(path, client, handle, failureOf(written));
@@ -273,15 +275,15 @@ function reached(
   rows.dialMs[client] = dialMs;
   shared.counters.observeSeconds(rows.slot[client], dialMs / 1000);
   if (backend !== undefined) {
-    // Threads of ours take turns; of a real backend's addresses, the one that works is the next one's first.
+    // Rotate among our own threads; for a real backend, try the address that worked first next time.
     const isHanded = (rows.flags[client] & HANDED_OFF) !== 0;
     const used = (backend.preferred + rows.addressIndex[client]) % backend.addresses.length;
     backend.preferred = isHanded ? (used + 1) % backend.addresses.length : used;
-    // An agent's one backend has an address for each of those threads: see cutHandedOff().
+    // The only backend of an agent's route has one address per thread: cutHandedOff() needs its index.
     if (isHanded && backend.addresses.length > 1) rows.backend[client] = used;
   }
   path.dialOrders.delete(client);
-  // What the client sent goes to the backend, headers for the gateway left out.
+  // The backend gets the client's bytes without the headers meant for the gateway.
   const from = rows.understood[client];
   const held = rows.kept[client];
   const to = rows.keptTo[client];
@@ -293,7 +295,7 @@ function reached(
   beginTunnel(path, client, handle, bytes, 0, bytes.length, answer);
 }
 
-/** What the client hears of the success. */
+/** The answer that reports success to the client. */
 function answerOf(path: DataPath, client: number): Uint8Array | undefined {
   const { rows, worker, shared } = path;
   if (rows.protocol[client] !== CONNECT) return undefined;
@@ -318,20 +320,20 @@ function firstBytes(path: DataPath, client: number, route: TableRoute): Uint8Arr
   return proxyProtocol === 'v1' ? buildProxyV1(source, destination) : buildProxyV2({ source, destination });
 }
 
-/** To a part of ours, which takes it from here: HTTP, or whatever needs TLS. */
+/** Connections that a protocol thread takes over: HTTP, and everything that needs TLS. */
 function isHandedOff({ slot, uplink }: TableRoute): boolean {
   return slot < FIRST_SLOT || needsTls(uplink);
 }
 
-/** False when there are too many already. */
+/** False when too many are handed off already. */
 function handOff(path: DataPath, client: number): boolean {
   const { rows, shared, settings } = path;
   rows.flags[client] |= HANDED_OFF;
   shared.verdicts.begin(client);
-  return Atomics.add(shared.totals, TOTAL_HANDED_OFF, 1) < settings.connections * HANDED_OVER_SHARE;
+  return Atomics.add(shared.totals, TOTAL_HANDED_OFF, 1) < settings.connections * HANDED_OFF_SHARE;
 }
 
-/** What the part must know besides who the client is. */
+/** Everything the protocol thread needs to know, besides the client. */
 function handOffHeader(path: DataPath, client: number, source: Endpoint, destination: Endpoint): Uint8Array {
   const { rows, shared } = path;
   const listener = rows.listener[client];
@@ -343,7 +345,7 @@ function handOffHeader(path: DataPath, client: number, source: Endpoint, destina
     isH2: rows.protocol[client] === H2,
     isTunnelled: false,
     lentBehind: lend(path, client) ? rows.keptTo[client] - rows.understood[client] : undefined,
-    // Behind a PROXY header, which tells the client, what the client says of itself is its own.
+    // With a PROXY header the client is already known, and forwarding headers would be the client's own claims.
     trustForwarded:
       (rows.flags[client] & BALANCER_HEADER) === 0 &&
       path.listeners[listener]?.balancers?.admits(rows.addresses, rows.addressAt(client, PEER)) === true,
@@ -351,15 +353,16 @@ function handOffHeader(path: DataPath, client: number, source: Endpoint, destina
 }
 
 /**
- * Gives the HTTP part a descriptor of the client, where the reactor can: bytes that it moves by itself are neither copied
- * nor waited for here. The connection to the part stays, for each side to see the end of the other.
+ * Gives the HTTP thread a second descriptor of the client, where the reactor can: bytes that the thread moves itself
+ * are neither copied nor awaited here. The connection to the thread stays as the link: each side sees the other one
+ * end.
  */
 function lend({ rows, io, shared }: DataPath, client: number): boolean {
   if (rows.slot[client] !== HTTP_SLOT || rows.protocol[client] === H2) return false;
   const descriptor = io.lend(client);
   if (descriptor < 0) return false;
   shared.verdicts.lend(client, descriptor);
-  // What has come since, be it the end, is the part's to read.
+  // Bytes, or the FIN, that arrived since are for the HTTP thread to read.
   rows.flags[client] = (rows.flags[client] & ~(MORE | HUNG)) | LENT;
   return true;
 }

@@ -1,6 +1,6 @@
-// Faults at every moment: the path of a connection from accept to its end over a reactor of the test's own, and an exception
-// in the first, second, … of all calls that it makes to the reactor, the table, the wheel and shared memory. Whatever it
-// meets, one connection ends, every place is free again, each handle is given back once, and the neighbour goes on.
+// Faults at every moment: a connection runs from accept to its end over a fake reactor, with an exception in the first,
+// second, … of all calls that it makes to the reactor, the table, the wheel and shared memory. In every case exactly
+// one connection ends, every count is released, each handle is closed once, and the neighbour continues.
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
@@ -54,10 +54,10 @@ const settings: Settings = {
   log: 'all',
 };
 
-/** Of the loop itself, and of no connection. */
+/** Calls of the loop itself, on behalf of no connection. */
 const exempt = new Set(['io.now', 'io.wakeAt']);
 
-/** What throws, and when. */
+/** Throws in chosen calls. */
 class Injection {
   calls = 0;
   isArmed = false;
@@ -65,7 +65,7 @@ class Injection {
   at: readonly number[] = [];
   readonly names: string[] = [];
 
-  /** The same object, whose methods may throw before they do anything. */
+  /** The same object, with methods that may throw before they do anything. */
   into<T extends object>(name: string, target: T): T {
     return new Proxy(target, {
       get: (of, key) => {
@@ -79,7 +79,7 @@ class Injection {
     });
   }
 
-  /** The same of methods that cannot be reached by taking the object's place. */
+  /** The same for methods of an object that cannot be replaced by a proxy. */
   intoMethods(name: string, target: object, methods: readonly string[]): void {
     for (const method of methods) {
       const original = (Reflect.get(target, method) as (...args: unknown[]) => unknown).bind(target);
@@ -101,7 +101,7 @@ class Injection {
   }
 }
 
-/** Handles that are open, what can be read from them, and what was written. */
+/** Open handles, the bytes that can be read from them, and the bytes that were written. */
 class FakeReactor {
   readonly capacity = CAPACITY;
   time = 1_000_000;
@@ -111,7 +111,7 @@ class FakeReactor {
   readonly readable = new Map<number, Buffer[]>();
   readonly ended = new Set<number>();
   readonly written = new Map<number, number>();
-  /** Handles that were given back, and how: none may be there twice. */
+  /** Handles that were closed, and how: none may appear twice. */
   readonly closed: number[] = [];
   soonAsked = false;
   accepted = 0;
@@ -242,7 +242,7 @@ function given() {
       }
     return counted;
   };
-  /** What is counted as open, of whatever kind; all of it is 0 when nothing is. */
+  /** Every count of something open, of whatever kind; all are 0 when nothing is open. */
   const open = () => [
     totals[TOTAL_CONNECTIONS],
     totals[TOTAL_PENDING],
@@ -263,25 +263,25 @@ type Given = ReturnType<typeof given>;
 
 const hello = Buffer.from(inRecords(helloMessage({ extensions: [serverNameExtension('a.lab')] })));
 
-/** What has to happen, in order, as the reactor would tell it. Answers the handles of both sides. */
+/** The events of a normal start, in order, as the reactor reports them. Returns the handles of both sides. */
 function beginTunnel({ io, path }: Given): { readonly client: number; readonly backend: () => number } {
   const client = io.take();
   io.waiting.push(client);
   path.event(LISTENING, READABLE);
-  say(io, client, hello.subarray(0, 20));
+  receive(io, client, hello.subarray(0, 20));
   event({ io, path }, client, READABLE);
-  say(io, client, hello.subarray(20));
+  receive(io, client, hello.subarray(20));
   event({ io, path }, client, READABLE);
   const backend = () => path.rows.peer[client];
   event({ io, path }, backend(), WRITABLE);
   return { client, backend };
 }
 
-function say(io: FakeReactor, handle: number, bytes: Uint8Array): void {
+function receive(io: FakeReactor, handle: number, bytes: Uint8Array): void {
   io.readable.get(handle)?.push(Buffer.from(bytes));
 }
 
-/** Of a handle that is open, as the reactor promises. */
+/** Only for an open handle, as the reactor promises. */
 function event({ io, path }: Pick<Given, 'io' | 'path'>, handle: number, events: number): void {
   if (io.open.has(handle)) path.event(handle, events);
 }
@@ -302,11 +302,11 @@ const endings: Record<string, (it: Given, client: number, backend: () => number)
   },
   'a cut': it => it.path.cut('drained'),
   'a refusal': (it, client) => {
-    // Another one that nobody has, which ends by its own.
+    // Another client, without SNI: it is refused before the cut.
     const stranger = it.io.take();
     it.io.waiting.push(stranger);
     it.path.event(LISTENING, READABLE);
-    say(it.io, stranger, inRecords(helloMessage({ extensions: [] })));
+    receive(it.io, stranger, inRecords(helloMessage({ extensions: [] })));
     event(it, stranger, READABLE);
     it.io.ended.add(stranger);
     event(it, stranger, READABLE | HUNG_UP);
@@ -315,25 +315,25 @@ const endings: Record<string, (it: Given, client: number, backend: () => number)
   },
 };
 
-/** The whole life of a connection beside a neighbour's, and that nothing is left of it. */
-function live(it: Given, ending: keyof typeof endings): void {
+/** A connection from accept to end, beside a neighbour's; then checks that nothing is left of it. */
+function run(it: Given, ending: keyof typeof endings): void {
   const { injection, io, path } = it;
   const neighbour = beginTunnel(it);
   injection.isArmed = true;
   const { client, backend } = beginTunnel(it);
-  say(io, client, Buffer.from('ping'));
+  receive(io, client, Buffer.from('ping'));
   event(it, client, READABLE);
   const other = backend();
   if (other >= 0) {
-    say(io, other, Buffer.from('pong'));
+    receive(io, other, Buffer.from('pong'));
     event(it, other, READABLE);
   }
   endings[ending](it, client, backend);
-  // A listener that threw is looked at again after a moment, and at the next event in any case.
+  // A listener that threw accepts again after a moment, and at the next event in any case.
   io.time += 200;
   path.turn();
   if (it.injection.at.length > 1) path.event(LISTENING, READABLE);
-  // Whoever was left out by a fault at the accept is taken now, and leaves.
+  // A client that a fault at the accept left waiting is accepted now, and leaves.
   const others = new Set([neighbour.client, neighbour.backend()]);
   for (const handle of [...io.open].filter(open => !others.has(open))) {
     io.ended.add(handle);
@@ -346,7 +346,7 @@ function live(it: Given, ending: keyof typeof endings): void {
 
 function assertPasses(it: Given, client: number, backend: number): void {
   const before = it.io.written.get(backend) ?? 0;
-  say(it.io, client, Buffer.from('neighbour'));
+  receive(it.io, client, Buffer.from('neighbour'));
   event(it, client, READABLE);
   assert.equal((it.io.written.get(backend) ?? 0) - before, 'neighbour'.length);
 }
@@ -354,7 +354,7 @@ function assertPasses(it: Given, client: number, backend: number): void {
 function assertNothingLeft(it: Given, faults: number, what: string): void {
   const { io, path, open, reasons, takeRecords } = it;
   assert.deepEqual(open(), [0, 0, 0, 0, 0, 0, 0], what);
-  // Lingering is not counted, and is over after a while.
+  // Lingering connections are not counted, and close after a while.
   io.time += 10_000;
   path.turn();
   assert.deepEqual([...io.open], [], `${what}: handles`);
@@ -365,7 +365,7 @@ function assertNothingLeft(it: Given, faults: number, what: string): void {
     what,
   );
   assert.deepEqual([path.lingering, path.dialOrders.size], [0, 0], what);
-  // One reason for each, one record for each that left one; and no more than one by a fault for each fault.
+  // One reason per connection and one record per reason; at most one `fault` per injected fault.
   const { fault = 0, 'no-data': silent = 0, ...others } = reasons();
   const counted = Object.values(others).reduce((sum, count) => sum + count, 0) + fault;
   assert.equal(counted + silent, io.accepted, `${what}: ${JSON.stringify(reasons())}`);
@@ -376,41 +376,41 @@ function assertNothingLeft(it: Given, faults: number, what: string): void {
 }
 
 for (const ending of Object.keys(endings)) {
-  test(`DataPath: a fault in any call of a connection that ends by ${ending} ends that one alone`, () => {
+  test(`DataPath: a fault in any call of a connection that ends by ${ending} ends only that connection`, () => {
     const whole = given();
-    live(whole, ending);
+    run(whole, ending);
     assertNothingLeft(whole, 0, 'no fault');
     const { calls } = whole.injection;
     assert.ok(calls > 45, `${calls} calls`);
     for (let at = 0; at < calls; at++) {
       const it = given();
       it.injection.at = [at];
-      live(it, ending);
+      run(it, ending);
       if (it.injection.names.length === 0) continue;
       assertNothingLeft(it, 1, `${it.injection.names[0]}, call ${at}`);
     }
   });
 }
 
-test('DataPath: a second fault, while the connection ends by the first, leaves nothing either', () => {
+test('DataPath: a second fault, while the first one ends its connection, leaves nothing behind either', () => {
   const first = given();
-  live(first, 'a cut');
+  run(first, 'a cut');
   for (let at = 0; at < first.injection.calls; at++) {
     for (let second = at + 1; second < at + 30; second++) {
       const it = given();
       it.injection.at = [at, second];
-      live(it, 'a cut');
+      run(it, 'a cut');
       if (it.injection.names.length < 2) continue;
       const what = `${it.injection.names.join(' and ')}, calls ${at} and ${second}`;
-      // The second is one of its own where the first one's connection was gone by then.
+      // The second fault hits another connection if the first one's was already gone.
       assertNothingLeft(it, it.faults.length, what);
       assert.ok(it.faults.length <= 2, what);
     }
   }
 });
 
-describe('DataPath: one that throws keeps no other from being served', () => {
-  /** Tunnels whose reads throw for one of them. */
+describe('DataPath: a connection that throws does not keep others from being served', () => {
+  /** Tunnels, one of which throws on read. */
   function tunnels(count: number) {
     const it = given();
     const all = Array.from({ length: count }, () => {
@@ -420,7 +420,7 @@ describe('DataPath: one that throws keeps no other from being served', () => {
     return { it, all };
   }
 
-  test('of those that come back in a turn', () => {
+  test('among those resumed in one turn', () => {
     const { it, all } = tunnels(3);
     const { io, path } = it;
     const read = io.read.bind(io);
@@ -429,8 +429,8 @@ describe('DataPath: one that throws keeps no other from being served', () => {
       return read(handle, into, from, to);
     };
     for (const { client } of all) {
-      say(io, client, Buffer.from('again'));
-      path.comeBack(client);
+      receive(io, client, Buffer.from('again'));
+      path.resumeLater(client);
     }
     const before = all.map(({ backend }) => io.written.get(backend) ?? 0);
     path.turn();
@@ -443,7 +443,7 @@ describe('DataPath: one that throws keeps no other from being served', () => {
     );
   });
 
-  test('of those whose time has come', () => {
+  test('among those that expire together', () => {
     const { it, all } = tunnels(3);
     const { io, path } = it;
     io.keepAlive = () => {
@@ -455,11 +455,11 @@ describe('DataPath: one that throws keeps no other from being served', () => {
     assert.deepEqual(it.open(), [0, 0, 0, 0, 0, 0, 0]);
   });
 
-  test('where its route has no memory for counters, it is counted with those that have no route', () => {
+  test('without counters for its route, it is counted among those without a route', () => {
     const { it, all } = tunnels(2);
     const { io, path } = it;
     path.rows.slot[all[0].client] = 5000;
-    say(io, all[0].client, Buffer.from('bytes'));
+    receive(io, all[0].client, Buffer.from('bytes'));
     path.event(all[0].client, READABLE);
     assert.deepEqual([it.faults.length, it.reasons()], [1, { fault: 1 }]);
     assert.equal(it.open()[0], 1);

@@ -1,6 +1,6 @@
-// How a connection ends in which our own code threw: with a reset and the reason `fault`, whatever state it was left in, and
-// without harm to any other. Where the ordinary way out throws as well, each step of it is taken on its own; flags in the
-// row say which counts are still to be undone, so that none is undone twice.
+// Ends a connection in which our own code threw: with a reset and the reason `fault`, in whatever state it was left,
+// and without harm to others. If the ordinary end throws as well, each step runs on its own; flags in the row show
+// which counts are left to undo, so that none is undone twice.
 
 import { CLOSING, FREE, LINGERING, LISTENER, OPENED } from '../shared/rows.ts';
 import { retryListener } from './accept.ts';
@@ -8,7 +8,7 @@ import type { DataPath } from './data-path.ts';
 import { discardLent, endWithReset } from './end.ts';
 import { isClient, recordEndByForce } from './record-end.ts';
 
-/** The code threw while it served `handle`, whose other side was `peer` before that; -1 when it had none. */
+/** The code threw while serving `handle`, whose other side was `peer` before that, or -1 for none. */
 export function endByFault(path: DataPath, handle: number, peer: number): void {
   const { rows } = path;
   for (const one of [handle, peer]) {
@@ -30,14 +30,14 @@ export function endByFault(path: DataPath, handle: number, peer: number): void {
       default: {
         const client = clientOf(path, one);
         if (client >= 0) endClient(path, client);
-        // A backend that nobody has any more.
+        // Also covers a backend that no longer has a client.
         drop(path, one);
       }
     }
   }
 }
 
-/** The client's side of the connection that this handle is a side of; -1 when there is none. */
+/** The client's handle of the connection that this handle belongs to, or -1. */
 export function clientOf({ rows }: DataPath, handle: number): number {
   if (isClient(rows, handle)) return handle;
   const peer = rows.peer[handle];
@@ -50,7 +50,7 @@ function endClient(path: DataPath, client: number): void {
   try {
     return endWithReset(path, client, 'fault');
   } catch {
-    // Step by step, then.
+    // Fall through to the single steps.
   }
   attempt(() => path.dialOrders.delete(client));
   attempt(() => path.tunnelLinks.delete(client));
@@ -60,7 +60,7 @@ function endClient(path: DataPath, client: number): void {
   drop(path, client);
 }
 
-/** Also where only the reactor's part of it was left to do; one that is given back altogether is nobody's yet. */
+/** Also resets a handle whose row is already clear. The reactor ignores handles that are closed altogether. */
 function drop(path: DataPath, handle: number): void {
   if (path.rows.state[handle] !== FREE) {
     attempt(() => path.release(handle));
@@ -69,7 +69,7 @@ function drop(path: DataPath, handle: number): void {
   if (!attempt(() => path.io.reset(handle))) attempt(() => path.io.close(handle));
 }
 
-/** False when it threw: the fault that brought us here is told already. */
+/** False when it threw: the original fault is already in the log. */
 function attempt(step: () => void): boolean {
   try {
     step();

@@ -21,7 +21,7 @@ const CLIENT = 4;
 const LINK = 5;
 const DESCRIPTOR = 9;
 
-/** A connection that the HTTP part has, by a descriptor of its own. */
+/** A connection whose descriptor is lent to the HTTP thread. */
 function given() {
   const calls: string[] = [];
   const io = {
@@ -59,7 +59,7 @@ function given() {
   return { path, verdicts, calls };
 }
 
-test('end() closes a descriptor that was lent and that nobody took', () => {
+test('end() closes a lent descriptor that the HTTP thread has not taken', () => {
   const { path, verdicts, calls } = given();
   const generation = verdicts.generation(CLIENT);
   end(path, CLIENT, 'drained');
@@ -67,7 +67,7 @@ test('end() closes a descriptor that was lent and that nobody took', () => {
   assert.equal(verdicts.borrow(CLIENT, generation), undefined);
 });
 
-test('end() leaves a descriptor alone that the HTTP part has taken', () => {
+test('end() leaves a lent descriptor open that the HTTP thread has taken', () => {
   const { path, verdicts, calls } = given();
   assert.equal(verdicts.borrow(CLIENT, verdicts.generation(CLIENT)), DESCRIPTOR);
   end(path, CLIENT, 'drained');

@@ -1,5 +1,5 @@
-// How a connection ends: with exactly one close reason, counted once and logged once, whatever stage it is in.
-// A refusal says a word to the client where its protocol has one; see refusal.ts.
+// Ends a connection, in whatever stage it is, with exactly one close reason, counted once and logged once. A refusal is
+// answered in the client's protocol where that has an answer; see refusal.ts.
 
 import type { CloseReason } from '../close-reason.ts';
 import { ANSWERED, HANDED_OFF, HTTP, LENT, RETURNED } from '../shared/rows.ts';
@@ -12,37 +12,42 @@ import { hangUpBackend } from './tunnel.ts';
 
 const nothing = new Uint8Array(0);
 
-/** Sends the refusal for that reason, with `text` in place of its usual one, and gives the client a moment to read it. */
+/**
+ * Sends the refusal for that reason, with `text` in place of its usual text, and lingers so that the client can read
+ * it.
+ */
 export function refuse(path: DataPath, client: number, reason: CloseReason, text?: string): void {
   const { rows, shared } = path;
   hangUpBackend(path, client);
   const refusal = refusalBytes(reason, rows.protocol[client], text);
   if (rows.protocol[client] === HTTP) countRequest(path, client, reason);
   rows.bytesOut[client] += refusal.length;
-  // What belongs to no route is added up when it ends.
+  // Bytes of connections without a route are added to the counters when the connection ends.
   if (rows.slot[client] !== 0) shared.counters.add(rows.slot[client], BYTES_OUT_AT, refusal.length);
   recordAndForget(path, client, reason);
   linger(path, client, refusal);
 }
 
-/** A refused head is a request as much as one that the HTTP part refuses. No connection ends in that part's slot. */
+/** A head refused here counts as a request, as in the HTTP thread. No connection ends in the HTTP slot itself. */
 function countRequest({ rows, shared }: DataPath, client: number, reason: CloseReason): void {
   if (refusalStatus(reason) === 0) return;
   rows.flags[client] |= ANSWERED;
   shared.counters.add(HTTP_SLOT, REASONS_AT + reasonIndex[reason], 1);
 }
 
-/** FIN to both sides. */
+/** Sends FIN to both sides. */
 export function end(path: DataPath, client: number, reason: CloseReason): void {
   closeBoth(path, client, reason, false);
 }
 
-/** RST to both sides. */
+/** Sends RST to both sides. */
 export function endWithReset(path: DataPath, client: number, reason: CloseReason): void {
   closeBoth(path, client, reason, true);
 }
 
-/** The part that it was handed to has closed it, and all that it said is with the client, which gets time to read. */
+/**
+ * The protocol thread has closed the connection, and all its bytes have reached the client, which gets time to read.
+ */
 export function endHandedOff(path: DataPath, client: number): void {
   hangUpBackend(path, client);
   const isBroken = path.shared.verdicts.isBroken(client);
@@ -52,7 +57,7 @@ export function endHandedOff(path: DataPath, client: number): void {
   path.io.reset(client);
 }
 
-/** Ends all that is open, when the drain time has run out or the process must go now. */
+/** Ends all open connections, when the drain time has run out or the process must exit now. */
 export function cutAll(path: DataPath, reason: 'drained' | 'shutdown'): void {
   for (let handle = 0; handle < path.rows.used; handle++) {
     if (!isClient(path.rows, handle)) continue;
@@ -64,12 +69,14 @@ export function cutAll(path: DataPath, reason: 'drained' | 'shutdown'): void {
   }
 }
 
-/** A thread of a part died: its connections end as those of a worker that died, cut off for the client to see. */
-export function cutHandedOff(path: DataPath, part: 'http' | 'tls', thread: number): void {
+/**
+ * A protocol thread died: its connections end with a reset, as those of a dead worker do, so that the client notices.
+ */
+export function cutHandedOff(path: DataPath, kind: 'http' | 'tls', thread: number): void {
   const { rows } = path;
   for (let handle = 0; handle < rows.used; handle++) {
     if ((rows.flags[handle] & HANDED_OFF) === 0 || rows.backend[handle] !== thread) continue;
-    if ((rows.slot[handle] === HTTP_SLOT) !== (part === 'http') || !isClient(rows, handle)) continue;
+    if ((rows.slot[handle] === HTTP_SLOT) !== (kind === 'http') || !isClient(rows, handle)) continue;
     try {
       endWithReset(path, handle, 'shutdown');
     } catch (error) {
@@ -81,7 +88,7 @@ export function cutHandedOff(path: DataPath, part: 'http' | 'tls', thread: numbe
 function closeBoth(path: DataPath, client: number, reason: CloseReason, reset: boolean): void {
   const backend = path.rows.peer[client];
   if (reset && (path.rows.flags[client] & RETURNED) !== 0) path.shared.verdicts.breakOff(client);
-  // Between the two connections of an agent's tunnel there is no reset but this.
+  // Unix sockets carry no reset, so the two connections of an agent's tunnel pass it on here.
   const inner = reset ? path.tunnelLinks.reset(path.shared.verdicts, client, reason) : undefined;
   recordAndForget(path, client, reason);
   for (const handle of [backend, client]) {
@@ -93,7 +100,7 @@ function closeBoth(path: DataPath, client: number, reason: CloseReason, reset: b
   if (inner !== undefined) endWithReset(path, inner, reason);
 }
 
-/** Counts the reason, once, and writes the record that the log or those who watch refusals want. */
+/** Counts the reason once, and writes the record if the log or a watcher of refusals wants it. */
 function recordAndForget(path: DataPath, client: number, observed: CloseReason): void {
   path.dialOrders.delete(client);
   path.tunnelLinks.delete(client);
@@ -101,7 +108,7 @@ function recordAndForget(path: DataPath, client: number, observed: CloseReason):
   recordEnd(path.rows, path.shared, client, observed, path.io.now(), path.settings.log);
 }
 
-/** Closes the descriptor that was lent and that nobody took. */
+/** Closes the lent descriptor if the HTTP thread has not taken it. */
 export function discardLent({ rows, shared, io }: DataPath, client: number): void {
   const lent = (rows.flags[client] & LENT) === 0 ? undefined : shared.verdicts.takeBack(client);
   if (lent !== undefined) io.discard(lent);

@@ -1,5 +1,5 @@
-// What the features cannot do from outside: end a worker. The one that takes its place does not know listeners that were
-// closed before; connections of those that come back to it end in order.
+// Cases that need to end a worker, which feature tests cannot do from outside. The replacement does not know listeners
+// that were closed before; connections of such listeners that return to it end cleanly.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -14,7 +14,7 @@ import { type SampleGateway, startSampleGateway } from '../control/gateway.sampl
 const WAIT_MS = 10_000;
 
 for (const engine of ['epoll', 'net'] as const) {
-  test(`Gateway (${engine}): a stream whose listener a new worker never had is revoked, and the worker lives`, async () => {
+  test(`Gateway (${engine}): a stream whose listener a new worker never knew is revoked, and the worker survives`, async () => {
     const backend = net.createServer(socket => socket.on('error', () => {}).end('served'));
     await once(backend.listen(0, '127.0.0.1'), 'listening');
     const { port } = backend.address() as net.AddressInfo;
@@ -26,13 +26,13 @@ for (const engine of ['epoll', 'net'] as const) {
     const { gateway, config, deaths, records } = sample;
     try {
       const session = await connect(sample);
-      assert.deepEqual([await ask(session), await ask(session)], [200, 200], 'one by each worker');
+      assert.deepEqual([await ask(session), await ask(session)], [200, 200], 'one per worker');
       const other = { ...config.listeners[0], on: '127.0.0.2:0', host: '127.0.0.2' };
       await gateway.apply({ ...config, listeners: [other] });
       const holder = await workerOf(sample);
       gateway.killWorker(1 - holder);
       await until(() => deaths.length === 1);
-      // Until the new one is there, the other is asked instead.
+      // Until the new worker has started, the other one serves the request.
       const statuses: number[] = [];
       const revoked = () => records.filter(({ reason }) => closeReasons[reason] === 'revoked');
       await until(async () => {
@@ -68,7 +68,7 @@ async function ask(session: http2.ClientHttp2Session): Promise<number> {
   return Number(headers[':status']);
 }
 
-/** Which one has the client's own connection: the first number of a connection's id. */
+/** The worker that has the client's own connection: the first number of a connection's id. */
 async function workerOf({ gateway }: SampleGateway): Promise<number> {
   const open = await until(async () => {
     const all = await gateway.openConnections(10);

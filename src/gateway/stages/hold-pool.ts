@@ -1,5 +1,5 @@
-// Buffers for the bytes a client sent before its backend is there. They are small, since nearly every hello
-// fits; one that does not moves to a larger buffer, up to the largest hello with headers in front.
+// Buffers for bytes that a client sends before its backend is connected. They are small, since nearly every hello fits;
+// a larger hello moves to a larger buffer, up to the largest hello with headers in front.
 
 import { MAX_HELLO } from '../../wire/client-hello.ts';
 import { MAX_PROXY_HEADER } from '../../wire/proxy-protocol.ts';
@@ -18,7 +18,7 @@ export class HoldPool {
     return this.#free.pop() ?? Buffer.allocUnsafeSlow(USUAL);
   }
 
-  /** A larger buffer with the same first `used` bytes, or undefined when it may not grow further. */
+  /** A larger buffer with the same first `used` bytes, or undefined if it may not grow further. */
   grow(buffer: Uint8Array, used: number): Uint8Array | undefined {
     if (buffer.length >= MAX_HELD) return undefined;
     const larger = Buffer.allocUnsafeSlow(Math.min(buffer.length * 4, MAX_HELD));

@@ -1,8 +1,8 @@
-// identify: reads the first bytes until it is known who the client is and what it asks for. TLS, PROXY, CONNECT
-// and HTTP are told apart by their first bytes, on one port. `timeouts.hello` counts from the accept.
+// identify: reads the first bytes until the client and its destination are known. TLS, PROXY, CONNECT and HTTP share
+// one port and are recognized by their first bytes. `timeouts.hello` counts from the accept.
 //
-// Who is the client: the TCP peer; or, when the peer is a balancer and sends a PROXY header, the source in it.
-// Then, when that client is an agent, one more PROXY header may name a cluster by id, which may have to be proven.
+// The client is the TCP peer or, when the peer is a balancer that sends a PROXY header, the source in that header. If
+// the client is an agent, one more PROXY header may name a cluster by id, which may need a signature.
 
 import { isHostname } from '../../cluster/hostname.ts';
 import { parseClientHello } from '../../wire/client-hello.ts';
@@ -34,7 +34,7 @@ import {
   TLS,
   TUNNELLED,
 } from '../shared/rows.ts';
-import { FIRST_SLOT, HANDED_OVER_SHARE, HTTP_SLOT, TOTAL_HANDED_OFF } from '../shared/shared-memory.ts';
+import { FIRST_SLOT, HANDED_OFF_SHARE, HTTP_SLOT, TOTAL_HANDED_OFF } from '../shared/shared-memory.ts';
 import { GATEWAY_SCOPE, PENDING_SCOPE } from '../shared/source-counts.ts';
 import type { TableListener } from '../table/listener-table.ts';
 import type { TableRoute } from '../table/table.ts';
@@ -46,10 +46,10 @@ import { routeConnect, routeTls } from './route.ts';
 import { servedOverTls } from './served-over-tls.ts';
 import { refusedId, spendSignature, verifyConnect, verifyHeader } from './verify-identity.ts';
 
-/** A source with this many times its share of connections is not even waited for to say why. */
+/** A source with this many times its limit is closed at once, without waiting for a protocol to refuse it in. */
 const FLOOD = 2;
 
-/** Reads what is there. Called at accept and whenever the client has more. */
+/** Reads the available bytes. Called at accept and whenever the client has more. */
 export function identify(path: DataPath, client: number): void {
   const { rows, io } = path;
   for (;;) {
@@ -64,14 +64,14 @@ export function identify(path: DataPath, client: number): void {
     }
     const count = io.read(client, held, used, held.length);
     if (count === AGAIN) {
-      // A client that has not spoken yet owns no buffer.
+      // A client that has sent nothing yet owns no buffer.
       if (used === 0) {
         path.holds.give(held);
         rows.kept[client] = undefined;
       }
       return;
     }
-    if (count <= 0) return left(path, client);
+    if (count <= 0) return clientLeft(path, client);
     if (used + count === held.length) rows.flags[client] |= MORE;
     else rows.flags[client] &= ~MORE;
     used += count;
@@ -82,21 +82,21 @@ export function identify(path: DataPath, client: number): void {
   }
 }
 
-/** An agent has one place to go to, whatever the client says. */
-export function goStraight(path: DataPath, client: number, cluster: string): void {
+/** For an agent's listener: every client goes to the same cluster, whatever it sends. */
+export function dialDirect(path: DataPath, client: number, cluster: string): void {
   proceed(path, client, path.table.clusters.get(cluster)?.api ?? 'no-backend');
-  // What it has said already does not come as an event.
+  // No event announces bytes that have already arrived.
   if (path.rows.state[client] === DIALING) clientWhileDialing(path, client);
 }
 
-/** `hello` ran out. */
+/** `timeouts.hello` expired. */
 export function identifyTimer(path: DataPath, client: number): void {
   refuse(path, client, refusedId(path, client) ?? 'hello-timeout');
 }
 
 /**
- * The true client is known from here on: it counts for `pendingPerSource` and `perSource`. False when the connection has
- * ended by that. Being one too many for `perSource` is said in the client's protocol, so it waits for the first byte.
+ * Call once the true client is known: counts it for `pendingPerSource` and `perSource`. False when that ended the
+ * connection. A client over `perSource` is refused in its own protocol, so that refusal waits for its first byte.
  */
 export function knowClient(path: DataPath, client: number): boolean {
   const { rows, settings, shared } = path;
@@ -115,7 +115,7 @@ export function knowClient(path: DataPath, client: number): boolean {
   return true;
 }
 
-/** Balancers bring the clients of many, and are not counted. False when the source has too many, and this one has ended. */
+/** Balancers carry many clients' connections and are exempt. False when the source has too many and this one ended. */
 function countPending(path: DataPath, client: number): boolean {
   const { rows, settings, shared, listeners } = path;
   const limit = settings.pendingPerSource;
@@ -130,15 +130,15 @@ function countPending(path: DataPath, client: number): boolean {
   return false;
 }
 
-/** The client closed or reset before it was known what it wants. */
-function left(path: DataPath, client: number): void {
+/** The client closed or reset before its destination was known. */
+function clientLeft(path: DataPath, client: number): void {
   const { rows } = path;
   const silent =
     rows.bytesIn[client] === ((rows.flags[client] & AGENT_HEADER) === 0 ? rows.understood[client] : 0);
   end(path, client, silent ? 'no-data' : (refusedId(path, client) ?? 'client-gone'));
 }
 
-/** True when more bytes are needed; false when the connection went on to another stage or ended. */
+/** True when more bytes are needed; false when the connection moved to another stage or ended. */
 function understand(path: DataPath, client: number, held: Uint8Array, used: number): boolean {
   const { rows } = path;
   for (;;) {
@@ -185,13 +185,13 @@ function refused(path: DataPath, client: number, reason: Parameters<typeof refus
   return false;
 }
 
-/** What follows a header with an id must be TLS; there is no other protocol to answer in. */
+/** Only TLS may follow a header with an id; otherwise there is no protocol to answer in. */
 function notTls(path: DataPath, client: number, reason: 'not-recognized' | 'bad-proxy-header'): false {
   path.rows.protocol[client] = NO_PROTOCOL;
   return refused(path, client, refusedId(path, client) ?? reason);
 }
 
-/** undefined when the header is read and the next bytes can be looked at. */
+/** undefined: the header is consumed and the bytes after it can be examined. */
 function readProxyHeader(
   path: DataPath,
   client: number,
@@ -202,8 +202,8 @@ function readProxyHeader(
   const { rows } = path;
   const { balancers, agents, isInternal } = listenerOf(path, client);
   const flags = rows.flags[client];
-  if (isInternal) return comeBack(path, client, held, from, used);
-  // A peer in both lists: its first header is the balancer's.
+  if (isInternal) return readReturned(path, client, held, from, used);
+  // The first header of a peer in both lists is the balancer's.
   const fromBalancer =
     (flags & (BALANCER_HEADER | AGENT_HEADER)) === 0 &&
     balancers?.admits(rows.addresses, rows.addressAt(client, PEER)) === true;
@@ -221,8 +221,8 @@ function readProxyHeader(
   return takeAgentHeader(path, client, header.value) ? undefined : false;
 }
 
-/** From a part of ours: whose connection it is, and by which listener it came in. */
-function comeBack(
+/** A connection that a protocol thread sends back: reads whose it is and on which listener it came in. */
+function readReturned(
   path: DataPath,
   client: number,
   held: Uint8Array,
@@ -232,31 +232,31 @@ function comeBack(
   const { rows } = path;
   const header = parseProxyHeader(held, from, used);
   if (header.kind === 'incomplete') return true;
-  const reported = header.kind === 'found' ? readHandOff(header.value) : undefined;
-  if (header.kind === 'reject' || reported === undefined) return refused(path, client, 'bad-proxy-header');
+  const handOff = header.kind === 'found' ? readHandOff(header.value) : undefined;
+  if (header.kind === 'reject' || handOff === undefined) return refused(path, client, 'bad-proxy-header');
   rows.understood[client] = header.value.end;
-  rows.listener[client] = reported.listener;
-  if (reported.isH2) takeStream(path, client);
+  rows.listener[client] = handOff.listener;
+  if (handOff.isH2) countStream(path, client);
   if (header.value.source !== undefined) putEndpoint(path, client, PEER, header.value.source);
-  if (reported.isTunnelled) {
-    // The agent may have left meanwhile, and its handle may be another's by now.
-    if (!path.shared.verdicts.isCurrent(reported.handle, reported.generation))
+  if (handOff.isTunnelled) {
+    // The agent may have left meanwhile, and another connection may have its handle.
+    if (!path.shared.verdicts.isCurrent(handOff.handle, handOff.generation))
       return ended(path, client, 'client-gone');
     rows.flags[client] |= TUNNELLED | CLIENT_KNOWN;
-    path.tunnelLinks.add(reported, client);
+    path.tunnelLinks.add(handOff, client);
   }
   if (!takeBalancerHeader(path, client, header.value)) return false;
-  if (path.listeners[reported.listener] !== undefined || reported.isTunnelled) return undefined;
-  // It was closed before this worker started, so that nobody knows what was allowed there.
+  if (path.listeners[handOff.listener] !== undefined || handOff.isTunnelled) return undefined;
+  // The listener was closed before this worker started, so its settings are unknown.
   endWithReset(path, client, 'revoked');
   return false;
 }
 
-/** A stream takes more descriptors than others too, and shares the room of all that parts of ours have to do with. */
-function takeStream({ rows, shared, settings }: DataPath, client: number): void {
+/** A stream needs extra descriptors, as handed-off connections do, and counts toward the same limit. */
+function countStream({ rows, shared, settings }: DataPath, client: number): void {
   rows.flags[client] |= RETURNED;
   shared.verdicts.begin(client);
-  if (Atomics.add(shared.totals, TOTAL_HANDED_OFF, 1) >= settings.connections * HANDED_OVER_SHARE)
+  if (Atomics.add(shared.totals, TOTAL_HANDED_OFF, 1) >= settings.connections * HANDED_OFF_SHARE)
     rows.flags[client] |= OVER;
 }
 
@@ -267,7 +267,7 @@ function takeBalancerHeader(path: DataPath, client: number, header: ProxyHeader)
     putEndpoint(path, client, CLIENT, header.source);
     putEndpoint(path, client, DESTINATION, header.destination);
   }
-  // What came through a tunnel counts for its source already; but what is inside may keep us waiting as well.
+  // A tunnelled connection already counts for its source, but it is pending until it is routed.
   return (rows.flags[client] & CLIENT_KNOWN) === 0 ? knowClient(path, client) : countPending(path, client);
 }
 
@@ -302,7 +302,7 @@ function putEndpoint(path: DataPath, client: number, place: number, endpoint: En
   rows.setPort(client, place, endpoint.port);
 }
 
-/** What came through a tunnel has proven whose it is: no list of addresses, and no `only`, stands in its way. */
+/** A tunnelled connection must be signed, so neither address lists nor `only` apply to it. */
 const tunnelled: TableListener = {
   on: '',
   balancers: undefined,
@@ -332,7 +332,7 @@ function readHello(path: DataPath, client: number, held: Uint8Array, from: numbe
   const { serverName, alpn } = hello.value;
   const listener = listenerOf(path, client);
   const route = routeTls(table, listener, serverName, alpn, id);
-  // What the log shows is a name, whatever bytes the client sent for one. A name that has led to a route is one.
+  // The log shows only legal hostnames. A name that selected a route is one.
   const named = id === undefined && typeof route !== 'string' && table.catchAll === undefined;
   if (serverName !== undefined && (named || isHostname(serverName))) rows.host[client] = serverName;
   return proceed(path, client, refusedId(path, client) ?? route);
@@ -368,7 +368,7 @@ function readConnect(
   return proceed(path, client, unproven ?? route);
 }
 
-/** The first request's head is waited for here; what it says is judged, as that of every request, by the HTTP part. */
+/** Waits for the first request's head. The HTTP thread judges its content, as for every later request. */
 function readHttp(path: DataPath, client: number, held: Uint8Array, from: number, used: number): boolean {
   const { rows } = path;
   const head = parseHttpHead(held, from, used);
@@ -378,20 +378,20 @@ function readHttp(path: DataPath, client: number, held: Uint8Array, from: number
   if (host !== undefined && isHostname(host)) rows.host[client] = host;
   const route = path.table.route(HTTP_SLOT);
   if (route !== undefined) return toThread(path, client, route);
-  // No route needs the HTTP part, so there is none, and every host is unknown over HTTP.
+  // Without an HTTP thread no route is served over HTTP, so every host is unknown.
   if (host === undefined) return refused(path, client, 'bad-request');
   const authority = head.value.headers.find(([name]) => name === 'host')?.[1] ?? host;
   const text = servedOverTls(path.table, listenerOf(path, client), host, authority);
   return refused(path, client, 'unknown-host', text);
 }
 
-/** Where nobody may send CONNECT there is no HTTP part. */
+/** HTTP/2 carries only CONNECT streams, which the HTTP thread serves. */
 function readH2(path: DataPath, client: number): false {
   const route = path.table.route(HTTP_SLOT);
   return route === undefined ? refused(path, client, 'not-recognized') : toThread(path, client, route);
 }
 
-/** A part of ours admits by itself, or sends back what is admitted then. */
+/** A protocol thread admits on its own, or sends back connections that are then admitted here. */
 function toThread(path: DataPath, client: number, route: TableRoute): false {
   noLongerPending(path, client);
   path.rows.slot[client] = route.slot;

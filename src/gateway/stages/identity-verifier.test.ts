@@ -26,7 +26,7 @@ function given({ nonces = 1000, take = () => true }: { nonces?: number; take?: N
     assert.ok(parsed.kind === 'found');
     return verifier.use(parsed.value, SLOT, CLUSTERS);
   };
-  /** Both steps, as for a connection that nothing else stands in the way of. */
+  /** Both steps, as for a connection that passes every other check. */
   const judge = (signature: Uint8Array, of = claim, by = secrets) =>
     verify(signature, of, by) ?? use(signature);
   return { clock, table, verify, use, judge };
@@ -35,7 +35,7 @@ function given({ nonces = 1000, take = () => true }: { nonces?: number; take?: N
 const at = (timeMs: number, nonce?: Uint8Array, secret = NEW) =>
   sign(clusterKey(secret, claim.id), claim, timeMs, nonce);
 
-test('IdentityVerifier.verify() takes signatures within 60 s of the clock, to the ms', () => {
+test('IdentityVerifier.verify() accepts signatures within 60 s of the clock, to the ms', () => {
   const { judge } = given();
   for (const ms of [-60_000, -1, 0, 1, 60_000]) assert.equal(judge(at(NOW + ms)), undefined, `${ms} ms`);
   assert.deepEqual(judge(at(NOW - 60_001)), { fault: 'too-old', seconds: 61 });
@@ -44,7 +44,7 @@ test('IdentityVerifier.verify() takes signatures within 60 s of the clock, to th
   assert.deepEqual(judge(at(0)), { fault: 'too-old', seconds: Math.ceil(NOW / 1000) });
 });
 
-test('IdentityVerifier.verify() takes a signature once, for as long as it could be taken at all', () => {
+test('IdentityVerifier.verify() accepts a signature once, for as long as its time is valid', () => {
   const { clock, judge } = given();
   const ahead = at(NOW + 60_000);
   assert.equal(judge(ahead), undefined);
@@ -56,7 +56,7 @@ test('IdentityVerifier.verify() takes a signature once, for as long as it could 
   assert.equal(judge(ahead)?.fault, 'too-old');
 });
 
-test('IdentityVerifier.verify() takes a nonce once, whatever else is signed with it', () => {
+test('IdentityVerifier.verify() accepts a nonce once, whatever else is signed with it', () => {
   const { judge } = given();
   const nonce = new Uint8Array(12).fill(7);
   assert.equal(judge(at(NOW, nonce)), undefined);
@@ -65,7 +65,7 @@ test('IdentityVerifier.verify() takes a nonce once, whatever else is signed with
   assert.equal(judge(sign(clusterKey(NEW, 'b'), other, NOW, nonce), other)?.fault, 'replayed');
 });
 
-test('IdentityVerifier.verify() does not use up the nonce of a signature that is refused', () => {
+test('IdentityVerifier.verify() does not spend the nonce of a signature that is refused', () => {
   const { judge } = given();
   const nonce = new Uint8Array(12).fill(9);
   assert.equal(judge(sign(clusterKey(NEW, 'b'), claim, NOW, nonce))?.fault, 'wrong');
@@ -73,7 +73,7 @@ test('IdentityVerifier.verify() does not use up the nonce of a signature that is
   assert.equal(judge(at(NOW, nonce)), undefined);
 });
 
-test('IdentityVerifier.verify() verifies with every secret, and with none that is gone', () => {
+test('IdentityVerifier.verify() accepts every current secret, and no removed one', () => {
   const { judge } = given();
   const byOld = () => at(NOW, undefined, OLD);
   assert.equal(judge(byOld()), undefined);
@@ -89,20 +89,20 @@ test('IdentityVerifier.verify() refuses the key of another cluster', () => {
   assert.equal(judge(sign(clusterKey(NEW, 'b'), claim, NOW))?.fault, 'wrong');
 });
 
-test('IdentityVerifier.verify() tells a wrong signature from its time: that is believed only when signed', () => {
+test('IdentityVerifier.verify() reports the time of a signature only if the signature itself is right', () => {
   const { judge } = given();
   const forged = at(NOW - 3_600_000);
   forged[52] ^= 1;
   assert.deepEqual(judge(forged), { fault: 'wrong', seconds: 0 });
 });
 
-test('IdentityVerifier.verify() calls malformed what is no signature', () => {
+test('IdentityVerifier.verify() reports bytes that are no signature as malformed', () => {
   const { judge } = given();
   assert.equal(judge(new Uint8Array(52))?.fault, 'malformed');
   assert.equal(judge(new Uint8Array(53))?.fault, 'malformed');
 });
 
-test('IdentityVerifier.verify() uses no nonce: until it is used the same signature is right again', () => {
+test('IdentityVerifier.verify() spends no nonce: the same signature stays valid until its nonce is spent', () => {
   const { verify, use } = given();
   const signature = at(NOW);
   for (let i = 0; i < 3; i++) assert.equal(verify(signature), undefined);
@@ -110,14 +110,14 @@ test('IdentityVerifier.verify() uses no nonce: until it is used the same signatu
   assert.deepEqual(verify(signature), { fault: 'replayed', seconds: 0 });
 });
 
-test('IdentityVerifier.use() takes a nonce once, of two connections that were right at the same time', () => {
+test('IdentityVerifier.use() spends a nonce once, of two connections that were verified at the same time', () => {
   const { verify, use } = given();
   const signature = at(NOW);
   assert.deepEqual([verify(signature), verify(signature)], [undefined, undefined]);
   assert.deepEqual([use(signature), use(signature)?.fault], [undefined, 'replayed']);
 });
 
-test('IdentityVerifier.use() refuses what has become too old since it was looked at: it could not be remembered', () => {
+test('IdentityVerifier.use() refuses a signature that expired since it was verified: it could not be remembered', () => {
   const { verify, use, clock } = given();
   const signature = at(NOW - 59_000);
   assert.deepEqual([verify(signature), verify(signature)], [undefined, undefined]);
@@ -127,7 +127,7 @@ test('IdentityVerifier.use() refuses what has become too old since it was looked
   assert.deepEqual(use(signature), { fault: 'too-old', seconds: 61 });
 });
 
-test('IdentityVerifier.use() asks for the share of the cluster, and remembers nothing where it is used up', () => {
+test('IdentityVerifier.use() takes from the share of the cluster, and remembers nothing once that is used up', () => {
   const asked: unknown[] = [];
   let hasShare = false;
   const { verify, use } = given({
@@ -144,7 +144,7 @@ test('IdentityVerifier.use() asks for the share of the cluster, and remembers no
   assert.equal(use(signature), undefined);
 });
 
-test('IdentityVerifier.use() refuses where there is no room to remember the nonce', () => {
+test('IdentityVerifier.use() refuses when there is no room to remember the nonce', () => {
   const { judge, clock } = given({ nonces: 1 });
   for (let i = 0; i < 63; i++) assert.equal(judge(at(NOW)), undefined);
   assert.deepEqual(judge(at(NOW)), { fault: 'no-room', seconds: 0 });
@@ -152,7 +152,7 @@ test('IdentityVerifier.use() refuses where there is no room to remember the nonc
   assert.equal(judge(at(clock.now)), undefined);
 });
 
-test('IdentityVerifier.verify() goes on when more ids come than keys are kept of', () => {
+test('IdentityVerifier.verify() still works with more ids than cached keys', () => {
   const { judge } = given({ nonces: 50_000 });
   for (let i = 0; i < 10_050; i++) {
     const of = { id: `id-${i % 10_020}` };

@@ -1,6 +1,6 @@
-// Whether a signature proves a cluster id, in one worker: made with a key of that id from one of the secrets, close
-// to our clock, and never used before by any worker. Its nonce is used in a second step, once everything else that may
-// stand in the connection's way is judged. See verify-identity.ts for when these are asked.
+// Checks in one worker whether a signature proves a cluster id: made with that id's key from one of the secrets, close
+// to our clock, and never used before in any worker. The nonce is spent in a second step, after every other check that
+// could refuse the connection. verify-identity.ts calls both.
 
 import { clusterKey } from '../../identity/cluster-key.ts';
 import { type Claim, isSignedBy } from '../../identity/sign.ts';
@@ -10,20 +10,20 @@ import type { NonceShares } from '../shared/nonce-shares.ts';
 import type { NonceTable } from '../shared/nonce-table.ts';
 import type { SignatureFault } from './signature-fault.ts';
 
-/** How far an agent's clock may be from ours, either way. */
+/** How far an agent's clock may be off from ours, in either direction. */
 export const SIGNATURE_WINDOW_SECONDS = 60;
 const WINDOW_MS = SIGNATURE_WINDOW_SECONDS * 1000;
 
-/** Ids whose keys are kept: some 3 MiB. Making one again takes as long as a verification, a few µs. */
+/** Number of ids whose keys are cached: about 3 MiB. Deriving a key again costs as much as a verification, a few µs. */
 const KEPT_KEYS = 10_000;
 
 export interface Unproven {
   readonly fault: SignatureFault;
-  /** How far from our clock its time is, for those that are too far. */
+  /** For timestamps outside the window: how far they are from our clock. */
   readonly seconds: number;
 }
 
-/** What is kept of a signature that is right, until its nonce is used. */
+/** The part of a valid signature that is kept until its nonce is spent. */
 export type Proof = Pick<Signature, 'timeMs' | 'nonce'>;
 
 export class IdentityVerifier {
@@ -31,7 +31,7 @@ export class IdentityVerifier {
   readonly #shares: Pick<NonceShares, 'take'>;
   readonly #now: () => number;
   #secrets: readonly Uint8Array[] = [];
-  /** By id, of all secrets. The one that was not needed for longest comes first. */
+  /** Id → its key under each secret. Least recently used first. */
   readonly #keys = new Map<string, readonly Uint8Array[]>();
 
   /** `now` is the wall clock in ms. */
@@ -41,11 +41,11 @@ export class IdentityVerifier {
     this.#now = now;
   }
 
-  /** undefined when it proves the id, as long as its nonce is not used meanwhile. Ask only for ids that exist. */
+  /** undefined when the signature proves the id, unless its nonce is used meanwhile. Call only for ids that exist. */
   verify(secrets: readonly Uint8Array[], claim: Claim, signature: Parsed<Signature>): Unproven | undefined {
     if (signature.kind !== 'found') return { fault: 'malformed', seconds: 0 };
     const { timeMs, nonce } = signature.value;
-    // First: what is said about its time is then said about one who has the key.
+    // The key first: only someone who has it learns anything about the time.
     if (!isSignedBy(this.#keysOf(secrets, claim.id), claim, signature.value))
       return { fault: 'wrong', seconds: 0 };
     const now = this.#now();
@@ -55,8 +55,9 @@ export class IdentityVerifier {
   }
 
   /**
-   * Uses the nonce of a signature that was right a moment ago, for the cluster with that slot, one of so many with an id.
-   * undefined when that is done. Its time is looked at again: one that is over by now would not be remembered.
+   * Spends the nonce of a signature that was just verified, for the cluster with that slot; `clusters` is the number of
+   * clusters with an id. undefined on success. Checks the time again: a nonce that expired meanwhile would not be
+   * stored.
    */
   use({ timeMs, nonce }: Proof, slot: number, clusters: number): Unproven | undefined {
     const now = this.#now();

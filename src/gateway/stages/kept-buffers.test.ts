@@ -18,7 +18,7 @@ function given() {
   return { kept: new KeptBuffers(counters), counters };
 }
 
-/** Stalls direction after direction of a cluster, each with a full read behind it; until a read is that small. */
+/** Stalls directions of a cluster one by one, each after a full read, until a read has shrunk to `until` bytes. */
 function stall(kept: KeptBuffers, cluster: number, first: number, until: number): number {
   let handle = first;
   for (let space = kept.readSpace(cluster); space > until; space = kept.readSpace(cluster))
@@ -26,7 +26,7 @@ function stall(kept: KeptBuffers, cluster: number, first: number, until: number)
   return handle - first;
 }
 
-test('KeptBuffers keeps bytes as they were, whatever is read next', () => {
+test('KeptBuffers keeps bytes unchanged, whatever is read next', () => {
   const { kept } = given();
   for (const [handle, from, to] of [
     [1, 0, READ_BUFFER],
@@ -55,7 +55,7 @@ test('KeptBuffers: one cluster gets half of the large buffers, then small pieces
   assert.equal(kept.readSpace(1), TINY_READ);
 });
 
-test('KeptBuffers: another cluster is read with large buffers meanwhile, and gets as much as is left over', () => {
+test('KeptBuffers: another cluster is still read with large buffers, and gets its share of the rest', () => {
   const { kept } = given();
   stall(kept, 1, 0, TINY_READ);
   assert.equal(kept.readSpace(2), READ_BUFFER);
@@ -66,7 +66,7 @@ test('KeptBuffers: another cluster is read with large buffers meanwhile, and get
   }
 });
 
-test('KeptBuffers: what is kept is bounded in all, counted while it is, and all comes back', () => {
+test('KeptBuffers: kept memory is bounded overall, counted while it is kept, and all given back', () => {
   const step = fc.record({
     cluster: fc.integer({ min: 1, max: 5 }),
     times: fc.constantFrom(1, 40, 2000),
@@ -106,7 +106,7 @@ test('KeptBuffers: what is kept is bounded in all, counted while it is, and all 
   );
 });
 
-test('KeptBuffers counts what our own parts do not take for no route', () => {
+test('KeptBuffers counts bytes kept for protocol threads under no route', () => {
   const { kept, counters } = given();
   const bytes = kept.keep(1, 0, 1, 0, 100);
   assert.equal(counters.get(0, KEPT_AT), 100);
@@ -114,7 +114,7 @@ test('KeptBuffers counts what our own parts do not take for no route', () => {
   assert.equal(counters.get(0, KEPT_AT), 0);
 });
 
-test('KeptBuffers: what a worker had kept is gone with it', async () => {
+test('KeptBuffers: the memory a worker had kept is no longer counted once the worker is gone', async () => {
   const backend = net.createServer(socket => {
     const more = () => {
       while (socket.write(Buffer.alloc(SMALL_READ)));

@@ -1,33 +1,34 @@
-// Memory of one worker for bytes that a side of a tunnel does not take: who stalls must not take it from the others. What
-// one read brought is kept until it is taken, and nothing more is read for that side; so what bounds the memory is how much
-// is read at a time. While there is room, that is a large buffer, which is kept as it is; a cluster that has used up its
-// share is read in small pieces, and in the end in tiny ones, until its clients read on or are ended (`timeouts.stalled`).
+// One worker's memory for bytes that a side of a tunnel does not take yet. A cluster that stalls must not use up the
+// memory of the others. The bytes of one read are kept until that side takes them, and nothing more is read for it
+// meanwhile; so the size of a read bounds the memory. While there is room, a read uses a large buffer, which is kept as
+// it is. A cluster that has used up its share is read in small pieces and finally in tiny ones, until its clients read
+// again or are ended (`timeouts.stalled`).
 //
-// A share is as much as is left over: one cluster alone gets half of the room, the next half of what that one left.
+// A share is half of what is left: one cluster alone gets half of the room, the next half of the rest.
 
 import { FIRST_SLOT, KEPT_AT, type RouteCounters } from '../shared/shared-memory.ts';
 
-/** As many bytes as one read takes from a tunnel. One such buffer serves all tunnels of a worker that do not stall. */
+/** Bytes per read from a tunnel. One such buffer serves all tunnels of a worker that do not stall. */
 export const READ_BUFFER = 512 * 1024;
-/** A rest up to this size is copied aside, so that no large buffer is kept for it. */
+/** A remainder up to this size is copied, so that no large buffer is kept for it. */
 export const SMALL_READ = 16 * 1024;
-/** Where even small pieces have become too many: as much as each stalled direction may still add. */
+/** The read size once small pieces have used up their room too: each stalled direction can add only this much. */
 export const TINY_READ = 1024;
-/** Large buffers that may be kept: 32 MiB. */
+/** Number of large buffers that may be kept: 32 MiB. */
 const MOST_LARGE = 64;
-/** Bytes of copies that may be kept, before pieces are tiny. */
+/** Bytes of copies that may be kept before reads become tiny. */
 const MOST_SMALL = 32 * 1024 * 1024;
-/** Large buffers that are nobody's, kept for later: 8 MiB. */
+/** Unused large buffers cached for later: 8 MiB. */
 const SPARE_BUFFERS = 16;
 
-/** What is kept for a handle: on whose account, and how much memory. */
+/** The memory kept for a handle, and the cluster and route it counts for. */
 interface Kept {
   readonly cluster: number;
   readonly route: number;
   readonly bytes: number;
 }
 
-/** How much of something is in use, by cluster slot. */
+/** The amount of a resource in use, by cluster slot. */
 class Shares {
   readonly #most: number;
   readonly #by = new Map<number, number>();
@@ -50,7 +51,7 @@ class Shares {
 }
 
 export class KeptBuffers {
-  /** What the next read goes into. */
+  /** The buffer for the next read. */
   buffer: Uint8Array = Buffer.allocUnsafeSlow(READ_BUFFER);
   readonly #counters: RouteCounters;
   readonly #large = new Shares(MOST_LARGE);
@@ -63,15 +64,15 @@ export class KeptBuffers {
     this.#counters = counters;
   }
 
-  /** How much to read at a time for a connection of that cluster. */
+  /** Bytes to read at a time for a connection of that cluster. */
   readSpace(cluster: number): number {
     if (!this.#small.hasRoom(cluster)) return TINY_READ;
     return this.#large.hasRoom(cluster) ? READ_BUFFER : SMALL_READ;
   }
 
   /**
-   * Keeps what stands in [from, to) of `buffer` for that handle, which has nothing else kept. Answers where it is from now
-   * on: in a buffer that begins with it, or in the large one, where it stays.
+   * Keeps bytes [from, to) of `buffer` for that handle, which must have nothing kept. Returns their new place: a copy
+   * that starts with them, or the large buffer itself, in which they stay where they are.
    */
   keep(handle: number, cluster: number, route: number, from: number, to: number): Uint8Array {
     const isLarge = to - from > SMALL_READ;
@@ -82,7 +83,7 @@ export class KeptBuffers {
     return kept;
   }
 
-  /** What was kept for that handle is taken, or lost. False when the buffer is not from here. */
+  /** The handle's bytes were taken or lost. False when the buffer is not from here. */
   giveBack(handle: number, buffer: Uint8Array): boolean {
     const kept = this.#kept.get(handle);
     if (kept === undefined) return false;
@@ -95,7 +96,7 @@ export class KeptBuffers {
   #count({ cluster, route, bytes }: Kept, times: 1 | -1): void {
     if (bytes === READ_BUFFER) this.#large.add(cluster, times);
     else this.#small.add(cluster, times * bytes);
-    // Parts of ours have no names in the metrics.
+    // The slots of protocol threads have no labels in the metrics.
     this.#counters.add(route < FIRST_SLOT ? 0 : route, KEPT_AT, times * bytes);
   }
 }

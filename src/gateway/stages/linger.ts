@@ -1,6 +1,6 @@
-// After a refusal: a close with unread bytes behind it is a reset, which can overtake the alert that explains it.
-// So the word is sent, then FIN, and what the client still sends is read and dropped until it closes, for a
-// short while. The connection itself has ended: nothing here is counted or logged.
+// After a refusal: closing a socket with unread bytes sends a reset, which can overtake the alert that explains the
+// refusal. So the refusal and FIN are sent, and the client's input is read and dropped until it closes, for a short
+// while. The connection itself has already ended: nothing here is counted or logged.
 
 import { AGAIN, WRITABLE } from '../io/reactor.ts';
 import { LINGERING } from '../shared/rows.ts';
@@ -8,9 +8,9 @@ import type { DataPath } from './data-path.ts';
 
 /** Enough for a round trip to anywhere. */
 const LINGER_MS = 2000;
-/** A client that sends more than this is not about to read. */
+/** A client that sends more than this is unlikely to read the refusal. */
 const MAX_DROPPED = 256 * 1024;
-/** Refusals under attack are closed at once beyond this, so that they cannot hold descriptors. */
+/** Beyond this many, refused clients are closed at once, so that an attack cannot hold descriptors. */
 const MAX_LINGERING = 512;
 
 export function linger(path: DataPath, client: number, refusal: Uint8Array): void {
@@ -19,7 +19,7 @@ export function linger(path: DataPath, client: number, refusal: Uint8Array): voi
   rows.state[client] = LINGERING;
   path.lingering++;
   const sent = refusal.length === 0 ? 0 : io.write(client, refusal, 0, refusal.length);
-  if (sent < 0 && sent !== AGAIN) return leave(path, client);
+  if (sent < 0 && sent !== AGAIN) return close(path, client);
   const from = Math.max(sent, 0);
   if (from < refusal.length) {
     rows.kept[client] = refusal;
@@ -28,18 +28,18 @@ export function linger(path: DataPath, client: number, refusal: Uint8Array): voi
   } else {
     io.shutdown(client);
   }
-  if (path.lingering > MAX_LINGERING) return leave(path, client);
+  if (path.lingering > MAX_LINGERING) return close(path, client);
   wheel.set(client, io.now() + LINGER_MS);
   drop(path, client);
 }
 
 export function lingerEvent(path: DataPath, client: number, events: number): void {
-  if ((events & WRITABLE) !== 0 && !flushRefusal(path, client)) return leave(path, client);
+  if ((events & WRITABLE) !== 0 && !flushRefusal(path, client)) return close(path, client);
   drop(path, client);
 }
 
 export function lingerTimer(path: DataPath, client: number): void {
-  leave(path, client);
+  close(path, client);
 }
 
 function flushRefusal(path: DataPath, client: number): boolean {
@@ -64,10 +64,10 @@ function drop(path: DataPath, client: number): void {
     if (count <= 0) break;
     rows.bytesIn[client] += count;
   }
-  leave(path, client);
+  close(path, client);
 }
 
-function leave(path: DataPath, client: number): void {
+function close(path: DataPath, client: number): void {
   path.release(client);
   path.lingering--;
   path.io.close(client);

@@ -1,5 +1,5 @@
-// The end of a connection in figures: every count that it holds is undone, its reason is counted. Done by the worker
-// that served it, or, when that worker has died, by the control thread.
+// Records the end of a connection: undoes every count it holds and counts its reason. The worker that served it does
+// so, or, if that worker has died, the control thread.
 
 import { type CloseReason, closeReasons, served } from '../close-reason.ts';
 import type { RecordWriter } from '../shared/record-ring.ts';
@@ -64,19 +64,19 @@ export const reasonIndex = Object.fromEntries(closeReasons.map((reason, index) =
   number
 >;
 
-/** Which ends the log wants. */
+/** Which ends are logged. */
 type LogLevel = 'all' | 'refused' | 'none';
 
-/** Where the end of a connection is told. */
+/** Where the end of a connection is recorded. */
 export interface EndRecorder extends Counts {
   readonly verdicts: Verdicts;
   readonly records: RecordWriter;
 }
 
 /**
- * Counts the end and writes the record where `log`, or somebody who watches refusals, wants it. What a part of ours
- * (HTTP, TLS) says of a connection that it was handed stands above what the front saw; one that the HTTP part had gets
- * its last request's route.
+ * Counts the end and writes the record if `log` or a watcher of refusals wants it. For a handed-off connection the
+ * protocol thread's verdict takes precedence over what the worker observed; one from an HTTP thread gets the route of
+ * its last request.
  */
 export function recordEnd(
   rows: Rows,
@@ -90,33 +90,33 @@ export function recordEnd(
   const isAlive = (rows.flags[client] & ALIVE) !== 0;
   const isHandedOff = (rows.flags[client] & HANDED_OFF) !== 0;
   const isOurs = isHandedOff && rows.slot[client] < FIRST_SLOT;
-  const said = isHandedOff ? verdicts.reason(client) : -1;
-  const reason = said < 0 || said === reasonIndex.done ? observed : closeReasons[said];
+  const verdict = isHandedOff ? verdicts.reason(client) : -1;
+  const reason = verdict < 0 || verdict === reasonIndex.done ? observed : closeReasons[verdict];
   if (isHandedOff) {
     rows.dialMs[client] = verdicts.dialMs(client);
-    if (said >= 0) rows.detail[client] = verdicts.failure(client);
-    // What the part moved by itself.
+    if (verdict >= 0) rows.detail[client] = verdicts.failure(client);
+    // Bytes that the thread moved without this worker.
     rows.bytesIn[client] += verdicts.bytesIn(client);
     rows.bytesOut[client] += verdicts.bytesOut(client);
   }
-  // Only for the record: the HTTP part counts by itself what its requests have open.
+  // For the record only: the HTTP thread counts its own requests per backend.
   const backendSlot = isOurs ? verdicts.backendSlot(client) : rows.backendSlot[client];
   if (isOurs) rows.slot[client] = verdicts.slot(client);
-  for (const undo of undoings) undo(rows, recorder, client);
+  for (const release of releases) release(rows, recorder, client);
   countReason(rows, recorder, client, reason);
   rows.backendSlot[client] = backendSlot;
-  // Otherwise it has its reason, and a fault in what follows from it has brought us here again.
+  // Otherwise the reason is already counted, and a fault in a later step has brought us here again.
   if (!isAlive) return;
   writeRecord(rows, recorder, client, reason, now, log);
-  // The HTTP part counts the bytes of its requests by itself.
+  // The HTTP thread counts the bytes of its own requests.
   if (rows.slot[client] !== 0 || isHandedOff) return;
   recorder.counters.add(0, BYTES_IN_AT, rows.bytesIn[client]);
   recorder.counters.add(0, BYTES_OUT_AT, rows.bytesOut[client]);
 }
 
 /**
- * What conclude() has left to do, after it threw: each step by itself, so that one that throws again keeps none of the
- * others from being done.
+ * The rest of recordEnd() after it threw: each step runs on its own, so that one that throws again does not prevent the
+ * others.
  */
 export function recordEndByForce(
   rows: Rows,
@@ -126,9 +126,9 @@ export function recordEndByForce(
   now: number,
   log: LogLevel,
 ): void {
-  for (const undo of undoings) attemptTwice(() => undo(rows, recorder, client));
+  for (const release of releases) attemptTwice(() => release(rows, recorder, client));
   if ((rows.flags[client] & ALIVE) === 0) return;
-  // Where the counters of its route are out of reach, it is counted with those that have none.
+  // If its route's counters are unreachable, count it among the connections without a route.
   for (const slot of [rows.slot[client], 0]) {
     rows.slot[client] = slot;
     attemptTwice(() => countReason(rows, recorder, client, reason));
@@ -136,22 +136,22 @@ export function recordEndByForce(
   attemptTwice(() => writeRecord(rows, recorder, client, reason, now, log));
 }
 
-/** Tries again what throws, once. */
+/** Runs the step, and once more if it throws. */
 function attemptTwice(step: () => void): void {
   for (let tries = 0; tries < 2; tries++) {
     try {
       return step();
     } catch {
-      // The fault that brought us here is told already.
+      // The original fault is already in the log.
     }
   }
 }
 
 /**
- * What a connection counts for, each undone while its flag stands, which goes when it is done: whatever throws in between,
- * nothing is undone twice.
+ * One function per count that a connection can hold. Each undoes its count if the flag is set, then clears the flag:
+ * wherever one throws, nothing is undone twice.
  */
-const undoings: readonly ((rows: Rows, recorder: EndRecorder, client: number) => void)[] = [
+const releases: readonly ((rows: Rows, recorder: EndRecorder, client: number) => void)[] = [
   releasePending,
   (rows, { sources }, client) => {
     if ((rows.flags[client] & COUNTED) === 0) return;
@@ -170,7 +170,7 @@ const undoings: readonly ((rows: Rows, recorder: EndRecorder, client: number) =>
   },
 ];
 
-/** Undoes what `takeLimits` and `countBackend` counted, for a connection or a request. */
+/** Undoes the counts of `takeLimits` and `countBackend`, for a connection or a request. */
 export function releaseLimits(rows: Rows, counts: Counts, client: number): void {
   releaseSource(rows, counts, client);
   releaseCluster(rows, counts, client);
@@ -178,7 +178,7 @@ export function releaseLimits(rows: Rows, counts: Counts, client: number): void 
   releaseBackend(rows, counts, client);
 }
 
-/** It counts for that backend from here on, and for no other. */
+/** Counts the connection for that backend, and no longer for another. */
 export function countBackend(
   rows: Rows,
   counts: Pick<Counts, 'backends'>,
@@ -215,7 +215,7 @@ function releaseBackend(rows: Rows, { backends }: Pick<Counts, 'backends'>, clie
   rows.flags[client] &= ~BACKEND_COUNTED;
 }
 
-/** From here on it is over. */
+/** The connection has ended from here on. */
 function countReason(rows: Rows, { counters, totals }: Counts, client: number, reason: CloseReason): void {
   if ((rows.flags[client] & ALIVE) === 0) return;
   counters.add(rows.slot[client], REASONS_AT + reasonIndex[reason], 1);
@@ -231,14 +231,14 @@ function writeRecord(
   now: number,
   log: LogLevel,
 ): void {
-  // A probe that says nothing is counted and never logged.
+  // A probe without data is counted and never logged.
   const isRefused = !served.has(reason);
   const isLogged = log === 'all' ? reason !== 'no-data' : log === 'refused' && isRefused;
   if (isLogged || (isRefused && totals[TOTAL_WATCHED] === 1))
     records.write(rows, client, reasonIndex[reason], now, isLogged);
 }
 
-/** Undoes what was counted for a connection that is not routed yet; once, whoever calls it. */
+/** Undoes the counts of a connection that is not routed yet; safe to call more than once. */
 export function releasePending(rows: Rows, { totals, sources }: Counts, client: number): void {
   if ((rows.flags[client] & PENDING_COUNTED) !== 0) {
     sources.remove(PENDING_SCOPE, rows.addresses, rows.addressAt(client, CLIENT));
@@ -249,12 +249,12 @@ export function releasePending(rows: Rows, { totals, sources }: Counts, client: 
   Atomics.sub(totals, TOTAL_PENDING, 1);
 }
 
-/** Whether the row is counted anywhere; also one whose thread died in the middle of conclude(). */
+/** Whether the row holds any count; also true if its thread died inside recordEnd(). */
 export function isCounted(rows: Rows, handle: number): boolean {
   return (rows.flags[handle] & ALL_COUNTS) !== 0;
 }
 
-/** Whether the handle is the client's side of a connection that has no reason yet. */
+/** Whether the handle is the client's side of a connection that has not ended. */
 export function isClient(rows: Rows, handle: number): boolean {
   const state = rows.state[handle];
   return state === IDENTIFYING || state === DIALING || (state === TUNNEL && rows.slot[handle] !== 0);

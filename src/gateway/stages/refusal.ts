@@ -1,21 +1,21 @@
-// What a refused client is told: a TLS alert, an HTTP status, or nothing where the protocol has no word.
-// The rows are those of the table of close reasons in docs/close-reasons.md.
+// The answer to a refused client: a TLS alert, an HTTP status, or nothing where the protocol has no answer. The entries
+// match the table of close reasons in docs/close-reasons.md.
 
 import { type Alert, tlsAlert } from '../../wire/tls-alert.ts';
 import type { CloseReason } from '../close-reason.ts';
 import { CONNECT, HTTP, TLS } from '../shared/rows.ts';
 
-interface Words {
+interface Refusal {
   readonly alert?: Alert;
   readonly http?: number;
   readonly connect?: number;
   readonly text?: string;
 }
 
-const words: Partial<Record<CloseReason, Words>> = {
+const refusals: Partial<Record<CloseReason, Refusal>> = {
   'hello-timeout': { http: 408, connect: 408, text: 'the request took too long to arrive' },
-  // Over HTTP: of a request whose body stopped in the middle.
-  'idle-timeout': { http: 408, text: 'the request stopped in the middle' },
+  // Only for an HTTP request whose body stopped midway.
+  'idle-timeout': { http: 408, text: 'the request stopped before it was complete' },
   'bad-hello': { alert: 'decode_error' },
   'no-sni': { alert: 'unrecognized_name' },
   'unknown-host': {
@@ -55,23 +55,23 @@ const statusTexts: Record<number, string> = {
 const nothing = new Uint8Array(0);
 
 /**
- * The bytes to send; empty where there is nothing to say. They are shared: not to be changed. `text` takes the place of
- * the usual explanation in an HTTP answer's body.
+ * The bytes to send, or none. They are shared and must not be modified. `text` replaces the usual explanation in the
+ * body of an HTTP answer.
  */
 export function refusalBytes(reason: CloseReason, protocol: number, text?: string): Uint8Array {
-  const said = words[reason];
-  if (said === undefined) return nothing;
-  if (protocol === TLS) return said.alert === undefined ? nothing : tlsAlert(said.alert);
-  const status = protocol === HTTP ? said.http : protocol === CONNECT ? said.connect : undefined;
+  const refusal = refusals[reason];
+  if (refusal === undefined) return nothing;
+  if (protocol === TLS) return refusal.alert === undefined ? nothing : tlsAlert(refusal.alert);
+  const status = protocol === HTTP ? refusal.http : protocol === CONNECT ? refusal.connect : undefined;
   if (status === undefined) return nothing;
   return text === undefined
-    ? usualResponse(status, reason, said.text ?? '')
+    ? usualResponse(status, reason, refusal.text ?? '')
     : httpResponse(status, reason, text);
 }
 
-/** The status that an HTTP request is refused with; 0 where the reason has none. */
+/** The HTTP status of a refusal for that reason; 0 if it has none. */
 export function refusalStatus(reason: CloseReason): number {
-  return words[reason]?.http ?? 0;
+  return refusals[reason]?.http ?? 0;
 }
 
 const responses = new Map<string, Uint8Array>();

@@ -7,9 +7,9 @@ import { hashBytes, hashText, pickBest, rankAll, score } from './rendezvous.ts';
 const uint32 = fc.integer({ min: 0, max: 0xffffffff });
 const pool = fc.uniqueArray(uint32, { minLength: 1, maxLength: 10 }).map(hashes => Uint32Array.from(hashes));
 
-// Computed by another program from the definition. Replicas of different versions must agree: when these change,
-// every upgrade moves clients.
-test('hashText() gives the known answers', () => {
+// Computed by another program from the definition. Replicas of different versions must agree: changing these values
+// would move clients during every upgrade.
+test('hashText() returns the known values', () => {
   const answers = [
     ['', 0xab3e7c0b],
     ['a', 0x1a80b1b3],
@@ -23,12 +23,12 @@ test('hashText() gives the known answers', () => {
   for (const [text, answer] of answers) assert.equal(hashText(text), answer, text);
 });
 
-test('hashBytes() gives the known answers', () => {
+test('hashBytes() returns the known values', () => {
   assert.equal(hashAddress('192.0.2.7'), 0x1101f07e);
   assert.equal(hashAddress('2001:db8::1'), 0xff0fbbef);
 });
 
-test('score() gives the known answers', () => {
+test('score() returns the known values', () => {
   assert.equal(score(0, 0), 0);
   assert.equal(score(1, 0), 0x2fef5c8f);
   assert.equal(score(0, 1), 0x514e28b7);
@@ -36,7 +36,7 @@ test('score() gives the known answers', () => {
   assert.equal(score(0x12345678, 0x9abcdef0), 0xf7b45ce0);
 });
 
-test('rankAll() gives the known answers', () => {
+test('rankAll() returns the known order', () => {
   const backends = backendsOf(5);
   assert.deepEqual(rankAll(hashAddress('192.0.2.7'), backends), [3, 1, 0, 4, 2]);
   assert.deepEqual(rankAll(hashAddress('192.0.2.8'), backends), [1, 0, 3, 4, 2]);
@@ -44,7 +44,7 @@ test('rankAll() gives the known answers', () => {
   assert.deepEqual(rankAll(hashAddress('10.1.2.3'), backends), [2, 3, 4, 1, 0]);
 });
 
-test('hashText() is hashBytes() of the UTF-8 bytes, of lone surrogates too', () => {
+test('hashText() equals hashBytes() of the UTF-8 bytes, also for lone surrogates', () => {
   const text = fc.oneof(
     fc.string(),
     fc.string({ unit: 'binary' }),
@@ -92,7 +92,7 @@ test('pickBest() moves only the clients of a backend that is removed or skipped'
   );
 });
 
-test('pickBest() answers -1 when nothing is left', () => {
+test('pickBest() returns -1 when every backend is skipped', () => {
   assert.equal(pickBest(1, new Uint32Array(0)), -1);
   assert.equal(
     pickBest(1, Uint32Array.of(1, 2, 3), () => true),
@@ -101,7 +101,7 @@ test('pickBest() answers -1 when nothing is left', () => {
   assert.equal(pickBest(0, Uint32Array.of(0)), 0, 'a score of zero is a score');
 });
 
-test('rankAll() starts with pickBest() and goes on with what it gives when the better ones are skipped', () => {
+test('rankAll() starts with pickBest() and continues with its choice among the rest', () => {
   fc.assert(
     fc.property(uint32, pool, (key, backends) => {
       const skipped = new Set<number>();

@@ -1,5 +1,5 @@
-// After a table change: connections whose cluster or route is gone, or whose client is no longer allowed, end.
-// All others go on as they are, whatever else changed. And one by one, when a person says so.
+// After a table change: ends connections whose cluster or route is gone or whose client is no longer allowed. All
+// others continue untouched, whatever else changed. Also ends a single connection on an operator's request.
 
 import { CLIENT } from '../shared/rows.ts';
 import { FIRST_SLOT } from '../shared/shared-memory.ts';
@@ -8,12 +8,12 @@ import type { DataPath } from './data-path.ts';
 import { endWithReset } from './end.ts';
 import { isClient } from './record-end.ts';
 
-/** `changed` holds the slots of clusters that were put anew. */
+/** `changed` holds the slots of clusters that were put again. */
 export function revoke(path: DataPath, anyRemoved: boolean, changed: ReadonlySet<number>): void {
   const { rows, table } = path;
   if (!anyRemoved && changed.size === 0) return;
   for (let handle = 0; handle < rows.used; handle++) {
-    // The HTTP part looks after its requests by itself, and what comes through a tunnel is a connection of its own.
+    // The HTTP thread revokes its own requests, and each connection inside a tunnel has a row of its own.
     if (rows.slot[handle] < FIRST_SLOT || !isClient(rows, handle)) continue;
     try {
       const route = table.route(rows.slot[handle]);
@@ -28,7 +28,7 @@ export function revoke(path: DataPath, anyRemoved: boolean, changed: ReadonlySet
   }
 }
 
-/** Ends that connection. False when the row is no longer its own. */
+/** Ends that connection. False when the row now belongs to another. */
 export function revokeOne(path: DataPath, handle: number, generation: number): boolean {
   if (path.rows.generation[handle] !== generation || !isClient(path.rows, handle)) return false;
   try {

@@ -4,7 +4,7 @@ import * as fc from 'fast-check';
 import { TimingWheel } from './timing-wheel.ts';
 
 const START = 1_000_003.7;
-/** A clock that counts from 1970: its ticks do not fit 32 bits, and it tells times apart by 0.0002 ms at best. */
+/** A clock that counts from 1970: its ticks exceed 32 bits, and its resolution is 0.0002 ms at best. */
 const LATE_START = 1_794_721_694_612.7;
 const SPAN = 16 * 1024;
 
@@ -17,7 +17,7 @@ test('advance() never fires early and at most one tick late', () => {
   assert.deepEqual(fired(wheel, deadline + 1e6), []);
 });
 
-test('set() moves the deadline of a handle that has one', () => {
+test('set() moves an existing deadline', () => {
   const wheel = new TimingWheel(2, START);
   for (const deadline of [START + 20, START + 5000, START + 10 * SPAN, START + 40]) wheel.set(1, deadline);
   assert.deepEqual(fired(wheel, START + 39), []);
@@ -25,14 +25,14 @@ test('set() moves the deadline of a handle that has one', () => {
   assert.equal(wheel.nextAt(), Infinity);
 });
 
-test('set() with a deadline that has passed fires at the next advance(), in the same tick too', () => {
+test('set() with a past deadline fires at the next advance(), in the same tick too', () => {
   const wheel = new TimingWheel(1, START);
   wheel.set(0, START - 50);
   assert.ok(wheel.nextAt() <= START);
   assert.deepEqual(fired(wheel, START), [0]);
 });
 
-test('set() with Infinity or NaN leaves the handle without a deadline and the others alone', () => {
+test('set() with Infinity or NaN clears the deadline and leaves the others alone', () => {
   const wheel = new TimingWheel(4, START);
   wheel.set(0, START + 10);
   wheel.set(0, Infinity);
@@ -44,7 +44,7 @@ test('set() with Infinity or NaN leaves the handle without a deadline and the ot
   assert.equal(wheel.nextAt(), Infinity);
 });
 
-test('advance() does not name a handle that was cleared or set anew by one that expired before it', () => {
+test('advance() does not report a handle that an earlier callback cleared or set again', () => {
   const wheel = new TimingWheel(4, START);
   for (const handle of [0, 1, 2, 3]) wheel.set(handle, START + 30);
   const order: number[] = [];
@@ -64,19 +64,19 @@ test('advance() over any distance costs one revolution', () => {
   wheel.set(0, START + 1000);
   wheel.set(1, START + 1e9);
   wheel.set(2, START + 1e14);
-  // One step for each tick would take days.
+  // One step per tick would take days.
   assert.deepEqual(fired(wheel, START + 1e13), [0, 1]);
   assert.deepEqual(fired(wheel, START + 1e14 + 16), [2]);
 });
 
-test('advance() with an older time leaves everything as it is', () => {
+test('advance() with an earlier time changes nothing', () => {
   const wheel = new TimingWheel(1, START);
   wheel.set(0, START + 20);
   assert.deepEqual(fired(wheel, START - 1e9), []);
   assert.deepEqual(fired(wheel, START + 36), [0]);
 });
 
-test('advance() names the remaining handles later when `expired` throws', () => {
+test('advance() reports the remaining handles later when `expired` throws', () => {
   const wheel = new TimingWheel(2, START);
   wheel.set(0, START + 20);
   wheel.set(1, START + 20);
@@ -89,7 +89,7 @@ test('advance() names the remaining handles later when `expired` throws', () => 
   assert.deepEqual(fired(wheel, START + 40), [1]);
 });
 
-test('nextAt() wakes an idle gateway only when a deadline is there, however far', () => {
+test('nextAt() wakes an idle gateway only for a deadline, however far off', () => {
   const wheel = new TimingWheel(1000, START);
   assert.equal(wheel.nextAt(), Infinity);
   for (let handle = 0; handle < 1000; handle++) wheel.set(handle, START + 3_600_000 + handle / 1000);
@@ -118,7 +118,7 @@ test('nextAt() passed to advance() fires every handle within a tick of its deadl
         });
       }
       assert.equal(seen.size, delays.length);
-      // Each wake-up fires something, or brings what is far into the wheel for one that fires then.
+      // Each wake-up fires something, or moves a far deadline into the wheel, whose wake-up then fires it.
       assert.ok(wakeUps <= 2 * delays.length, `${wakeUps} wake-ups for ${delays.length}`);
     }),
     { numRuns: 200 },

@@ -1,18 +1,18 @@
-// Deadlines of all connections of one worker: each handle has at most one, kept in linked lists inside typed
-// arrays, so that neither setting nor moving one allocates. The worker's loop sleeps until nextAt(), then calls
-// advance() with its clock, which names the handles whose time has come.
+// The deadlines of all connections of one worker. Each handle has at most one, kept in linked lists inside typed
+// arrays, so that neither setting nor moving a deadline allocates. The worker's loop sleeps until nextAt(), then calls
+// advance() with its clock, which reports the handles that are due.
 //
-// A deadline is rounded up to a tick. Those of the next 1,023 ticks stand in the wheel, one slot for each tick, so
-// that a slot is due as a whole; later ones stand in one list that is looked through when the first of them may be
-// due, at most once in a revolution. Hence tunnels that idle for hours cause no wake-ups.
+// A deadline is rounded up to a tick. Deadlines within the next 1,023 ticks are in the wheel, one slot per tick, so
+// that a slot expires as a whole. Later ones are in a single list, which is scanned when the first of them may be due,
+// at most once per revolution. Tunnels that idle for hours therefore cause no wake-ups.
 
-/** With 16 ms for a tick the wheel spans 16 s: every time-out but `idle`, `halfClosed` and `drain` falls into it. */
+/** With a tick of 16 ms the wheel spans 16 s: every time-out except `idle`, `halfClosed` and `drain` fits. */
 const SLOTS = 1024;
 const MASK = SLOTS - 1;
-/** Dividing by a power of two is exact; two hello time-outs need not be told apart more finely. */
+/** Dividing by a power of two is exact, and time-outs need no finer resolution. */
 const TICK_MS = 16;
 
-/** Lists behind those of the slots: already due when set; beyond the wheel; to be named by advance(). */
+/** Lists after those of the slots: already due when set; beyond the wheel; being reported by advance(). */
 const DUE = SLOTS;
 const FAR = SLOTS + 1;
 const FIRING = SLOTS + 2;
@@ -21,20 +21,20 @@ const LISTS = SLOTS + 3;
 /** In `#next`: the handle has no deadline. */
 const UNLINKED = -1;
 
-/** Handles must be 0 to capacity - 1: that is not checked. The clock must not go back; if it does, time stands. */
+/** Handles must be 0 to capacity - 1 (not checked). If the clock goes back, time stands still. */
 export class TimingWheel {
   readonly #capacity: number;
   readonly #tickMs: number;
-  /** Rings; list L starts and ends at index capacity + L, so that linking has no case for an empty list. */
+  /** Rings; list L starts and ends at index capacity + L, so that linking needs no special case for an empty list. */
   readonly #next: Int32Array;
   readonly #prev: Int32Array;
-  /** The tick at which each handle is due. Doubles, since an uptime in ticks outgrows 32 bits within a year. */
+  /** The tick at which each handle is due. Doubles, since uptime in ticks exceeds 32 bits within a year. */
   readonly #tick: Float64Array;
-  /** One bit for each list that is not empty. */
+  /** One bit per list, set when the list is not empty. */
   readonly #occupied: Int32Array;
-  /** Every slot up to and including this tick has been emptied. */
+  /** Every slot up to and including this tick is empty. */
   #current: number;
-  /** No handle in the list FAR is due before this tick. */
+  /** No handle in FAR is due before this tick. */
   #farTick = Infinity;
 
   constructor(capacity: number, now: number, tickMs = TICK_MS) {
@@ -51,17 +51,17 @@ export class TimingWheel {
     this.#current = this.#tickBefore(now);
   }
 
-  /** Gives the handle this deadline in place of any other; Infinity is none. One that has passed is due at once. */
+  /** Replaces the handle's deadline; Infinity clears it. A deadline in the past is due at once. */
   set(handle: number, deadline: number): void {
-    // Written so that NaN is none either: in the list FAR it would hide all the others.
+    // Written so that NaN clears as well: in FAR it would hide all other deadlines.
     if (!(deadline < Infinity)) {
       this.clear(handle);
       return;
     }
     const tick = this.#tickAfter(deadline);
     if (this.#next[handle] !== UNLINKED) {
-      // A busy tunnel moves its idle deadline with every read, mostly within one tick. What stands in FIRING must
-      // leave it: it is not due any more.
+      // A busy tunnel moves its deadline often, mostly within one tick. A handle in FIRING must leave that list: it is
+      // no longer due.
       if (tick === this.#tick[handle] && tick > this.#current) return;
       this.#unlink(handle);
     }
@@ -74,8 +74,8 @@ export class TimingWheel {
   }
 
   /**
-   * Calls `expired` for each handle that is due; it has no deadline any more by then. `expired` may set and clear
-   * any handle: one that is cleared before its turn is not named, one that is set anew not before the next call.
+   * Calls `expired` for each handle that is due, after clearing its deadline. `expired` may set and clear any handle:
+   * one cleared before its turn is not reported, and one set again is reported by the next call at the earliest.
    */
   advance(now: number, expired: (handle: number) => void): void {
     const next = this.#next;
@@ -89,14 +89,14 @@ export class TimingWheel {
     }
   }
 
-  /** When advance() should be called next; Infinity when no handle has a deadline. */
+  /** When to call advance() next; Infinity when no handle has a deadline. */
   nextAt(): number {
     if (this.#isOccupied(DUE) || this.#isOccupied(FIRING)) return this.#current * this.#tickMs;
     const far = this.#isOccupied(FAR) ? this.#farTick : Infinity;
     return Math.min(this.#firstTick(), far) * this.#tickMs;
   }
 
-  /** Moves everything due by `target` to FIRING, at the cost of at most one revolution however far the clock went. */
+  /** Moves everything due by `target` to FIRING, in at most one revolution however far the clock advanced. */
   #turn(target: number): void {
     const steps = Math.min(target - this.#current, SLOTS);
     for (let step = 1; step <= steps; step++) this.#fire((this.#current + step) & MASK);
@@ -124,7 +124,7 @@ export class TimingWheel {
     this.#occupied[FIRING >>> 5] |= 1 << (FIRING & 31);
   }
 
-  /** Takes out of FAR what is due or within the wheel's span by now. */
+  /** Takes handles out of FAR that are due or within the wheel's span by now. */
   #sortFar(): void {
     const far = this.#capacity + FAR;
     let first = Infinity;
@@ -172,7 +172,7 @@ export class TimingWheel {
     this.#prev[after] = before;
     this.#next[handle] = UNLINKED;
     if (before !== after) return;
-    // It was alone: both neighbours are the list's own end.
+    // The list is empty now: both neighbours are its own end.
     const list = before - this.#capacity;
     this.#occupied[list >>> 5] &= ~(1 << (list & 31));
   }
@@ -181,28 +181,28 @@ export class TimingWheel {
     return (this.#occupied[list >>> 5] & (1 << (list & 31))) !== 0;
   }
 
-  /** The tick of the first slot that is not empty, going round from the one after the current. */
+  /** The tick of the first occupied slot after the current one, going round. */
   #firstTick(): number {
     const start = (this.#current + 1) & MASK;
-    // One word more than the wheel has: the first is looked at again for the slots before `start`.
+    // One word more than the wheel has: the first word is examined again for the slots before `start`.
     for (let i = 0; i <= SLOTS >>> 5; i++) {
       const index = ((start >>> 5) + i) & (MASK >>> 5);
-      let refusal = this.#occupied[index];
-      if (i === 0) refusal &= -1 << (start & 31);
-      if (refusal === 0) continue;
-      const slot = (index << 5) + 31 - Math.clz32(refusal & -refusal);
+      let word = this.#occupied[index];
+      if (i === 0) word &= -1 << (start & 31);
+      if (word === 0) continue;
+      const slot = (index << 5) + 31 - Math.clz32(word & -word);
       return this.#current + 1 + ((slot - start) & MASK);
     }
     return Infinity;
   }
 
-  /** The first tick that is not before this time. The correction is for ticks that do not divide exactly. */
+  /** The first tick at or after this time. The correction is for tick lengths that do not divide exactly. */
   #tickAfter(time: number): number {
     const tick = Math.ceil(time / this.#tickMs);
     return tick * this.#tickMs < time ? tick + 1 : tick;
   }
 
-  /** The last tick that is not after this time. */
+  /** The last tick at or before this time. */
   #tickBefore(time: number): number {
     const tick = Math.floor(time / this.#tickMs);
     return tick * this.#tickMs > time ? tick - 1 : tick;

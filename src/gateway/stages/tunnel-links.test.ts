@@ -15,20 +15,20 @@ function given() {
   return { verdicts, links };
 }
 
-test('TunnelLinks.reset() of the inner connection is a verdict on the outer', () => {
+test('TunnelLinks.reset() of the inner connection leaves a verdict on the outer', () => {
   const { verdicts, links } = given();
   assert.equal(links.reset(verdicts, INNER, 'backend-reset'), undefined);
   assert.equal(verdicts.reason(OUTER), reasonIndex['backend-reset']);
   assert.ok(verdicts.isBroken(OUTER));
 });
 
-test('TunnelLinks.reset() of the outer connection names the inner', () => {
+test('TunnelLinks.reset() of the outer connection returns the inner', () => {
   const { verdicts, links } = given();
   assert.equal(links.reset(verdicts, OUTER, 'client-reset'), INNER);
   assert.equal(verdicts.reason(OUTER), -1);
 });
 
-test('TunnelLinks.reset() says nothing of an outer connection that is another by now', () => {
+test('TunnelLinks.reset() leaves no verdict if the outer handle belongs to another connection by now', () => {
   const { verdicts, links } = given();
   verdicts.end(OUTER);
   links.reset(verdicts, INNER, 'backend-reset');
@@ -48,7 +48,7 @@ for (const [what, handle] of [
   });
 }
 
-test('TunnelLinks.delete() of an inner connection leaves one that came later from the same handle', () => {
+test('TunnelLinks.delete() of an inner connection keeps a later one from the same outer handle', () => {
   const { verdicts, links } = given();
   links.add({ handle: OUTER, generation: verdicts.generation(OUTER) }, INNER + 1);
   links.delete(INNER);

@@ -1,6 +1,6 @@
-// The two connections of an agent's tunnel at the gateway: the outer, which is handed to the TLS part, and the inner,
-// which comes back from there, to the same worker. Between them are unix sockets, which know FIN but no reset: one that
-// ends with a reset is told to the other here. Part of end.
+// Links the two connections of an agent's tunnel at the gateway: the outer one, handed to the TLS thread, and the inner
+// one, which returns from there to the same worker. The unix sockets between them carry FIN but no reset, so a reset of
+// one is passed to the other here. Part of end.
 
 import type { CloseReason } from '../close-reason.ts';
 import type { HandOff } from '../shared/hand-off.ts';
@@ -13,15 +13,15 @@ export class TunnelLinks {
   readonly #outerOf = new Map<number, Outer>();
   readonly #innerOf = new Map<number, number>();
 
-  /** `inner` has come back from that one. */
+  /** `inner` has returned from that outer connection. */
   add({ handle, generation }: Outer, inner: number): void {
     this.#outerOf.set(inner, { handle, generation });
     this.#innerOf.set(handle, inner);
   }
 
   /**
-   * That connection ends with a reset. For an inner one the outer is to end so too, with the same reason, once it has
-   * passed on what came before; for an outer one, the answer is the inner that is to end now.
+   * That connection ends with a reset. An inner connection leaves a verdict, so that the outer one ends the same way,
+   * with the same reason, after passing on the bytes before. For an outer connection, returns the inner one to end now.
    */
   reset(verdicts: Verdicts, handle: number, reason: CloseReason): number | undefined {
     const outer = this.#outerOf.get(handle);
@@ -37,7 +37,7 @@ export class TunnelLinks {
     return undefined;
   }
 
-  /** That connection has ended, whichever it is. */
+  /** That connection, inner or outer, has ended. */
   delete(handle: number): void {
     const outer = this.#outerOf.get(handle);
     if (outer === undefined) {

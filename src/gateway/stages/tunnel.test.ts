@@ -1,4 +1,4 @@
-// What a worker makes of a part of ours that closes what it was handed. The features are in test/features.
+// How a worker reacts when a protocol thread closes a connection it was handed. Feature tests are in test/features.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -21,22 +21,22 @@ import { reasonIndex } from './record-end.ts';
 import { tunnelEvent } from './tunnel.ts';
 
 const CLIENT = 4;
-const PART = 5;
+const LINK = 5;
 const CAPACITY = 16;
 
-const parts = [
+const threads = [
   ['HTTP', HTTP_SLOT, HTTP, 'HTTP/1.1 503 '],
-  // The alert internal_error.
+  // The TLS alert internal_error.
   ['TLS', TUNNEL_SLOT, TLS, '\x15\x03\x01\0\x02\x02P'],
 ] as const;
 
-/** A connection that was handed over; `read` is what the part's socket answers. */
+/** A handed-off connection; `read` is the result of reading the link to the thread. */
 function given(slot: number, protocol: number, read: number) {
   const written: Buffer[] = [];
   const io = {
     capacity: CAPACITY,
     now: () => 0,
-    read: (handle: number) => (handle === PART ? read : AGAIN),
+    read: (handle: number) => (handle === LINK ? read : AGAIN),
     write: (_: number, bytes: Uint8Array, from: number, to: number) => {
       written.push(Buffer.from(bytes.subarray(from, to)));
       return to - from;
@@ -61,8 +61,8 @@ function given(slot: number, protocol: number, read: number) {
   const nothing = () => {};
   const path = new DataPath(0, io, shared, { log: 'none' } as Settings, nothing, nothing, nothing, nothing);
   for (const [handle, peer] of [
-    [CLIENT, PART],
-    [PART, CLIENT],
+    [CLIENT, LINK],
+    [LINK, CLIENT],
   ]) {
     rows.clear(handle);
     rows.state[handle] = TUNNEL;
@@ -73,25 +73,25 @@ function given(slot: number, protocol: number, read: number) {
   rows.flags[CLIENT] = ALIVE | HANDED_OFF;
   verdicts.begin(CLIENT);
   const count = (reason: 'over-limit' | 'shutdown') => counters.get(0, REASONS_AT + reasonIndex[reason]);
-  const ends = () => tunnelEvent(path, PART, READABLE | HUNG_UP);
-  return { verdicts, ends, count, heard: () => Buffer.concat(written).toString('latin1') };
+  const close = () => tunnelEvent(path, LINK, READABLE | HUNG_UP);
+  return { verdicts, close, count, sent: () => Buffer.concat(written).toString('latin1') };
 }
 
-for (const [name, slot, protocol, refusal] of parts) {
+for (const [name, slot, protocol, refusal] of threads) {
   for (const [how, read] of [
     ['FIN', 0],
     ['a reset', RESET],
   ] as const) {
-    test(`tunnelEvent(): the ${name} part ends with ${how} what it has not looked at: over-limit, and the client hears so`, () => {
-      const { ends, count, heard } = given(slot, protocol, read);
-      ends();
+    test(`tunnelEvent(): the ${name} thread ends an untaken hand-off with ${how}: refused with over-limit`, () => {
+      const { close, count, sent } = given(slot, protocol, read);
+      close();
       assert.deepEqual([count('over-limit'), count('shutdown')], [1, 0]);
-      assert.ok(heard().startsWith(refusal), heard());
+      assert.ok(sent().startsWith(refusal), sent());
     });
   }
 
-  test(`tunnelEvent(): the ${name} part breaks off what it has taken: its thread has died`, () => {
-    const { verdicts, ends, count, heard } = given(slot, protocol, slot === HTTP_SLOT ? 0 : RESET);
+  test(`tunnelEvent(): the ${name} thread breaks off a connection it has taken: the thread has died`, () => {
+    const { verdicts, close, count, sent } = given(slot, protocol, slot === HTTP_SLOT ? 0 : RESET);
     verdicts.say(CLIENT, verdicts.generation(CLIENT), {
       slot: 0,
       backendSlot: 0,
@@ -100,8 +100,8 @@ for (const [name, slot, protocol, refusal] of parts) {
       isBroken: false,
       isEnding: false,
     });
-    ends();
+    close();
     assert.deepEqual([count('over-limit'), count('shutdown')], [0, 1]);
-    assert.equal(heard(), '');
+    assert.equal(sent(), '');
   });
 }

@@ -1,8 +1,8 @@
-// tunnel: bytes from one side to the other, both ways at once. No byte is lost, doubled or reordered; what one
-// side cannot take is kept in one buffer and the other side is not read meanwhile; FIN passes on in each
-// direction by itself; a reset passes on after what came before it. An idle tunnel owns no buffer and no timer. A side
-// that takes nothing of what waits for it ends the connection after `timeouts.stalled`: the reactor sees to what the
-// kernel has, and here it is looked, now and then, at what is kept.
+// tunnel: moves bytes between both sides, in both directions at once. No byte is lost, duplicated or reordered. Bytes
+// that one side cannot take are kept in one buffer, and the other side is not read meanwhile. FIN passes on per
+// direction; a reset passes on after the bytes before it. An idle tunnel owns no buffer. A side that takes none of the
+// bytes waiting for it ends the connection after `timeouts.stalled`: the reactor watches the kernel's buffers, this
+// stage the kept ones.
 
 import { type CloseReason, closeReasons } from '../close-reason.ts';
 import { AGAIN, FAILED, HUNG_UP, READABLE, TIMED_OUT, WRITABLE } from '../io/reactor.ts';
@@ -14,10 +14,10 @@ import {
   HUNG,
   LASTING,
   LENT,
-  LOOKED_AFTER,
   MORE,
   RETURNED,
   SHUT,
+  STALL_TIMER,
   STALLED,
   TUNNEL,
   UNWRITABLE,
@@ -26,11 +26,11 @@ import { BYTES_IN_AT, BYTES_OUT_AT, HTTP_SLOT } from '../shared/shared-memory.ts
 import type { DataPath } from './data-path.ts';
 import { end, endHandedOff, endWithReset, refuse } from './end.ts';
 
-/** Reads of one direction before others get their turn. */
+/** Reads per direction before other handles get their turn. */
 const READS_PER_TURN = 2;
-/** A tunnel that lasts gets what short ones can do without: TCP keepalive towards the backend. */
+/** A tunnel that lasts this long gets TCP keepalive towards the backend; short ones save the system call. */
 const LASTS_MS = 1000;
-/** For a part to pass on what came before a reset. */
+/** Time for the HTTP thread to pass on the bytes before a reset. */
 const LAST_BYTES_MS = 2000;
 
 /** Joins both sides. `first` goes to the backend, `answer` to the client, each before anything else. */
@@ -54,8 +54,8 @@ export function beginTunnel(
     countOut(path, client, answer.length);
   }
   if (!flush(path, backend) || !flush(path, client)) return;
-  if (rows.kept[backend] !== undefined) lookAfter(path, backend);
-  if (rows.kept[client] !== undefined) lookAfter(path, client);
+  if (rows.kept[backend] !== undefined) watchForStall(path, backend);
+  if (rows.kept[client] !== undefined) watchForStall(path, client);
   if ((rows.flags[client] & MORE) !== 0 && !pump(path, client)) return;
   if ((rows.flags[backend] & MORE) !== 0) pump(path, backend);
 }
@@ -73,18 +73,19 @@ export function tunnelEvent(path: DataPath, handle: number, events: number): voi
   }
   if ((rows.flags[handle] & MORE) === 0) return;
   if (!pump(path, handle) || (events & FAILED) === 0) return;
-  // What waits for it goes nowhere. And a side that failed while the other is stalled does not wait for it forever.
-  if (rows.kept[handle] === undefined || lost(path, handle)) limitHalfClosed(path, clientOf(path, handle));
+  // Bytes waiting for the failed side are undeliverable. If the other side is stalled, bound how long it may take.
+  if (rows.kept[handle] === undefined || undeliverable(path, handle))
+    limitHalfClosed(path, clientOf(path, handle));
 }
 
-/** Its turn has come again. */
+/** Resumes after other handles had their turn. */
 export function continueTunnel(path: DataPath, handle: number): void {
   pump(path, handle);
 }
 
 /**
- * Of a client: `idle` or `halfClosed` may have run out. Of a backend: `stalled` may have, for either side. The deadlines are
- * only looked at here, not moved with every byte.
+ * On a client's handle, `idle` or `halfClosed` may have expired; on a backend's, `stalled`, for either side. Deadlines
+ * are checked only here, not moved with every byte.
  */
 export function tunnelTimer(path: DataPath, handle: number): void {
   if (path.rows.slot[handle] === 0) stallTimer(path, handle);
@@ -109,13 +110,13 @@ function idleTimer(path: DataPath, client: number): void {
 
 function stallTimer(path: DataPath, backend: number): void {
   const { rows, io, settings } = path;
-  rows.flags[backend] &= ~LOOKED_AFTER;
+  rows.flags[backend] &= ~STALL_TIMER;
   const { stalledMs } = settings;
   if (stalledMs === undefined) return;
   const client = rows.peer[backend];
   const since = Math.min(keptSince(path, client), keptSince(path, backend));
   if (since + stalledMs <= io.now()) endWithReset(path, client, 'idle-timeout');
-  else if (since < Infinity) comeBackAt(path, backend, since + stalledMs);
+  else if (since < Infinity) setStallTimer(path, backend, since + stalledMs);
 }
 
 /** Infinity when nothing is kept for it. */
@@ -123,33 +124,35 @@ function keptSince({ rows }: DataPath, handle: number): number {
   return rows.kept[handle] === undefined ? Infinity : rows.keptAt[handle];
 }
 
-/** Something is kept for that side from now on. Both sides share the wheel's place of the backend, which needs none else. */
-function lookAfter(path: DataPath, handle: number): void {
+/** Bytes are kept for that side from now on. Both sides share the backend's timer, which has no other use here. */
+function watchForStall(path: DataPath, handle: number): void {
   const { rows, io, settings } = path;
   rows.keptAt[handle] = io.now();
   const backend = rows.slot[handle] === 0 ? handle : rows.peer[handle];
-  if (settings.stalledMs === undefined || (rows.flags[backend] & LOOKED_AFTER) !== 0) return;
-  comeBackAt(path, backend, io.now() + settings.stalledMs);
+  if (settings.stalledMs === undefined || (rows.flags[backend] & STALL_TIMER) !== 0) return;
+  setStallTimer(path, backend, io.now() + settings.stalledMs);
 }
 
-function comeBackAt({ rows, wheel }: DataPath, backend: number, time: number): void {
-  rows.flags[backend] |= LOOKED_AFTER;
+function setStallTimer({ rows, wheel }: DataPath, backend: number, time: number): void {
+  rows.flags[backend] |= STALL_TIMER;
   wheel.set(backend, time);
 }
 
-/** A client that its part serves by itself was reset. The part reads that too, behind what came before; if it reads. */
+/**
+ * A lent client was reset. The HTTP thread reads that too, after the bytes before it, unless it has stopped reading.
+ */
 function lentEvent({ rows, wheel, io }: DataPath, client: number, events: number): void {
   if ((events & FAILED) === 0 || (rows.flags[client] & FAILING) !== 0) return;
   rows.flags[client] |= FAILING;
   wheel.set(client, io.now() + LAST_BYTES_MS);
 }
 
-/** Its idle time is the part's to know, which sees the bytes. */
+/** The HTTP thread watches the idle time of lent clients, since only it sees the bytes. */
 function lentTimer(path: DataPath, client: number): void {
   if ((path.rows.flags[client] & FAILING) !== 0) endWithReset(path, client, 'client-reset');
 }
 
-/** Takes the backend away from a client that is about to be refused. */
+/** Closes the backend of a client that is about to be refused. */
 export function hangUpBackend(path: DataPath, client: number): void {
   const backend = path.rows.peer[client];
   if (backend < 0) return;
@@ -162,13 +165,13 @@ function smaller(a: number | undefined, b: number | undefined): number | undefin
   return a === undefined || (b !== undefined && b < a) ? b : a;
 }
 
-/** Moves what `source` has to its peer. False when the connection has ended. */
+/** Moves bytes from `source` to its peer. False when the connection has ended. */
 function pump(path: DataPath, source: number): boolean {
   const { rows, io } = path;
   const target = rows.peer[source];
   for (let reads = 0; reads < READS_PER_TURN; reads++) {
     if (rows.kept[target] !== undefined) {
-      // Backpressure: what waits for the target comes first. Its WRITABLE brings us back.
+      // Backpressure: bytes kept for the target go first. Its WRITABLE event resumes this.
       rows.flags[source] |= MORE;
       return true;
     }
@@ -195,11 +198,11 @@ function pump(path: DataPath, source: number): boolean {
     }
   }
   rows.flags[source] |= MORE;
-  path.comeBack(source);
+  path.resumeLater(source);
   return true;
 }
 
-/** Counts by the client's side of the tunnel: its slot is set, the backend's is not. */
+/** Counts in the client's row: only a client's row has a slot. */
 function moved(path: DataPath, source: number, count: number): void {
   const { rows } = path;
   const isClient = rows.slot[source] !== 0;
@@ -218,10 +221,10 @@ function countOut(path: DataPath, client: number, count: number): void {
   path.shared.counters.add(path.rows.slot[client], BYTES_OUT_AT, count);
 }
 
-/** Writes the first `count` bytes of the shared buffer; what is not taken is kept. False when it has ended. */
+/** Writes the first `count` bytes of the shared buffer and keeps the rest. False when the connection has ended. */
 function send(path: DataPath, target: number, count: number): boolean {
   const { rows, io } = path;
-  if ((rows.flags[target] & FAILING) !== 0) return lost(path, target);
+  if ((rows.flags[target] & FAILING) !== 0) return undeliverable(path, target);
   const sent = io.write(target, path.kept.buffer, 0, count);
   if (sent === count) return true;
   if (sent < 0 && sent !== AGAIN) return targetFailed(path, target, sent);
@@ -230,7 +233,7 @@ function send(path: DataPath, target: number, count: number): boolean {
   const kept = path.kept.keep(target, rows.cluster[client], rows.slot[client], from, count);
   const at = kept.length === count - from ? 0 : from;
   keep(path, target, kept, at, at + count - from);
-  lookAfter(path, target);
+  watchForStall(path, target);
   return true;
 }
 
@@ -240,7 +243,7 @@ function keep(path: DataPath, target: number, bytes: Uint8Array, from: number, t
   path.rows.keptTo[target] = to;
 }
 
-/** Writes what is kept for `target`. False when the connection has ended. */
+/** Writes the bytes kept for `target`. False when the connection has ended. */
 function flush(path: DataPath, target: number): boolean {
   const { rows, io } = path;
   const bytes = rows.kept[target];
@@ -258,23 +261,23 @@ function flush(path: DataPath, target: number): boolean {
   rows.kept[target] = undefined;
   path.giveBack(target, bytes);
   if ((rows.flags[target] & SHUT) === 0) return true;
-  if (isEndOfHandOff(path, target)) return false;
+  if (endIfThreadClosed(path, target)) return false;
   io.shutdown(target);
-  return !isThrough(path, target);
+  return !endIfDone(path, target);
 }
 
-/** FIN from `source`: passed on behind what is still kept for its peer. False when both sides are through. */
+/** FIN from `source`: passed on after the bytes kept for its peer. False when the connection has ended. */
 function ended(path: DataPath, source: number): boolean {
   const { rows, io } = path;
   const target = rows.peer[source];
-  if (isTurnedAway(path, source)) return false;
+  if (refuseIfNotTaken(path, source)) return false;
   rows.flags[source] = (rows.flags[source] & ~MORE) | ENDED;
   if ((rows.flags[target] & ENDED) === 0) rows.flags[source] |= FIRST_TO_END;
   rows.flags[target] |= SHUT;
-  // The end of both sides is closed without a shutdown of its own.
-  if (isThrough(path, source)) return false;
+  // When both sides have ended, the close makes a separate shutdown unnecessary.
+  if (endIfDone(path, source)) return false;
   if (rows.kept[target] === undefined) {
-    if (isEndOfHandOff(path, target)) return false;
+    if (endIfThreadClosed(path, target)) return false;
     io.shutdown(target);
   }
   limitHalfClosed(path, clientOf(path, source));
@@ -282,11 +285,12 @@ function ended(path: DataPath, source: number): boolean {
 }
 
 /**
- * The part that it was handed to has closed, and what it said is with the client: over, and ended here. In a tunnel, and
- * on an upgraded HTTP connection, where that is announced, FIN is no more than FIN. In the middle of a request, and
- * where the part has the client's descriptor, it means that the HTTP thread is gone.
+ * Ends a handed-off connection that its protocol thread has closed, once all the thread's bytes are with the client. In
+ * a tunnel, and on an upgraded HTTP connection (announced by `isEnding`), a FIN is only a FIN. In the middle of a
+ * request, and where the thread has the client's descriptor, a FIN without a verdict means that the HTTP thread has
+ * died.
  */
-function isEndOfHandOff(path: DataPath, client: number): boolean {
+function endIfThreadClosed(path: DataPath, client: number): boolean {
   const { rows, shared } = path;
   if ((rows.flags[client] & HANDED_OFF) === 0) return false;
   const isLent = (rows.flags[client] & LENT) !== 0;
@@ -296,16 +300,18 @@ function isEndOfHandOff(path: DataPath, client: number): boolean {
   return true;
 }
 
-/** Why an HTTP/2 stream was broken off, by its client or by a fault: the HTTP part has said so, and then closed. */
+/**
+ * Why an HTTP/2 stream was broken off, by its client or a fault: the HTTP thread records a verdict before it closes.
+ */
 function breakOff(path: DataPath, handle: number): CloseReason | undefined {
   if ((path.rows.flags[handle] & RETURNED) === 0) return undefined;
   const reason = path.shared.verdicts.reason(handle);
   return reason < 0 ? undefined : closeReasons[reason];
 }
 
-/** The part closed before it had so much as looked at what it was handed: it has no descriptors left. Refused here, then. */
-function isTurnedAway(path: DataPath, part: number): boolean {
-  const client = path.rows.peer[part];
+/** The thread closed before it read the hand-off: it has no descriptors left. Refuses the client here. */
+function refuseIfNotTaken(path: DataPath, link: number): boolean {
+  const client = path.rows.peer[link];
   if ((path.rows.flags[client] & HANDED_OFF) === 0 || path.shared.verdicts.isTaken(client)) return false;
   refuse(path, client, 'over-limit');
   return true;
@@ -315,14 +321,14 @@ function isWithTlsThread({ rows }: DataPath, client: number): boolean {
   return (rows.flags[client] & HANDED_OFF) !== 0 && rows.slot[client] !== HTTP_SLOT;
 }
 
-/** Both sides sent FIN and everything is written: done, and ended here. */
-function isThrough(path: DataPath, handle: number): boolean {
+/** Both sides sent FIN and all bytes are written: ends the connection with `done`. */
+function endIfDone(path: DataPath, handle: number): boolean {
   const { rows } = path;
   const peer = rows.peer[handle];
   if ((rows.flags[handle] & rows.flags[peer] & ENDED) === 0) return false;
   if (rows.kept[handle] !== undefined || rows.kept[peer] !== undefined) return false;
   const client = clientOf(path, handle);
-  if (!isEndOfHandOff(path, client)) end(path, client, 'done');
+  if (!endIfThreadClosed(path, client)) end(path, client, 'done');
   return true;
 }
 
@@ -334,37 +340,39 @@ function limitHalfClosed(path: DataPath, client: number): void {
   path.wheel.set(client, rows.activeAt[client] + limit);
 }
 
-/** A write found the target gone. What it sent before is read first; reading then tells the rest. */
+/** A write failed. Bytes that the target sent before are read first; the read then reports the error. */
 function targetFailed(path: DataPath, target: number, error: number): boolean {
   path.rows.flags[target] |= FAILING | MORE | UNWRITABLE | (error === TIMED_OUT ? STALLED : 0);
-  return (path.rows.flags[target] & ENDED) === 0 ? pump(path, target) : lost(path, target);
+  return (path.rows.flags[target] & ENDED) === 0 ? pump(path, target) : undeliverable(path, target);
 }
 
 /**
- * Bytes for a side that failed go nowhere. While there is still something to pass on from it, that comes first; but
- * one that had sent FIN before is gone for good, and who goes on sending to it gets the reset.
+ * Bytes for a failed side have nowhere to go. Bytes still to be passed on from it come first; but if it had already
+ * sent FIN, it is gone for good, and the peer that keeps sending to it is reset. False when the connection has ended.
  */
-function lost(path: DataPath, target: number): boolean {
+function undeliverable(path: DataPath, target: number): boolean {
   const { rows } = path;
   if ((rows.flags[target] & ENDED) === 0 || rows.kept[rows.peer[target]] !== undefined) return true;
   return passReset(path, target);
 }
 
-/** `source` was reset and all it sent is read: its peer gets the reset once it took what was kept for it. */
+/**
+ * `source` was reset and all its bytes are read: resets its peer, except where the reset stands for an ordinary end.
+ */
 function passReset(path: DataPath, source: number): boolean {
   const client = clientOf(path, source);
   if ((path.rows.flags[source] & STALLED) !== 0) {
     endWithReset(path, client, 'idle-timeout');
     return false;
   }
-  if (isTurnedAway(path, source)) return false;
-  // A unix socket that is closed before all was read from it looks like a reset.
+  if (refuseIfNotTaken(path, source)) return false;
+  // Closing a unix socket with unread bytes looks like a reset to the other end.
   if (client !== source && (path.rows.flags[client] & HANDED_OFF) !== 0) {
     const isNew = (path.rows.flags[source] & ENDED) === 0;
     const hasVerdict = path.shared.verdicts.reason(client) >= 0;
     if (hasVerdict || (isNew && path.rows.slot[client] === HTTP_SLOT)) return ended(path, source);
   }
-  // The TLS part says why before it closes: without a word its thread has died.
+  // The TLS thread records a verdict before it closes: without one, the thread has died.
   if (client !== source && isWithTlsThread(path, client)) end(path, client, 'shutdown');
   else if (client === source) endWithReset(path, client, breakOff(path, client) ?? 'client-reset');
   else endWithReset(path, client, 'backend-reset');

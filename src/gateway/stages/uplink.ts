@@ -1,6 +1,6 @@
-// An agent's side of dial: what stands in front of the client's bytes on the way to the gateway, so that it knows the
-// cluster. `proxy` is a PROXY v2 header in one write; `connect` is a CONNECT that is answered first. The other two need
-// TLS and are handed over to the TLS part.
+// An agent's side of dial: the bytes that precede the client's own and name the cluster to the gateway. `proxy` is a
+// PROXY v2 header in one write; `connect` is a CONNECT whose answer is awaited. The other two need TLS and are handed
+// off to the TLS thread.
 
 import type { Uplink } from '../../cluster/cluster.ts';
 import { sign } from '../../identity/sign.ts';
@@ -14,12 +14,12 @@ import { type DialFailure, failureOf } from './dial-failure.ts';
 
 /** HyperShift's type for the cluster id. */
 const ID_TLV = 0x20;
-/** What an agent's CONNECT names besides the id. The gateway does not look at it. */
+/** An agent's CONNECT needs a port besides the id. The gateway ignores it. */
 const CONNECT_PORT = 6443;
-/** Of the gateway's answer, so much is told in the log. */
+/** Bytes of the gateway's answer that are logged. */
 const MAX_REPORTED = 200;
 
-/** 67 bytes from IPv4, 91 from IPv6, as a HyperShift node sends them, where nothing is signed. */
+/** Unsigned, 67 bytes from IPv4 and 91 from IPv6, exactly as a HyperShift node sends them. */
 export function buildUplinkHeader(uplink: Uplink, source: Endpoint, destination: Endpoint): Uint8Array {
   const id = { type: ID_TLV, value: Buffer.from(uplink.clusterId, 'latin1') };
   if (uplink.key === undefined) return buildProxyV2({ source, destination, tlvs: [id] });
@@ -39,12 +39,12 @@ export function buildUplinkConnect(uplink: Uplink): Uint8Array {
 /** The answer to a CONNECT. */
 export type ConnectAnswer =
   | { readonly kind: 'incomplete' }
-  /** `rest` is what the gateway sent behind its answer. */
+  /** `rest` holds the bytes after the gateway's answer. */
   | { readonly kind: 'open'; readonly rest: Uint8Array }
   | { readonly kind: 'refused'; readonly status: number; readonly reported: string }
   | { readonly kind: 'broken'; readonly failure: DialFailure };
 
-/** Reads what is there into the backend's hold. */
+/** Reads the available bytes into the backend's hold. */
 export function readConnectAnswer(path: DataPath, backend: number): ConnectAnswer {
   const { rows, io } = path;
   for (;;) {
@@ -65,7 +65,7 @@ export function readConnectAnswer(path: DataPath, backend: number): ConnectAnswe
     if (head.kind === 'reject') return { kind: 'broken', failure: 'other' };
     if (head.kind === 'incomplete') continue;
     const rest = Uint8Array.prototype.slice.call(held, head.value.end, used);
-    // RFC 9110 9.3.6: any of them.
+    // RFC 9110 9.3.6: any 2xx is a success.
     if (head.value.status >= 200 && head.value.status <= 299) return { kind: 'open', rest };
     const reported = Buffer.from(rest.subarray(0, MAX_REPORTED)).toString('latin1').trim();
     return { kind: 'refused', status: head.value.status, reported };
@@ -76,7 +76,7 @@ function keyOf({ key = '' }: Uplink): Uint8Array {
   return Buffer.from(key, 'base64url');
 }
 
-/** IPv4 on both ends goes out as four bytes each, and so it is signed. */
+/** If both ends are IPv4, the header has four-byte addresses, and the signature covers that form. */
 function asSent(source: Endpoint, destination: Endpoint): Endpoint {
   const short = (address: Uint8Array) => address.length === 4 || isIpv4(address, 0);
   return short(source.address) && short(destination.address)

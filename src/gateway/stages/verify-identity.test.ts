@@ -1,6 +1,6 @@
-// What the features cannot do from outside: end a worker, and fill the room for nonces. A signature that one worker took
-// is known to the one that takes its place, and so are secrets that changed meanwhile; and a cluster that floods the
-// gateway with signatures of its own is refused alone.
+// Cases that need to end a worker or fill the nonce table, which feature tests cannot do from outside. A worker's
+// replacement knows the nonces that were spent and the secrets that changed meanwhile; and a cluster that floods the
+// gateway with signatures of its own is the only one refused.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -22,7 +22,7 @@ const FIRST = Buffer.from('the first secret, of at least 32 bytes');
 const SECOND = Buffer.from('the second secret, of at least 32 bytes');
 const ACCESS_DENIED = 49;
 
-function said(secret: Uint8Array, id = 'id-a'): Buffer {
+function signedHello(secret: Uint8Array, id = 'id-a'): Buffer {
   const signature = sign(clusterKey(secret, id), { id });
   const tlvs = [
     { type: 0x20, value: Buffer.from(id) },
@@ -32,7 +32,7 @@ function said(secret: Uint8Array, id = 'id-a'): Buffer {
 }
 
 for (const engine of ['epoll', 'net'] as const) {
-  test(`Gateway (${engine}): a worker that starts anew knows the used nonces and the secrets of today`, async () => {
+  test(`Gateway (${engine}): a restarted worker knows the spent nonces and the current secrets`, async () => {
     await using backend = await startBackend();
     const cluster = sampleCluster('a', {
       id: 'id-a',
@@ -47,17 +47,17 @@ for (const engine of ['epoll', 'net'] as const) {
     });
     const { gateway, records, deaths } = sample;
     try {
-      const first = said(FIRST);
+      const first = signedHello(FIRST);
       assert.equal(await visit(gateway, first), 'served');
       await gateway.useSecrets([SECOND, FIRST]);
-      const second = said(SECOND);
+      const second = signedHello(SECOND);
       assert.equal(await visit(gateway, second), 'served');
       gateway.killWorker(0);
       while (deaths.length === 0) await sleep(5);
       for (const used of [first, second]) assert.equal(await visit(gateway, used), ACCESS_DENIED);
-      assert.equal(await visit(gateway, said(SECOND)), 'served');
+      assert.equal(await visit(gateway, signedHello(SECOND)), 'served');
       await gateway.useSecrets([SECOND]);
-      assert.equal(await visit(gateway, said(FIRST)), ACCESS_DENIED);
+      assert.equal(await visit(gateway, signedHello(FIRST)), ACCESS_DENIED);
       gateway.takeRecords();
       const refused = records.filter(({ reason }) => closeReasons[reason] === 'bad-signature');
       assert.deepEqual(
@@ -71,7 +71,7 @@ for (const engine of ['epoll', 'net'] as const) {
 }
 
 for (const engine of ['epoll', 'net'] as const) {
-  test(`Gateway (${engine}): a cluster that floods it with signatures is refused alone, and nothing is forgotten`, async () => {
+  test(`Gateway (${engine}): a cluster that floods it with signatures is the only one refused, and no nonce is forgotten`, async () => {
     await using backend = await startBackend();
     const clusters = ['a', 'b'].map(name =>
       sampleCluster(name, {
@@ -87,13 +87,13 @@ for (const engine of ['epoll', 'net'] as const) {
       nonces: 300,
     });
     const { gateway, records } = sample;
-    const flood = Array.from({ length: 300 }, () => said(FIRST));
-    const heard = await inGroups(flood, bytes => visit(gateway, bytes));
-    const served = flood.filter((_, index) => heard[index] === 'served');
-    // Two thirds of what is common; two workers may look at the same moment.
+    const flood = Array.from({ length: 300 }, () => signedHello(FIRST));
+    const answers = await inGroups(flood, bytes => visit(gateway, bytes));
+    const served = flood.filter((_, index) => answers[index] === 'served');
+    // Two thirds of the shared room; two workers may check at the same moment.
     assert.ok(served.length > 120 && served.length < 150, `${served.length} of a were served`);
-    assert.ok(heard.every(answer => answer === 'served' || answer === ACCESS_DENIED));
-    const others = Array.from({ length: 50 }, () => said(FIRST, 'id-b'));
+    assert.ok(answers.every(answer => answer === 'served' || answer === ACCESS_DENIED));
+    const others = Array.from({ length: 50 }, () => signedHello(FIRST, 'id-b'));
     for (const answer of await inGroups(others, bytes => visit(gateway, bytes)))
       assert.equal(answer, 'served');
     for (const answer of await inGroups([...served, ...others], bytes => visit(gateway, bytes)))
@@ -118,7 +118,7 @@ async function startBackend() {
   return { port, [Symbol.asyncDispose]: async () => void server.close() };
 }
 
-/** So many at a time that workers meet. */
+/** In groups large enough for workers to collide. */
 async function inGroups<T, U>(all: readonly T[], each: (one: T) => Promise<U>): Promise<U[]> {
   const results: U[] = [];
   while (results.length < all.length)
@@ -126,19 +126,19 @@ async function inGroups<T, U>(all: readonly T[], each: (one: T) => Promise<U>): 
   return results;
 }
 
-/** What the client hears: the backend, or the code of an alert. Tries again while nobody listens or it is cut. */
+/** The client's result: the backend's text, or the code of an alert. Retries while nothing listens or it is cut off. */
 async function visit(gateway: Gateway, bytes: Buffer): Promise<string | number> {
   const port = Number(gateway.listeners[0].address.split(':').at(-1));
   for (;;) {
     const socket = net.connect(port, '127.0.0.1');
-    const heard = await new Promise<Buffer | undefined>(resolve => {
+    const answers = await new Promise<Buffer | undefined>(resolve => {
       socket.once('connect', () => socket.write(bytes));
       socket.once('data', resolve);
       socket.once('error', () => resolve(undefined));
       socket.once('close', () => resolve(undefined));
     });
     socket.destroy();
-    if (heard !== undefined) return heard[0] === 0x15 ? heard[6] : heard.toString();
+    if (answers !== undefined) return answers[0] === 0x15 ? answers[6] : answers.toString();
     await sleep(20);
   }
 }

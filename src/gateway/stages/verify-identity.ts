@@ -1,10 +1,9 @@
-// Part of identify: has the agent proven the cluster id that it names? Where the file has `identity`, a signature
-// that is there must be right, and where it is required it must be there. Asked only of those in `agents`, and only
-// for ids that exist, so that nobody else can make us compute. Without `identity` signatures are not looked at.
+// Part of identify: has the agent proven the cluster id that it names? With `identity` configured, a signature that is
+// present must be valid, and where it is required it must be present. Only agents are checked, and only for ids that
+// exist, so that nobody else can make us compute. Without `identity`, signatures are ignored.
 //
-// A signature that is right is spent last: only a connection that its cluster admits takes of the room in which nonces
-// are remembered. One that was spent before is refused first, so that whoever repeats it takes none of the cluster's
-// limits either.
+// The nonce of a valid signature is spent last: only a connection that its cluster admits takes room in the table of
+// nonces. A nonce that is already spent is refused first, so that a replay uses none of the cluster's limits either.
 
 import type { HttpHead } from '../../wire/http-head.ts';
 import type { Parsed } from '../../wire/parsed.ts';
@@ -21,12 +20,12 @@ import type { TableCluster } from '../table/table.ts';
 import type { DataPath } from './data-path.ts';
 import { type SignatureFault, signatureFaultIndex } from './signature-fault.ts';
 
-/** Seconds that a record has room for. */
+/** The largest value that fits a record. */
 const MOST_SECONDS = 2 ** 31 - 1;
 
 /**
- * Looks at the signature in an agent's header. A fault is kept in the row until refusedId() is asked, by when it is
- * known in which protocol to say so. The answer is what cannot wait: two signatures, or one that has no id to prove.
+ * Checks the signature in an agent's header. A fault stays in the row until refusedId() reads it, when the protocol for
+ * the refusal is known. Returns only what cannot wait: two signatures, or one without an id to prove.
  */
 export function verifyHeader(
   path: DataPath,
@@ -42,7 +41,7 @@ export function verifyHeader(
   return undefined;
 }
 
-/** Why the id in an agent's header is refused, by the table as it is now. Undefined also where there is none. */
+/** Why the id in an agent's header is refused, by the current table. Also undefined when there is no id. */
 export function refusedId(path: DataPath, client: number): 'unknown-cluster' | 'bad-signature' | undefined {
   const { rows, table } = path;
   const id = rows.clusterId[client];
@@ -55,7 +54,7 @@ export function refusedId(path: DataPath, client: number): 'unknown-cluster' | '
   return unproven(path, client, 'missing');
 }
 
-/** The same for a CONNECT, by whichever of the cluster's names: what it must prove is the cluster's id. */
+/** The same for a CONNECT: whichever of the cluster's names it uses, it must prove the cluster's id. */
 export function verifyConnect(
   path: DataPath,
   client: number,
@@ -75,7 +74,7 @@ export function verifyConnect(
   return verify(path, client, id, undefined, parseSignatureText(texts[0][1]));
 }
 
-/** Uses the nonce of a connection that everything else has admitted to that cluster. */
+/** Spends the nonce of a connection that has passed every other check of that cluster. */
 export function spendSignature(
   path: DataPath,
   client: number,
@@ -98,7 +97,7 @@ function verify(
   const fault = path.identity.verify(path.settings.secrets ?? [], { id, source }, signature);
   if (fault !== undefined) return unproven(path, client, fault.fault, fault.seconds);
   path.rows.flags[client] |= PROVEN;
-  // The bytes it was read from may be another's by the time it is used.
+  // Copied, since its buffer may be reused before the nonce is spent.
   if (signature.kind === 'found')
     path.rows.proof[client] = {
       timeMs: signature.value.timeMs,

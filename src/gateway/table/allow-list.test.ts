@@ -4,7 +4,7 @@ import * as fc from 'fast-check';
 import { formatIp, isIpv4, parseCidr, parseIp } from '../../wire/ip-address.ts';
 import { compileAllowList } from './allow-list.ts';
 
-test('compileAllowList() of nothing is nothing: anyone', () => {
+test('compileAllowList() of undefined is undefined: anyone', () => {
   assert.equal(compileAllowList(undefined), undefined);
 });
 
@@ -59,7 +59,7 @@ for (const { cidrs, admitted, refused } of cases) {
   });
 }
 
-test('compileAllowList() refuses what is no CIDR rather than leaving it out', () => {
+test('compileAllowList() throws on an entry that is not a CIDR rather than omitting it', () => {
   assert.throws(() => compileAllowList(['10.0.0.0/8', '10.0.0.0/33']), /'10\.0\.0\.0\/33'/);
 });
 
@@ -76,7 +76,7 @@ const cidr = fc
   .oneof(fc.tuple(ipv4, fc.nat({ max: 32 })), fc.tuple(ipv6, fc.nat({ max: 128 })))
   .map(([bytes, length]) => `${formatIp(bytes, 0)}/${isIpv4(bytes, 0) ? length % 33 : length}`);
 
-test('admits() agrees with comparing each bit of each CIDR', () => {
+test('admits() agrees with a comparison bit by bit', () => {
   fc.assert(
     fc.property(
       fc.array(cidr, { maxLength: 40, size: 'max' }),
@@ -115,7 +115,7 @@ function bitAt(bytes: Uint8Array, bit: number): number {
   return (bytes[bit >> 3] >> (7 - (bit & 7))) & 1;
 }
 
-/** The first and last address of a CIDR and those just outside. */
+/** The first and last address of a CIDR, and those just outside. */
 function neighboursOf(text: string): Uint8Array[] {
   const network = parseCidr(text);
   assert.ok(network);

@@ -1,5 +1,5 @@
-// Which client addresses are admitted: `allow`, `balancers` and `agents` of the file, compiled once for each table
-// and asked for each connection. A look-up is a binary search, so that a list may have thousands of entries.
+// Which client addresses are admitted: `allow`, `balancers` and `agents` of the file, compiled once per table and
+// checked for each connection. A lookup is a binary search, so a list may have thousands of entries.
 
 import { parseCidr } from '../../wire/ip-address.ts';
 
@@ -8,17 +8,19 @@ export interface AllowList {
   admits(address: Uint8Array, at: number): boolean;
 }
 
-/** First words of ::ffff:0:0/96, the IPv4 addresses (RFC 4291 2.5.5.2): 0, 0 and this. */
+/** The IPv4 addresses are ::ffff:0:0/96 (RFC 4291 2.5.5.2), whose first words are 0, 0 and this. */
 const MAPPED_WORD = 0xffff;
 
-/** Words of one address, and of one range: its first and its last address. */
+/** Words per address, and per range: its first and its last address. */
 const ADDRESS = 4;
 const RANGE = 2 * ADDRESS;
 
-/** 10,000 clusters with a short list each: what is empty is shared. */
+/** Shared by all empty lists, since 10,000 clusters may have a short list each. */
 const NONE = new Uint32Array(0);
 
-/** `undefined` admits anyone, an empty list nobody. The families are apart: `::/0` admits no IPv4 client. */
+/**
+ * `undefined` admits anyone, an empty list nobody. IPv4 and IPv6 are matched separately: `::/0` admits no IPv4 client.
+ */
 export function compileAllowList(cidrs: readonly string[] | undefined): AllowList | undefined {
   if (cidrs === undefined) return undefined;
   const ranges = cidrs.map(rangeOf);
@@ -32,9 +34,9 @@ export function compileAllowList(cidrs: readonly string[] | undefined): AllowLis
 }
 
 class SortedRanges implements AllowList {
-  /** Two words a range. */
+  /** Two words per range. */
   readonly #ipv4: Uint32Array;
-  /** Eight words a range. */
+  /** Eight words per range. */
   readonly #ipv6: Uint32Array;
 
   constructor(ipv4: Uint32Array, ipv6: Uint32Array) {
@@ -82,7 +84,7 @@ function wordAt(bytes: Uint8Array, at: number): number {
   return ((bytes[at] << 24) | (bytes[at + 1] << 16) | (bytes[at + 2] << 8) | bytes[at + 3]) >>> 0;
 }
 
-/** Sign of the address a:b:c:d minus the one at `at`. */
+/** Sign of the address a:b:c:d minus the address at `at`. */
 function compare(a: number, b: number, c: number, d: number, words: Uint32Array, at: number): number {
   if (a !== words[at]) return a < words[at] ? -1 : 1;
   if (b !== words[at + 1]) return b < words[at + 1] ? -1 : 1;
@@ -97,10 +99,11 @@ interface Range {
   readonly words: Uint32Array;
 }
 
-/** The file was checked before: what cannot be read here is our mistake, and admitting nobody would hide it. */
+/** The file was checked before, so an invalid entry here is our own mistake; admitting nobody would hide it. */
 function rangeOf(text: string): Range {
   const cidr = parseCidr(text);
-  if (cidr === undefined) throw new TypeError(`Cannot compile an allow list of what is no CIDR: '${text}'`);
+  if (cidr === undefined)
+    throw new TypeError(`Cannot compile an allow list as an entry is not a CIDR: '${text}'`);
   const words = new Uint32Array(RANGE);
   for (let i = 0; i < ADDRESS; i++) {
     const hostBits = Math.min(32, Math.max(0, 32 * (i + 1) - cidr.prefix));
@@ -112,12 +115,12 @@ function rangeOf(text: string): Range {
   return { prefix: cidr.prefix, words };
 }
 
-/** Wholly within IPv4: a wider one has other first words. Such a one, as ::/0, means its IPv6 addresses alone. */
+/** Entirely within IPv4. A wider range, such as ::/0, has other first words and means only its IPv6 addresses. */
 function isMapped({ words }: Range): boolean {
   return words[0] === 0 && words[1] === 0 && words[2] === MAPPED_WORD;
 }
 
-/** In order, without those inside others (CIDRs nest or are apart), each reduced to its words from `skipped` on. */
+/** Sorted, without ranges inside others (CIDRs nest or are disjoint), each reduced to its words from `skipped` on. */
 function disjoint(ranges: readonly Range[], skipped: number): Uint32Array {
   if (ranges.length === 0) return NONE;
   const kept: Range[] = [];
@@ -134,7 +137,7 @@ function disjoint(ranges: readonly Range[], skipped: number): Uint32Array {
   return packed;
 }
 
-/** Sign of the difference of the addresses at `at` in two ranges. */
+/** Sign of the difference between the addresses at `at` in two ranges. */
 function compareAt(x: Uint32Array, y: Uint32Array, at: number): number {
   return compare(x[at], x[at + 1], x[at + 2], x[at + 3], y, at);
 }

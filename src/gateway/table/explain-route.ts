@@ -1,5 +1,5 @@
-// The stage `route` for explain.ts: where a name leads, or why it leads nowhere. It may be known, and yet not on this
-// listener, in this protocol or without an ALPN.
+// The stage `route` for explain.ts: where a name leads, or why it leads nowhere. A known name may be unreachable on
+// this listener, in this protocol or without an ALPN.
 
 import { CATCH_ALL, normalizeHost, patternFor } from '../../cluster/hostname.ts';
 import type { CloseReason } from '../close-reason.ts';
@@ -26,20 +26,20 @@ export function whyNoRoute(
 ): string {
   const { host, id } = question;
   if (reason === 'unknown-cluster') return `no cluster has the id '${id}'${suggestId(table, id ?? '')}`;
-  if (reason === 'no-sni') return `'${host}' cannot be a server name, and no id names the cluster`;
-  const { only: _, ...showsAll } = entry;
-  const hidden = routeOf(table, question, compileListener(showsAll));
+  if (reason === 'no-sni') return `'${host}' is not a valid server name, and no id names the cluster`;
+  const { only: _, ...servesAll } = entry;
+  const hidden = routeOf(table, question, compileListener(servesAll));
   if (typeof hidden !== 'string')
-    return `${whose(question, hidden)}, but ${entry.on} does not show '${hidden.kind}'${describeOnly(entry)}`;
+    return `${whose(question, hidden)}, but ${entry.on} does not serve '${hidden.kind}'${describeOnly(entry)}`;
   if (id !== undefined) return `the cluster with id '${id}' has no route 'api'`;
   const known = knownRoute(table, question);
   if (known === undefined)
     return `no cluster has '${host}'${suggestHost(table, question, normalizeHost(host))}`;
-  if (known.slot === TUNNEL_SLOT) return `'${host}' is a tunnel host, and reached by TLS alone`;
-  return `${whose(question, known)}, but its '${known.kind}' is reached ${howReached(question, known)} alone`;
+  if (known.slot === TUNNEL_SLOT) return `'${host}' is a tunnel host, reached only by TLS`;
+  return `${whose(question, known)}, but its '${known.kind}' is reached only ${howReached(question, known)}`;
 }
 
-/** The route of a name, by any protocol. CONNECT ignores `*`. */
+/** The route of a name, in any protocol. CONNECT ignores `*`. */
 function knownRoute(table: Table, { host: text, protocol }: Question): TableRoute | undefined {
   const host = normalizeHost(text);
   const http = table.httpRoute(host);
@@ -48,7 +48,7 @@ function knownRoute(table: Table, { host: text, protocol }: Question): TableRout
   return named ?? (protocol === 'connect' ? undefined : (http ?? table.catchAll?.[0]));
 }
 
-/** The tunnel's own listener shows no kind of route at all. */
+/** The tunnel's own listener serves no kind of route. */
 function describeOnly({ only = [] }: ListenerEntry): string {
   return only.length === 0 ? '' : `: its only is ${shownList(only)}`;
 }
@@ -60,8 +60,8 @@ function howReached({ protocol }: Question, { kind, alpn }: TableRoute): string 
 }
 
 function whose({ host, id, protocol }: Question, { cluster, hosts }: TableRoute): string {
-  if (id !== undefined) return `id '${id}' is that of cluster '${cluster.name}'`;
+  if (id !== undefined) return `id '${id}' belongs to cluster '${cluster.name}'`;
   if (patternFor(normalizeHost(host), hosts) === CATCH_ALL)
-    return `'${host}' falls to '${CATCH_ALL}' of cluster '${cluster.name}'`;
+    return `'${host}' falls under '${CATCH_ALL}' of cluster '${cluster.name}'`;
   return `'${host}' is a ${protocol === 'connect' ? 'name' : 'host'} of cluster '${cluster.name}'`;
 }

@@ -24,7 +24,7 @@ const explainer = new Explainer(
 
 const stageOf = (explanation: ReturnType<Explainer['explain']>) => explanation.stages.at(-1);
 
-test('Explainer.explain() names cluster, route and backend of what is served', () => {
+test('Explainer.explain() names cluster, route and backend of a served connection', () => {
   const explanation = explainer.explain({ host: 'API.b.lab.', protocol: 'tls' });
   assert.deepEqual(explanation, {
     served: true,
@@ -42,7 +42,7 @@ test('Explainer.explain() names cluster, route and backend of what is served', (
   });
 });
 
-test('Explainer.explain() names the backend only where the client decides it', () => {
+test('Explainer.explain() names the backend only if the client determines it', () => {
   assert.equal(explainer.explain({ host: 'api.a.lab', protocol: 'tls' }).backend, null);
   const { backend } = explainer.explain({ host: 'api.a.lab', protocol: 'tls', from: '10.0.0.1' });
   assert.match(String(backend), /^192\.0\.2\.[12]:6443$/);
@@ -66,7 +66,7 @@ test('Explainer.explain() gives the reason and the stage of a refusal', () => {
   }
 });
 
-test('Explainer.explain() says what is left to "*", and never of CONNECT', () => {
+test('Explainer.explain() sends unclaimed hosts to "*", but never a CONNECT', () => {
   const listeners = [
     { on: ':1', balancers: [], agents: ['0.0.0.0/0'], idTlv: [0x20] },
     { on: ':2', balancers: [], agents: [], idTlv: [0x20], only: ['api'] },
@@ -86,15 +86,15 @@ test('Explainer.explain() says what is left to "*", and never of CONNECT', () =>
   for (const host of ['x.lab', '192.0.2.7', ''])
     assert.deepEqual(explained({ host, protocol: 'tls' }), [
       'b/rest',
-      "'*', which takes what nobody else has → cluster 'b', route 'rest'",
+      "catch-all '*' → cluster 'b', route 'rest'",
     ]);
   assert.deepEqual(explained({ host: 'x.lab', protocol: 'tls', on: ':2' }), [
     'unknown-host',
-    "'x.lab' falls to '*' of cluster 'b', but :2 does not show 'rest': its only is api",
+    "'x.lab' falls under '*' of cluster 'b', but :2 does not serve 'rest': its only is api",
   ]);
   assert.deepEqual(explained({ host: 'x.lab', protocol: 'http' }), [
     'unknown-host',
-    "'x.lab' falls to '*' of cluster 'b', but its 'rest' is reached by TLS alone",
+    "'x.lab' falls under '*' of cluster 'b', but its 'rest' is reached only by TLS",
   ]);
   assert.deepEqual(explained({ host: 'x.lab', protocol: 'connect' }), [
     'unknown-host',
@@ -103,7 +103,7 @@ test('Explainer.explain() says what is left to "*", and never of CONNECT', () =>
   assert.deepEqual(explained({ host: 'x.lab', id: 'id-a', protocol: 'tls' })[0], 'a/api');
 });
 
-test('Explainer.explain() follows an id to the api of its cluster', () => {
+test('Explainer.explain() leads an id to the api of its cluster', () => {
   const explanation = explainer.explain({
     host: 'kubernetes.default.svc',
     id: 'id-a',
@@ -114,7 +114,7 @@ test('Explainer.explain() follows an id to the api of its cluster', () => {
   assert.equal(explanation.route, 'api');
 });
 
-test('Explainer.explain() says where an id must be signed, and nothing of it to those who name none', () => {
+test('Explainer.explain() states that an id must be signed, but only if one is given', () => {
   const routes = [sampleRoute({ hosts: ['api.a.lab'] })];
   const cluster = sampleCluster('a', { id: 'id-a', identityRequired: true, routes });
   const listener = { on: ':6443', balancers: [], agents: ['0.0.0.0/0'], idTlv: [0x20] };
@@ -127,7 +127,7 @@ test('Explainer.explain() says where an id must be signed, and nothing of it to 
   assert.doesNotMatch(routeText({ host: 'api.a.lab', protocol: 'tls' }), signed);
 });
 
-test('Explainer.explain() refuses questions about what is not there', () => {
+test('Explainer.explain() refuses questions about unknown listeners and invalid addresses', () => {
   assert.throws(() => explainer.explain({ host: 'a', protocol: 'tls', on: ':1' }), QuestionError);
   assert.throws(() => explainer.explain({ host: 'a', protocol: 'tls', from: '1.2.3' }), QuestionError);
 });
@@ -157,14 +157,11 @@ describe('Explainer.explain() with the end of the tunnels', () => {
 
   test('refuses them in other protocols, and all else on a listener of their own', () => {
     for (const [question, text] of [
-      [{ host: 'tunnel.lab', protocol: 'http' }, "'tunnel.lab' is a tunnel host, and reached by TLS alone"],
-      [
-        { host: 'tunnel.lab', protocol: 'connect' },
-        "'tunnel.lab' is a tunnel host, and reached by TLS alone",
-      ],
+      [{ host: 'tunnel.lab', protocol: 'http' }, "'tunnel.lab' is a tunnel host, reached only by TLS"],
+      [{ host: 'tunnel.lab', protocol: 'connect' }, "'tunnel.lab' is a tunnel host, reached only by TLS"],
       [
         { host: 'api.a.lab', protocol: 'tls', on: ':8443' },
-        "'api.a.lab' is a host of cluster 'a', but :8443 does not show 'api'",
+        "'api.a.lab' is a host of cluster 'a', but :8443 does not serve 'api'",
       ],
     ] as const) {
       const explanation = tunnelling.explain(question);
@@ -174,7 +171,7 @@ describe('Explainer.explain() with the end of the tunnels', () => {
   });
 });
 
-test('Explainer.explain() says why a known host is not reached', () => {
+test('Explainer.explain() states why a known host is not reachable', () => {
   const known = new Explainer(
     [
       sampleCluster('a', {
@@ -190,19 +187,19 @@ test('Explainer.explain() says why a known host is not reached', () => {
   for (const [question, text] of [
     [
       { host: 'oauth.a.lab', protocol: 'tls' },
-      "'oauth.a.lab' is a host of cluster 'a', but its 'oauth' is reached with the ALPN one or two alone",
+      "'oauth.a.lab' is a host of cluster 'a', but its 'oauth' is reached only with the ALPN one or two",
     ],
     [
       { host: 'oauth.a.lab', protocol: 'http' },
-      "'oauth.a.lab' is a host of cluster 'a', but its 'oauth' is reached by TLS alone",
+      "'oauth.a.lab' is a host of cluster 'a', but its 'oauth' is reached only by TLS",
     ],
     [
       { host: 'oauth.a.lab', protocol: 'connect' },
-      "'oauth.a.lab' is a name of cluster 'a', but its 'oauth' is reached by CONNECT with a name under 'connect' alone",
+      "'oauth.a.lab' is a name of cluster 'a', but its 'oauth' is reached only by CONNECT with a name under 'connect'",
     ],
     [
       { host: 'web.a.lab', protocol: 'tls' },
-      "'web.a.lab' is a host of cluster 'a', but its 'apps-http' is reached by HTTP alone",
+      "'web.a.lab' is a host of cluster 'a', but its 'apps-http' is reached only by HTTP",
     ],
     [{ host: '', id: 'id-a', protocol: 'tls' }, "the cluster with id 'id-a' has no route 'api'"],
     [{ host: 'b.elsewhere', protocol: 'tls' }, "no cluster has 'b.elsewhere'"],
@@ -211,7 +208,7 @@ test('Explainer.explain() says why a known host is not reached', () => {
   }
 });
 
-test('Explainer.explain() passes over backends that are down, unless all are', () => {
+test('Explainer.explain() skips backends that are down, unless all are', () => {
   const backends = ['192.0.2.1:1', '192.0.2.2:1', '192.0.2.3:1'];
   const turns = sampleRoute({ kind: 'turns', hosts: ['turns.lab'], backends });
   const routes = [
@@ -247,8 +244,8 @@ test('Explainer.explain() passes over backends that are down, unless all are', (
 
   for (const backend of backends) down.add(backend);
   for (const [host, text] of [
-    ['hashed.lab', `every backend is down, and tried all the same: ${refused(backends)}`],
-    ['single.lab', `the only backend is down, and tried all the same: ${refused(backends.slice(0, 1))}`],
+    ['hashed.lab', `every backend is down, but still tried: ${refused(backends)}`],
+    ['single.lab', `the only backend is down, but still tried: ${refused(backends.slice(0, 1))}`],
   ]) {
     const explanation = healthy.explain({ host, protocol: 'tls', from: '192.0.2.9' });
     assert.deepEqual([explanation.served, explanation.reason], [false, 'connect-failed']);
@@ -257,7 +254,7 @@ test('Explainer.explain() passes over backends that are down, unless all are', (
   }
 });
 
-describe('Explainer.explain() helps with a name that nobody has', () => {
+describe('Explainer.explain() helps with an unknown name', () => {
   const helping = new Explainer(
     [
       sampleCluster('blue', {
@@ -309,7 +306,7 @@ describe('Explainer.explain() helps with a name that nobody has', () => {
     });
   }
 
-  test('and compares nothing with what cannot be a name', () => {
+  test('and compares nothing with a text that cannot be a name', () => {
     const long = 'x'.repeat(100_000);
     for (const question of [
       { host: long, protocol: 'tls' },
@@ -321,7 +318,7 @@ describe('Explainer.explain() helps with a name that nobody has', () => {
     }
   });
 
-  test('in a large table without searching all of it', () => {
+  test('in a large table, without searching all of it', () => {
     const routes = (name: string) => [sampleRoute({ hosts: [`api.${name}.lab.example.com`] })];
     const many = Array.from({ length: 50_000 }, (_, i) =>
       sampleCluster(`c${i}`, { routes: routes(`c${i}`) }),
@@ -363,12 +360,12 @@ test('Explainer.explain() names the list and the entry', () => {
     [
       { host: 'api.a.lab', from: '11.1.2.3' },
       false,
-      "11.1.2.3 is in no entry of allow of cluster 'a', which has 10.0.0.0/8, 192.168.0.0/16",
+      "11.1.2.3 matches no entry of allow of cluster 'a', which has 10.0.0.0/8, 192.168.0.0/16",
     ],
     [
       { host: 'oauth.a.lab', from: '10.2.2.3' },
       false,
-      "10.2.2.3 is in no entry of allow of its route 'oauth', which has 10.1.0.0/16",
+      "10.2.2.3 matches no entry of allow of its route 'oauth', which has 10.1.0.0/16",
     ],
     [
       { host: 'closed.lab', from: '10.2.2.3' },
@@ -378,9 +375,9 @@ test('Explainer.explain() names the list and the entry', () => {
     [
       { host: 'six.lab', from: '10.2.2.3' },
       false,
-      "10.2.2.3 is in no entry of allow of cluster 'six', which has 2001:db8::/32; 10.2.2.3 is IPv4, and the list has only IPv6 networks",
+      "10.2.2.3 matches no entry of allow of cluster 'six', which has 2001:db8::/32; 10.2.2.3 is IPv4, but the list has only IPv6 networks",
     ],
-    [{ host: 'api.a.lab' }, true, "allow of cluster 'a' applies: name the client to have it looked up"],
+    [{ host: 'api.a.lab' }, true, "allow of cluster 'a' applies: name the client to check it"],
   ] as const) {
     const stage = listing.explain({ protocol: 'tls', ...question }).stages[3];
     assert.deepEqual([stage.stage, stage.ok, stage.text], ['admit', ok, text]);
@@ -389,7 +386,7 @@ test('Explainer.explain() names the list and the entry', () => {
     [
       { from: '10.2.2.3', on: ':443' },
       false,
-      "CONNECT to 'a'; 10.2.2.3 is in no entry of agents of :443, which has 10.64.0.0/16",
+      "CONNECT to 'a'; 10.2.2.3 matches no entry of agents of :443, which has 10.64.0.0/16",
     ],
     [
       { from: '10.2.2.3', on: ':6443' },
@@ -402,7 +399,7 @@ test('Explainer.explain() names the list and the entry', () => {
       true,
       "CONNECT to 'a'; 10.64.2.3 is in agents of :443, by 10.64.0.0/16",
     ],
-    [{ on: ':443' }, true, "CONNECT to 'a'; for those in agents of :443: 10.64.0.0/16"],
+    [{ on: ':443' }, true, "CONNECT to 'a'; only for agents of :443: 10.64.0.0/16"],
   ] as const) {
     const stage = listing.explain({ protocol: 'connect', host: 'a', ...question }).stages[1];
     assert.deepEqual([stage.stage, stage.ok, stage.text], ['identify', ok, text]);
@@ -410,11 +407,11 @@ test('Explainer.explain() names the list and the entry', () => {
   const hidden = listing.explain({ protocol: 'tls', host: 'api.a.lab', on: ':443' });
   assert.equal(
     stageOf(hidden)?.text,
-    "'api.a.lab' is a host of cluster 'a', but :443 does not show 'api': its only is oauth",
+    "'api.a.lab' is a host of cluster 'a', but :443 does not serve 'api': its only is oauth",
   );
 });
 
-test('Explainer.explain() takes the listener with the port that is connected to', () => {
+test('Explainer.explain() chooses the listener by destination port', () => {
   const routes = [sampleRoute({ hosts: ['api.a.lab'] })];
   const ports = new Explainer(
     [sampleCluster('a', { routes })],

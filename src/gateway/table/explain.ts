@@ -1,6 +1,6 @@
-// What would happen to a connection, and why: the stages' own lookups on a table of the given clusters, without a
-// socket. Where the answer depends on who asks and nobody is named, it says so instead of guessing. Health is known where
-// a gateway runs; why nothing leads anywhere is in explain-route.ts.
+// Explains what would happen to a connection, and why: the stages' own lookups on a table of the given clusters,
+// without a socket. If the result depends on a client that was not named, it says so instead of guessing. Health is
+// known only where a gateway runs. explain-route.ts explains why a name leads nowhere.
 
 import type { Cluster } from '../../cluster/cluster.ts';
 import { CATCH_ALL, normalizeHost, patternFor } from '../../cluster/hostname.ts';
@@ -23,11 +23,11 @@ export interface Question {
   readonly host: string;
   readonly from?: string;
   readonly protocol: (typeof questionProtocols)[number];
-  /** Given in a PROXY header. */
+  /** The id in a PROXY header. */
   readonly id?: string;
   /** A listener's `on`. */
   readonly on?: string;
-  /** The port that is connected to: of several listeners the one with that port is meant, where there is one. */
+  /** The destination port: selects the listener with that port, if there is one. */
   readonly port?: number;
 }
 
@@ -37,28 +37,28 @@ export type Stage = (typeof stages)[number];
 export interface Explanation {
   readonly served: boolean;
   readonly reason: CloseReason | null;
-  /** null also for the end of the agents' tunnels, which is no cluster's. */
+  /** null also for agents' tunnels, which end at the gateway itself. */
   readonly cluster: string | null;
   readonly route: string | null;
-  /** null also where every connection may get another. */
+  /** null also where each connection may get another backend. */
   readonly backend: string | null;
   readonly stages: readonly { readonly stage: Stage; readonly ok: boolean; readonly text: string }[];
 }
 
-/** The listener asked for does not exist, or the address is none. */
+/** The requested listener does not exist, or the address is invalid. */
 export class QuestionError extends Error {
   readonly code = 'ERR_QUESTION';
 }
 
-/** What is known besides the clusters. */
+/** The context besides the clusters. */
 export interface Surroundings {
-  /** Names that lead to the end of the agents' tunnels. */
+  /** Hosts where agents' tunnels end. */
   readonly tunnelHosts?: readonly string[];
-  /** What health checks say. Without a gateway that runs nobody knows. */
+  /** The results of health checks; unknown without a running gateway. */
   readonly healthOf?: (cluster: string, kind: string, backend: string) => KnownHealth;
 }
 
-/** `up` is null where it is not known: such a backend is tried like those that are up. */
+/** `up` is null if unknown: such a backend is tried like those that are up. */
 interface KnownHealth {
   readonly up: boolean | null;
   readonly why?: string;
@@ -86,25 +86,25 @@ export class Explainer {
   explain(question: Question): Explanation {
     const client = question.from === undefined ? undefined : parseIp(question.from);
     if (question.from !== undefined && client === undefined) {
-      throw new QuestionError(`The address to come from must be an IPv4 or IPv6 address: ${question.from}`);
+      throw new QuestionError(`The client address must be an IPv4 or IPv6 address: ${question.from}`);
     }
     const entry = this.#listener(question);
     const listener = compileListener(entry);
     const explained = new Explained();
-    explained.say('accept', true, `on ${entry.on}${describeOnly(entry)}${describePort(entry, question)}`);
+    explained.add('accept', true, `on ${entry.on}${describeOnly(entry)}${describePort(entry, question)}`);
 
     const refused = identify(explained, question, entry, client);
     if (refused !== undefined) return explained.refuse(refused);
 
     const route = routeOf(this.#table, question, listener);
     if (typeof route === 'string') {
-      explained.say('route', false, whyNoRoute(this.#table, question, entry, route));
+      explained.add('route', false, whyNoRoute(this.#table, question, entry, route));
       return explained.refuse(route);
     }
     if (route.slot === TUNNEL_SLOT) return endTunnel(explained, question);
     explained.route = route;
     const signed = route.cluster.identityRequired && (question.protocol === 'connect' || question.id);
-    explained.say(
+    explained.add(
       'route',
       true,
       `${describeMatch(question, route)} → cluster '${route.cluster.name}', route '${route.kind}'${signed ? ', and the id must be signed' : ''}`,
@@ -113,15 +113,15 @@ export class Explainer {
     const lists = this.#allowLists(route);
     if (client !== undefined && !isAllowed(route, client, 0)) {
       const refusing = lists.find(({ list }) => entryWith(list, client) === undefined);
-      explained.say('admit', false, whyNotIn(refusing?.list ?? [], refusing?.name ?? 'allow', client));
+      explained.add('admit', false, whyNotIn(refusing?.list ?? [], refusing?.name ?? 'allow', client));
       return explained.refuse('not-allowed');
     }
-    explained.say('admit', true, describeAdmission(route, lists, client));
+    explained.add('admit', true, describeAdmission(route, lists, client));
     const health = route.backends.map(({ text }) => this.#healthOf(route.cluster.name, route.kind, text));
     return dial(explained, route, hashKeyOf(route, normalizeHost(question.host), client), health);
   }
 
-  /** As the file has them. */
+  /** The lists as written in the file. */
   #allowLists({ kind, cluster: { name } }: TableRoute): readonly NamedList[] {
     const cluster = this.#clusters.get(name);
     const own = cluster?.routes.find(route => route.kind === kind)?.allow;
@@ -131,7 +131,7 @@ export class Explainer {
     ];
   }
 
-  /** The one asked for; else the first that shows what is asked for; else the first. */
+  /** The requested one; otherwise the first that serves the requested route; otherwise the first. */
   #listener(question: Question): ListenerEntry {
     if (question.on !== undefined) {
       const found = this.#listeners.find(entry => entry.on === question.on);
@@ -139,11 +139,11 @@ export class Explainer {
       const known = this.#listeners.map(entry => `'${entry.on}'`).join(', ');
       throw new QuestionError(`There is no listener '${question.on}'; there are ${known}`);
     }
-    const shows = (entry: ListenerEntry) =>
+    const serves = (entry: ListenerEntry) =>
       typeof routeOf(this.#table, question, compileListener(entry)) !== 'string';
     const withPort = this.#listeners.filter(({ on }) => on.endsWith(`:${question.port}`));
     const candidates = withPort.length === 0 ? this.#listeners : withPort;
-    return candidates.find(shows) ?? candidates[0];
+    return candidates.find(serves) ?? candidates[0];
   }
 }
 
@@ -151,7 +151,7 @@ class Explained {
   route: TableRoute | undefined;
   readonly #stages: { stage: Stage; ok: boolean; text: string }[] = [];
 
-  say(stage: Stage, ok: boolean, text: string): void {
+  add(stage: Stage, ok: boolean, text: string): void {
     this.#stages.push({ stage, ok, text });
   }
 
@@ -175,12 +175,12 @@ class Explained {
   }
 }
 
-/** The tunnel's own listener shows no kind of route at all. */
+/** The tunnel's own listener serves no kind of route. */
 function describeOnly({ only }: ListenerEntry): string {
   if (only === undefined) return '';
   return only.length === 0
-    ? ", which shows only the end of the agents' tunnels"
-    : `, which shows only ${only.join(', ')}`;
+    ? ", which serves only the end of the agents' tunnels"
+    : `, which serves only ${only.join(', ')}`;
 }
 
 /** A load balancer or a firewall may map ports. */
@@ -188,7 +188,7 @@ function describePort({ on }: ListenerEntry, { port }: Question): string {
   return port === undefined || on.endsWith(`:${port}`) ? '' : `; no listener has port ${port}`;
 }
 
-/** What a person calls a list of networks, and what is in it. */
+/** A list of networks and its name in messages. */
 interface NamedList {
   readonly name: string;
   readonly list: readonly string[];
@@ -200,26 +200,26 @@ function identify(
   { on, agents }: ListenerEntry,
   client: Uint8Array | undefined,
 ): CloseReason | undefined {
-  const words = { tls: 'TLS with server name', http: 'HTTP with Host', connect: 'CONNECT to' }[
+  const protocol = { tls: 'TLS with server name', http: 'HTTP with Host', connect: 'CONNECT to' }[
     question.protocol
   ];
-  const what = `${words} '${question.host}'${question.id === undefined ? '' : `, PROXY header with id '${question.id}'`}`;
+  const what = `${protocol} '${question.host}'${question.id === undefined ? '' : `, PROXY header with id '${question.id}'`}`;
   if (question.protocol === 'connect' || question.id !== undefined) {
     const name = `agents of ${on}`;
     const entry = client === undefined ? undefined : entryWith(agents, client);
     if (agents.length === 0 || (client !== undefined && entry === undefined)) {
       const why = client === undefined ? `${name} is empty` : whyNotIn(agents, name, client);
-      explained.say('identify', false, `${what}; ${why}`);
+      explained.add('identify', false, `${what}; ${why}`);
       return 'untrusted-agent';
     }
     const who =
       client === undefined
-        ? `for those in ${name}: ${shownList(agents)}`
+        ? `only for ${name}: ${shownList(agents)}`
         : `${formatIp(client, 0)} is in ${name}, by ${entry}`;
-    explained.say('identify', true, `${what}; ${who}`);
+    explained.add('identify', true, `${what}; ${who}`);
     return undefined;
   }
-  explained.say('identify', true, `${what}${client === undefined ? '' : ` from ${formatIp(client, 0)}`}`);
+  explained.add('identify', true, `${what}${client === undefined ? '' : ` from ${formatIp(client, 0)}`}`);
   return undefined;
 }
 
@@ -228,9 +228,9 @@ function describeMatch(question: Question, route: TableRoute): string {
   const pattern = patternFor(host, route.hosts);
   if (pattern === host) return `exact host '${host}'`;
   if (pattern !== undefined && pattern !== CATCH_ALL) return `wildcard '${pattern}'`;
-  if (question.id !== undefined) return `id '${question.id}' and no host of its own`;
+  if (question.id !== undefined) return `id '${question.id}', without a matching host`;
   if (question.protocol === 'connect') return `CONNECT name '${host}'`;
-  return `'${CATCH_ALL}', which takes what nobody else has`;
+  return `catch-all '${CATCH_ALL}'`;
 }
 
 function describeAdmission(
@@ -242,17 +242,17 @@ function describeAdmission(
     lists.length === 0
       ? 'anyone is allowed'
       : client === undefined
-        ? `${lists.map(({ name }) => name).join(' and ')} applies: name the client to have it looked up`
+        ? `${lists.map(({ name }) => name).join(' and ')} applies: name the client to check it`
         : `${formatIp(client, 0)} is in ${lists.map(({ name, list }) => `${name}, by ${entryWith(list, client)}`).join('; and in ')}`;
   const limits = Object.entries(route.cluster.limits).map(([key, value]) => `${key} ${value}`);
   return limits.length === 0 ? who : `${who}; limits: ${limits.join(', ')}`;
 }
 
-/** TLS ends here, and what was inside comes back as a connection of its own. */
+/** TLS ends here, and each connection inside returns as a connection of its own. */
 function endTunnel(explained: Explained, { host }: Question): Explanation {
-  explained.say('route', true, `tunnel host '${normalizeHost(host)}' → the end of the agents' tunnels`);
-  explained.say('admit', true, 'whoever offers the ALPN causeway/1; the id inside must be signed');
-  explained.say('dial', true, 'no backend: TLS ends here, and what is inside is a connection of its own');
+  explained.add('route', true, `tunnel host '${normalizeHost(host)}' → the end of the agents' tunnels`);
+  explained.add('admit', true, 'any client that offers the ALPN causeway/1; the id inside must be signed');
+  explained.add('dial', true, 'no backend: TLS ends here, and the connection inside is served on its own');
   return explained.serve(null);
 }
 
@@ -264,11 +264,11 @@ function dial(
   health: readonly KnownHealth[],
 ): Explanation {
   if (route.redirect) {
-    explained.say('dial', true, 'no backend: answered with 308 to https');
+    explained.add('dial', true, 'no backend: answered with 308 to https');
     return explained.serve(null);
   }
   if (route.backends.length === 0) {
-    explained.say('dial', false, 'the pool is empty');
+    explained.add('dial', false, 'the pool is empty');
     return explained.refuse('no-backend');
   }
   const texts = route.backends.map(backend => backend.text);
@@ -276,11 +276,7 @@ function dial(
   const down = texts.flatMap((text, index) => (isDown(index) ? [describeDown(text, health[index].why)] : []));
   if (down.length === texts.length) {
     const which = down.length === 1 ? 'the only backend is down' : 'every backend is down';
-    explained.say(
-      'dial',
-      false,
-      `would fail: connect-failed; ${which}, and tried all the same: ${down.join(', ')}`,
-    );
+    explained.add('dial', false, `would fail: connect-failed; ${which}, but still tried: ${down.join(', ')}`);
     return explained.refuse('connect-failed');
   }
   const choice = texts.filter((_, index) => !isDown(index));
@@ -290,7 +286,7 @@ function dial(
     first === null
       ? `one of ${choice.join(', ')}, by ${route.balance}`
       : `${first}${choice.length === 1 ? '' : ` first, by ${route.balance}`}`;
-  explained.say(
+  explained.add(
     'dial',
     true,
     `${chosen}${down.length === 0 ? '' : `; down and tried last: ${down.join(', ')}`}`,

@@ -1,4 +1,4 @@
-// What a worker knows of its listeners: who may speak for others there, and which kinds of route it shows.
+// A worker's view of its listeners: whose headers are trusted there, and which kinds of route are reachable.
 
 import { type AllowList, compileAllowList } from './allow-list.ts';
 
@@ -10,13 +10,13 @@ export interface ListenerEntry {
   readonly agents: readonly string[];
   readonly idTlv: readonly number[];
   readonly only?: readonly string[];
-  /** Of an agent: all that come here go to that cluster's `api`, unread. */
+  /** On an agent: every connection goes to this cluster's `api`, unread. */
   readonly direct?: string;
-  /** Where connections come back from a part of ours: see hand-off.ts. */
+  /** For connections that return from a protocol thread: see hand-off.ts. */
   readonly isInternal?: boolean;
 }
 
-/** As the stages use it. Nobody is in an empty list. */
+/** Compiled for the stages. An empty list becomes undefined and contains no address. */
 export interface TableListener {
   readonly on: string;
   readonly balancers: AllowList | undefined;

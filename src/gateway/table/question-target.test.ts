@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { QuestionError } from './explain.ts';
 import { questionTarget } from './question-target.ts';
 
-test('questionTarget() takes a name, a name with a port, and a URL', () => {
+test('questionTarget() accepts a name, a name with a port, and a URL', () => {
   for (const [text, expected] of [
     ['api.lab.test', { host: 'api.lab.test', protocol: 'tls' }],
     ['API.lab.test.', { host: 'API.lab.test.', protocol: 'tls' }],
@@ -23,7 +23,7 @@ test('questionTarget() takes a name, a name with a port, and a URL', () => {
   assert.deepEqual(questionTarget('web.test:80', 'http'), { host: 'web.test', protocol: 'http', port: 80 });
 });
 
-test('questionTarget() refuses other URLs, and one that is another protocol than asked for', () => {
+test('questionTarget() refuses other URLs, and one that contradicts the requested protocol', () => {
   for (const [text, protocol] of [
     ['ftp://lab.test', undefined],
     ['https://', undefined],

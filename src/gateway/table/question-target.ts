@@ -1,4 +1,4 @@
-// What a person gives as the host to be explained: a name, `host:port`, or a URL as they would type it elsewhere.
+// Parses the host given to explain: a name, `host:port`, or a URL.
 
 import { type Question, QuestionError, type questionProtocols } from './explain.ts';
 
@@ -13,7 +13,7 @@ const SCHEMES: Readonly<Record<string, { readonly protocol: Protocol; readonly p
 const HAS_SCHEME = /^[a-z][a-z0-9+.-]*:\/\//i;
 const HOST_PORT = /^([^:/[\]]+|\[[0-9a-f:.]+\]):(\d{1,5})$/i;
 
-/** `protocol` is the one asked for, which a URL must not contradict. Throws a QuestionError. */
+/** `protocol` is the requested one, which a URL must not contradict. Throws a QuestionError. */
 export function questionTarget(
   text: string,
   protocol: Protocol | undefined,

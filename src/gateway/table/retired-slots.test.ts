@@ -4,7 +4,7 @@ import { RetiredSlots } from './retired-slots.ts';
 
 const MINUTE = 60_000;
 
-test('RetiredSlots.takeIdle() gives a slot once its time is over and its last connection gone', () => {
+test('RetiredSlots.takeIdle() returns a slot once its time is over and its last connection gone', () => {
   const busy = new Set([1]);
   const active = (slot: number) => (busy.has(slot) ? 1 : 0);
   const actives = { routes: active, clusters: () => 0, backends: () => 0 };

@@ -1,9 +1,9 @@
-// Slots that a change of the table has freed. Each is given out again only when what was counted for it has been told for
-// a while and its last connection is gone.
+// Slots that a change of the table has freed. A slot is reused only after its counters have been reported for a while
+// and its last connection is gone.
 
 import type { FreedSlots } from './table-author.ts';
 
-/** Counters of a route that is gone are told for this long, so that a scrape sees its last connections. */
+/** The counters of a removed route are reported for this long, so that a scrape sees its last connections. */
 const RETIRED_MS = 300_000;
 
 interface Retired {
@@ -20,7 +20,7 @@ export class RetiredSlots {
     this.#retired = [...this.#retired, { freed, at: now }];
   }
 
-  /** Those that may be given out again; undefined while none has its time behind it. */
+  /** The slots that may be reused; undefined until a change is old enough. */
   takeIdle(
     active: Readonly<Record<keyof FreedSlots, (slot: number) => number>>,
     now: number,

@@ -1,4 +1,5 @@
-// For explain.ts: what a person may have meant by a name that nobody has, or why a wildcard that looks right is not.
+// For explain.ts: the likely intended name in place of an unknown one, or why a wildcard that looks right does not
+// match.
 
 import { CLUSTER_ID } from '../../cluster/cluster-id.ts';
 import { isHostname } from '../../cluster/hostname.ts';
@@ -6,12 +7,12 @@ import { nearest, slipDistance } from '../../text/nearest.ts';
 import type { Question } from './explain.ts';
 import type { Table, TableRoute } from './table.ts';
 
-/** Comparing two names takes some 5 µs: a large table is not searched to its end. */
+/** Comparing two names takes about 5 µs, so a large table is not searched to its end. */
 const MOST_NAMES = 10_000;
 
-/** Begins with `; `, or is empty where there is nothing to say. Expects a normalized name. */
+/** Starts with `; `, or is empty if there is nothing to suggest. Expects a normalized name. */
 export function suggestHost(table: Table, { protocol }: Question, host: string): string {
-  // Comparing takes time by the square of the length, and whoever asks may send anything.
+  // Comparing takes time quadratic in the length, and the input is arbitrary.
   if (!isHostname(host)) return '';
   const hosts = protocol === 'connect' ? [] : hostsOf(table, protocol);
   const wildcard = hosts.find(({ name }) => name.startsWith('*.') && coversMore(name.slice(2), host));
@@ -24,7 +25,7 @@ export function suggestHost(table: Table, { protocol }: Question, host: string):
     return `; ${why} '${wildcard.name}' of cluster '${wildcard.cluster}'`;
   }
   const names = protocol === 'connect' ? connectNames(table) : hosts;
-  // A wildcard is compared as if it covered the name.
+  // A wildcard is compared as if it matched the name.
   const label = host.split('.', 1)[0];
   const asWritten = new Map(
     names.slice(0, MOST_NAMES).map(known => [known.name.replace(/^\*(?=\.)/, label), known] as const),
@@ -40,7 +41,7 @@ export function suggestId(table: Table, id: string): string {
   return near === undefined ? '' : `; did you mean '${near}' of cluster '${table.ids.get(near)?.name}'?`;
 }
 
-/** Of the labels that differ: names of one domain have most of their letters in common. */
+/** The distance of the labels that differ: names in one domain share most of their letters. */
 function labelDistance(host: string, known: string): number | undefined {
   const [ours, theirs] = [host.split('.'), known.split('.')];
   while (ours.length > 1 && theirs.length > 1 && ours.at(-1) === theirs.at(-1)) {
@@ -54,7 +55,7 @@ function labelDistance(host: string, known: string): number | undefined {
   return slipDistance(ours.join('.'), theirs.join('.'));
 }
 
-/** It ends in the wildcard's domain, with no label in front of it or more than one. */
+/** The host ends in the wildcard's domain, with no label in front of it or more than one. */
 function coversMore(domain: string, host: string): boolean {
   return host === domain || (host.endsWith(`.${domain}`) && host.slice(0, -domain.length - 1).includes('.'));
 }

@@ -1,8 +1,9 @@
-// The control side of the table: gives every cluster, route and backend its slot, and turns a new set of clusters
-// into the change that workers apply. Slots stay with cluster + kind while those exist. A freed slot is given out
-// again only after every worker let go of it.
+// The control thread's side of the table: assigns a slot to every cluster, route and backend, and turns a new set of
+// clusters into the change that workers apply. A slot stays with its cluster and kind as long as those exist. A freed
+// slot is reused only after every worker has released it.
 
 import { isIP } from 'node:net';
+import { isDeepStrictEqual } from 'node:util';
 import { type Backend, type Cluster, needsTls, type Route, type Uplink } from '../../cluster/cluster.ts';
 import { healthTarget } from '../health/health-target.ts';
 import type { ServedBackend } from '../health/health-thread.ts';
@@ -12,7 +13,7 @@ import type { ClusterEntry, RouteEntry } from './table.ts';
 export interface TableChange {
   readonly removed: readonly string[];
   readonly put: readonly ClusterEntry[];
-  /** Slots no longer in use once all workers have applied the change. */
+  /** Slots that are unused once all workers have applied the change. */
   readonly freed: FreedSlots;
 }
 
@@ -28,7 +29,6 @@ export interface RouteSlot {
 }
 
 interface Known {
-  readonly text: string;
   readonly cluster: Cluster;
   readonly entry: ClusterEntry;
 }
@@ -38,7 +38,7 @@ class SlotPool<Owner> {
   readonly owners: (Owner | undefined)[];
   readonly #free: number[] = [];
 
-  /** The first slot that is given out. */
+  /** `first` is the first slot to assign. */
   constructor(first = 1) {
     this.owners = Array.from({ length: first });
   }
@@ -66,15 +66,15 @@ export type AddressesOf = (backend: Backend, uplink: Uplink | undefined) => read
 
 export class TableAuthor {
   readonly #known = new Map<string, Known>();
-  /** Clusters by the names among the hosts of their backends. */
+  /** Host name of a backend → the clusters that use it. */
   readonly #named = new Map<string, Set<string>>();
   readonly #clusters = new SlotPool<string>();
   readonly #routes = new SlotPool<RouteSlot>(FIRST_SLOT);
   readonly #backends = new SlotPool<Backend>();
-  /** Slots of routes that are gone and may come back: what was counted for them is still told. */
+  /** Slots of removed routes, which may come back: their counters are still reported. */
   readonly #retired = new Map<string, number>();
 
-  /** What must change for exactly these clusters to be served. `addressesOf` gives IP literals. */
+  /** The change that leads to exactly these clusters being served. */
   change(clusters: readonly Cluster[], addressesOf: AddressesOf): TableChange {
     const freed = { clusters: [] as number[], routes: [] as number[], backends: [] as number[] };
     const names = new Set(clusters.map(cluster => cluster.name));
@@ -82,28 +82,32 @@ export class TableAuthor {
     for (const [name, known] of this.#known) {
       if (names.has(name)) continue;
       removed.push(name);
-      this.#unname(known.cluster);
+      this.#removeNames(known.cluster);
       this.#known.delete(name);
       freed.clusters.push(known.entry.slot);
       for (const route of known.entry.routes) this.#retire(name, route, freed);
     }
     const put: ClusterEntry[] = [];
     for (const cluster of clusters) {
-      const text = JSON.stringify(cluster);
       const before = this.#known.get(cluster.name);
-      if (before?.text === text) continue;
+      // The plan gives unchanged clusters back as the same objects; a file that was read again does not.
+      if (before?.cluster === cluster) continue;
+      if (before !== undefined && isDeepStrictEqual(before.cluster, cluster)) {
+        this.#known.set(cluster.name, { ...before, cluster });
+        continue;
+      }
       const entry = this.#enter(cluster, before?.entry, addressesOf, freed);
-      if (before !== undefined) this.#unname(before.cluster);
-      for (const host of namesIn(cluster)) this.#clustersNamed(host).add(cluster.name);
-      this.#known.set(cluster.name, { text, cluster, entry });
+      if (before !== undefined) this.#removeNames(before.cluster);
+      for (const host of namesIn(cluster)) this.#clustersWith(host).add(cluster.name);
+      this.#known.set(cluster.name, { cluster, entry });
       put.push(entry);
     }
     return { removed, put, freed };
   }
 
   /**
-   * All workers applied the change that freed them, and nothing of theirs is left to be logged or counted. A route that
-   * came back meanwhile has its slot again.
+   * Call when all workers have applied the change that freed the slots, and nothing of theirs is left to log or count.
+   * A route that came back meanwhile keeps its slot. Returns the route slots that were recycled.
    */
   recycle(freed: FreedSlots): readonly number[] {
     const routes = freed.routes.filter(slot => {
@@ -135,17 +139,17 @@ export class TableAuthor {
     return this.#routes.owners.length;
   }
 
-  /** A cluster as it stands. */
+  /** A cluster's current entry. */
   entryOf(name: string): ClusterEntry | undefined {
     return this.#known.get(name)?.entry;
   }
 
-  /** All clusters as they stand, for a worker that has none yet. */
+  /** All current entries, for a worker that has none yet. */
   get entries(): ClusterEntry[] {
     return [...this.#known.values()].map(known => known.entry);
   }
 
-  /** Backends that are served, with how to check them: all, or those of some clusters. */
+  /** The served backends and how to check them: of all clusters, or of those named. */
   *backends(names: Iterable<string> = this.#known.keys()): Generator<ServedBackend> {
     for (const name of names) {
       const known = this.#known.get(name);
@@ -163,15 +167,15 @@ export class TableAuthor {
     }
   }
 
-  /** A name has other addresses now: the backends that workers must be told of. */
+  /** The addresses of a name changed: returns the backends that workers must update. */
   rename(host: string, addressesOf: AddressesOf): AddressChange[] {
-    // What the TLS part dials, it has by itself: the workers have its threads' sockets in that place.
+    // The TLS thread resolves what it dials itself: workers have the TLS threads' sockets in that place.
     const isNamed = (backend: Backend, uplink: Uplink | undefined) =>
       backend.host === host && !needsTls(uplink);
     return this.#newAddresses(this.#named.get(host) ?? [], isNamed, addressesOf);
   }
 
-  /** The sockets of the TLS part are elsewhere now. */
+  /** The sockets of the TLS threads changed. */
   readdress(addressesOf: AddressesOf): AddressChange[] {
     return this.#newAddresses(this.#known.keys(), (_, uplink) => needsTls(uplink), addressesOf);
   }
@@ -199,7 +203,7 @@ export class TableAuthor {
     return changes;
   }
 
-  #clustersNamed(host: string): Set<string> {
+  #clustersWith(host: string): Set<string> {
     let clusters = this.#named.get(host);
     if (clusters === undefined) {
       clusters = new Set();
@@ -208,7 +212,7 @@ export class TableAuthor {
     return clusters;
   }
 
-  #unname(cluster: Cluster): void {
+  #removeNames(cluster: Cluster): void {
     for (const host of namesIn(cluster)) {
       const clusters = this.#named.get(host);
       clusters?.delete(cluster.name);
@@ -284,7 +288,7 @@ export class TableAuthor {
   }
 }
 
-/** Hosts of its backends that are looked up. */
+/** The hosts of its backends that need a lookup. */
 export function* namesIn(cluster: Cluster): Generator<string> {
   for (const { pool } of cluster.routes) {
     for (const { host } of pool.backends) if (isIP(host) === 0) yield host;

@@ -44,7 +44,7 @@ const lab = tableOf(
 const tls = (host: string | undefined, alpn: string[] = [], id?: string, listener = everything) =>
   nameOf(routeTls(lab, listener, host, alpn, id));
 
-test('routeTls() takes the exact host before the wildcard, and one label for the wildcard', () => {
+test('routeTls() prefers the exact host to the wildcard, which matches exactly one label', () => {
   assert.equal(tls('x.apps.lab'), 'b/api');
   assert.equal(tls('y.apps.lab'), 'a/apps-https');
   assert.equal(tls('z.y.apps.lab'), 'unknown-host');
@@ -52,7 +52,7 @@ test('routeTls() takes the exact host before the wildcard, and one label for the
   assert.equal(tls('nowhere'), 'unknown-host');
 });
 
-test('routeTls() tells routes of one host apart by ALPN, else takes the one without', () => {
+test('routeTls() distinguishes routes of one host by ALPN, and falls back to the one without', () => {
   assert.equal(tls('api.a.lab', ['h2', 'konn']), 'a/konnectivity');
   assert.equal(tls('api.a.lab', ['h2']), 'a/api');
   assert.equal(tls('api.a.lab'), 'a/api');
@@ -64,7 +64,7 @@ test('routeTls() tells routes of one host apart by ALPN, else takes the one with
   );
 });
 
-test('routeTls() asks for a name unless an id is given', () => {
+test('routeTls() requires a name unless an id is given', () => {
   assert.equal(tls(undefined), 'no-sni');
   assert.equal(tls(undefined, [], 'id-a'), 'a/api');
   assert.equal(tls(undefined, [], 'id-x'), 'unknown-cluster');
@@ -79,7 +79,7 @@ test('routeTls() with an id stays among that cluster’s routes', () => {
   assert.equal(tls(undefined, [], 'id-c'), 'unknown-host', 'it has no api');
 });
 
-test('routeTls() finds nothing that the listener does not show', () => {
+test('routeTls() finds no route that `only` leaves out', () => {
   const apps = compileListener({ on: ':2', balancers: [], agents: [], idTlv: [], only: ['apps-https'] });
   assert.equal(tls('y.apps.lab', [], undefined, apps), 'a/apps-https');
   assert.equal(tls('x.apps.lab', [], undefined, apps), 'unknown-host', 'the exact host belongs to an api');
@@ -87,7 +87,7 @@ test('routeTls() finds nothing that the listener does not show', () => {
   assert.equal(tls(undefined, [], 'id-a', apps), 'unknown-host');
 });
 
-test('routeConnect() knows ids, cluster names, API hosts and connect names', () => {
+test('routeConnect() finds ids, cluster names, API hosts and connect names', () => {
   const connect = (name: string) => nameOf(routeConnect(lab, everything, name));
   assert.equal(connect('id-a'), 'a/api');
   assert.equal(connect('id-b'), 'b/api', 'a CONNECT name has no case');
@@ -101,12 +101,12 @@ test('routeConnect() knows ids, cluster names, API hosts and connect names', () 
   assert.equal(connect('192.0.2.1'), 'unknown-host', 'a backend’s address is no name');
 });
 
-test('routeHttp() looks among the HTTP routes only', () => {
+test('routeHttp() searches the HTTP routes only', () => {
   assert.equal(nameOf(routeHttp(lab, everything, 'x.apps.lab')), 'a/apps-http');
   assert.equal(nameOf(routeHttp(lab, everything, 'api.a.lab')), 'unknown-host');
 });
 
-test('routeTls() and routeHttp() leave to "*" what nobody else has, and nothing that somebody has', () => {
+test('routeTls() and routeHttp() send unclaimed hosts to "*", and no others', () => {
   const table = tableOf(
     sampleCluster('a', {
       id: 'id-a',
@@ -184,7 +184,7 @@ const probes = [
   'id-3',
 ];
 
-/** Everything a client could find out about the table. */
+/** Everything a client could learn about the table. */
 function answers(table: Table): string[] {
   return probes.flatMap(name => [
     nameOf(routeTls(table, everything, name, [], undefined)),
@@ -196,7 +196,7 @@ function answers(table: Table): string[] {
   ]);
 }
 
-test('Table.apply() changed step by step answers like one built at once', () => {
+test('Table.apply() step by step gives the same answers as a table built at once', () => {
   fc.assert(
     fc.property(fc.array(anyClusters, { minLength: 1, maxLength: 4 }), steps => {
       const author = new TableAuthor();
@@ -211,7 +211,7 @@ test('Table.apply() changed step by step answers like one built at once', () => 
   );
 });
 
-test('TableAuthor.change() says nothing when nothing changed, and keeps slots while cluster and kind stay', () => {
+test('TableAuthor.change() is empty when nothing changed, and keeps slots while cluster and kind stay', () => {
   fc.assert(
     fc.property(anyClusters, anyClusters, (before, after) => {
       const author = new TableAuthor();
@@ -234,7 +234,7 @@ test('TableAuthor.change() says nothing when nothing changed, and keeps slots wh
   );
 });
 
-test('Table.putTunnels() has names of its own, which come, go and change sides with clusters in any order', () => {
+test('Table.putTunnels() keeps its own names, which come, go and change sides with clusters in any order', () => {
   const author = new TableAuthor();
   const table = new Table();
   const serve = (...hosts: string[]) => {
@@ -246,7 +246,7 @@ test('Table.putTunnels() has names of its own, which come, go and change sides w
   serve('api.a.lab', 't.lab');
   table.putTunnels(['*.tunnel.lab'], ['/part-0']);
   assert.deepEqual(['t.lab', 'x.tunnel.lab', 'y.lab'].map(find), ['a/api', '/', 'unknown-host']);
-  // t.lab becomes a tunnel's: the workers hear of tunnels before they hear of clusters.
+  // t.lab becomes a tunnel host: workers learn of tunnels before they learn of clusters.
   table.putTunnels(['t.lab'], ['/part-0']);
   serve('api.a.lab');
   assert.deepEqual(['t.lab', 'x.tunnel.lab'].map(find), ['/', 'unknown-host']);

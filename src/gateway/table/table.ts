@@ -1,6 +1,6 @@
-// What a worker knows of the clusters: every lookup that route and admit need, in hash maps that cost the same
-// at 10 and at 100,000 hosts. The control thread sends changes cluster by cluster; applying one touches nothing
-// but that cluster's names. Each route, cluster and backend has a slot: its place in shared memory.
+// A worker's view of the clusters: every lookup that route and admit need, in hash maps that cost the same at 10 and at
+// 100,000 hosts. The control thread sends changes cluster by cluster; applying one touches only that cluster's names.
+// Each route, cluster and backend has a slot: its index in shared memory.
 
 import type { Balance, ClusterLimits, ProxyProtocol, Uplink } from '../../cluster/cluster.ts';
 import { CATCH_ALL, isHostname, wildcardOf } from '../../cluster/hostname.ts';
@@ -17,7 +17,7 @@ export interface ClusterEntry {
   readonly id?: string;
   readonly allow?: readonly string[];
   readonly limits: ClusterLimits;
-  /** Absent where an id needs no signature. */
+  /** Absent if an id needs no signature. */
   readonly identityRequired?: true;
   readonly routes: readonly RouteEntry[];
 }
@@ -40,11 +40,11 @@ export interface BackendEntry {
   readonly slot: number;
   readonly text: string;
   readonly port: number;
-  /** IP literals; none while a name is not resolved. */
+  /** IP literals; empty while a name is not resolved. */
   readonly addresses: readonly string[];
 }
 
-/** As the stages use them. */
+/** Compiled for the stages. */
 export interface TableCluster {
   readonly slot: number;
   readonly name: string;
@@ -68,7 +68,7 @@ export interface TableRoute {
   readonly uplink?: Uplink;
   readonly balance: Balance;
   readonly backends: readonly TableBackend[];
-  /** Of the backends' texts, for rendezvous hashing. */
+  /** Hashes of the backends' texts, for rendezvous hashing. */
   readonly hashes: Uint32Array;
   readonly cluster: TableCluster;
 }
@@ -78,23 +78,23 @@ export interface TableBackend {
   readonly text: string;
   readonly port: number;
   addresses: readonly SocketAddress[];
-  /** The address that last worked is tried first. */
+  /** Index of the address to try first: the one that worked last. */
   preferred: number;
 }
 
 export class Table {
   readonly clusters = new Map<string, TableCluster>();
   readonly ids = new Map<string, TableCluster>();
-  /** Exact names, wildcards and `*` as they are written; several routes only where ALPN tells them apart. */
+  /** Exact names, wildcards and `*` as written; several routes only where ALPN distinguishes them. */
   readonly #tls = new Map<string, readonly TableRoute[]>();
-  /** As above, of the agents' tunnels: kept apart since they change by themselves. */
+  /** The same for agents' tunnels, separate because they change independently. */
   readonly #tunnels = new Map<string, readonly TableRoute[]>();
   readonly #http = new Map<string, TableRoute>();
   readonly #connect = new Map<string, TableRoute>();
   readonly #routes: (TableRoute | undefined)[] = [];
   readonly #backends = new Map<number, TableBackend>();
 
-  /** All that changes leaves before anything comes, since a name may move from one cluster to another. */
+  /** Removes everything that changes before adding anything, since a name may move from one cluster to another. */
   apply(removed: readonly string[], put: readonly ClusterEntry[]): void {
     for (const name of removed) this.#remove(name);
     for (const entry of put) this.#remove(entry.name);
@@ -131,12 +131,12 @@ export class Table {
     }
   }
 
-  /** Where cleartext HTTP goes: a route of its own, whose backends are the HTTP threads. */
+  /** Cleartext HTTP goes to a route of its own, whose backends are the HTTP threads. */
   putHttpThreads(sockets: readonly string[]): void {
     this.#routes[HTTP_SLOT] = threadRoute(HTTP_SLOT, [], sockets);
   }
 
-  /** The names of the agents' tunnels. They are nobody else's: the file's reader sees to that. */
+  /** The hosts of agents' tunnels. No cluster has them: the config reader ensures that. */
   putTunnels(hosts: readonly string[], sockets: readonly string[]): void {
     const route = hosts.length === 0 ? undefined : threadRoute(TUNNEL_SLOT, hosts, sockets);
     this.#routes[TUNNEL_SLOT] = route;
@@ -155,17 +155,17 @@ export class Table {
     backend.preferred = 0;
   }
 
-  /** Routes that take every SNI that selects none, and TLS without one. */
+  /** Routes for TLS without SNI, or whose SNI matches no other route. */
   get catchAll(): readonly TableRoute[] | undefined {
     return this.#tls.get(CATCH_ALL);
   }
 
-  /** Routes that this SNI selects: those of the exact name, else of the wildcard. Expects it in lower case. */
+  /** Routes that this SNI selects: those of the exact name, otherwise of the wildcard. Expects lower case. */
   routesByHost(host: string): readonly TableRoute[] | undefined {
     return this.#exact(host) ?? this.#wildcard(host);
   }
 
-  /** The same among one cluster's routes, whoever else has the exact name. */
+  /** The same among one cluster's routes, even if another has the exact name. */
   routesByHostIn(cluster: TableCluster, host: string): readonly TableRoute[] | undefined {
     const exact = this.#exact(host);
     if (exact?.[0].cluster === cluster) return exact;
@@ -173,19 +173,19 @@ export class Table {
     return wildcard?.[0].cluster === cluster ? wildcard : undefined;
   }
 
-  /** What is found is a legal name, since only those are put in. Wildcards stand there too, and are no names. */
+  /** Only legal names are stored, so a match is one. Wildcards are stored too, and are not names. */
   #exact(host: string): readonly TableRoute[] | undefined {
     return host.startsWith('*') ? undefined : (this.#tls.get(host) ?? this.#tunnels.get(host));
   }
 
-  /** A wildcard stands for legal names only: `*.apps.x` itself, or a label with a space, is none. */
+  /** A wildcard matches legal names only: not `*.apps.x` itself, nor a label with a space. */
   #wildcard(host: string): readonly TableRoute[] | undefined {
     if (!isHostname(host)) return undefined;
     const wildcard = wildcardOf(host) ?? '';
     return this.#tls.get(wildcard) ?? this.#tunnels.get(wildcard);
   }
 
-  /** By Host: the exact name, else the wildcard, else the one that takes everything. */
+  /** By Host: the exact name, otherwise the wildcard, otherwise the catch-all. */
   httpRoute(host: string): TableRoute | undefined {
     const named = isHostname(host)
       ? (this.#http.get(host) ?? this.#http.get(wildcardOf(host) ?? ''))
@@ -193,7 +193,7 @@ export class Table {
     return named ?? this.#http.get(CATCH_ALL);
   }
 
-  /** What a CONNECT name selects: a `connect` name its route; an id, a cluster name or an API host the `api`. */
+  /** A CONNECT name selects: a `connect` name its route; an id, a cluster name or an API host the `api`. */
   connectRoute(name: string): TableRoute | undefined {
     return this.#connect.get(name) ?? this.routesByHost(name)?.find(route => route.kind === 'api');
   }
@@ -232,12 +232,12 @@ function threadRoute(slot: number, hosts: readonly string[], sockets: readonly s
   };
 }
 
-/** What CONNECT calls a cluster by. A CONNECT name comes in lower case. */
+/** The CONNECT names of a cluster itself. CONNECT names are compared in lower case. */
 function ownNames(cluster: TableCluster): string[] {
   return cluster.id === undefined ? [cluster.name] : [cluster.name, cluster.id.toLowerCase()];
 }
 
-/** Routes that ask for an ALPN are looked at before the one that does not. */
+/** Routes with an ALPN are tried before the one without. */
 function alpnFirst(a: TableRoute, b: TableRoute): number {
   return Number(b.alpn.length > 0) - Number(a.alpn.length > 0);
 }

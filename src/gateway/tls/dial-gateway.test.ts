@@ -19,7 +19,7 @@ async function listen(server: Server, host: string, port = 0): Promise<number> {
   return (server.address() as AddressInfo).port;
 }
 
-/** A gateway on that loopback address, and how often it was reached. */
+/** A gateway on that loopback address that counts its connections. */
 async function startGateway(host = '127.0.0.1', port = 0) {
   const { certFile, keyFile } = await certificateFor(NAME);
   const sockets = new Set<Socket>();
@@ -48,23 +48,23 @@ async function place(port: number, ...addresses: readonly string[]) {
 }
 
 const options = { wrongProtocol: 'none of them' };
-/** Instead of the real pauses. */
+/** Replaces the real pauses. */
 const shortly = (attempt: number) => Math.min(attempt, 1);
 
-test('GatewayDialer tries addresses in turn, and the one that worked first from then on', {
+test('GatewayDialer tries addresses in turn, and then starts with the one that worked', {
   skip,
 }, async () => {
   await using second = await startGateway('127.0.0.3');
   const dialer = new GatewayDialer(shortly);
   const gateway = await place(second.port, '127.0.0.2', '127.0.0.3');
   (await dialer.dial(gateway, options, settings, signal)).tls.destroy();
-  // The first comes up: it is not asked for, while the second works.
+  // The first address comes up, but is not tried while the second works.
   await using first = await startGateway('127.0.0.2', second.port);
   (await dialer.dial(gateway, options, settings, signal)).tls.destroy();
   assert.deepEqual([first.visits(), second.visits()], [0, 2]);
 });
 
-test('GatewayDialer comes back to the addresses, 1 + retries attempts in all', { skip }, async () => {
+test('GatewayDialer retries the addresses, with 1 + retries attempts in all', { skip }, async () => {
   let attempts = 0;
   const server = netServer(socket => {
     attempts++;
@@ -84,7 +84,7 @@ test('GatewayDialer comes back to the addresses, 1 + retries attempts in all', {
   server.close();
 });
 
-test('GatewayDialer does not come back to one whose certificate does not verify', { skip }, async () => {
+test('GatewayDialer does not retry when the certificate does not verify', { skip }, async () => {
   await using gateway = await startGateway();
   const other = { ...(await place(gateway.port, '127.0.0.1')), serverName: 'other.test' };
   await assert.rejects(new GatewayDialer(shortly).dial(other, options, settings, signal), {
@@ -94,7 +94,7 @@ test('GatewayDialer does not come back to one whose certificate does not verify'
   });
 });
 
-test('GatewayDialer gives up on one that says nothing', { skip }, async () => {
+test('GatewayDialer times out when the server sends nothing', { skip }, async () => {
   const sockets: Socket[] = [];
   const server = netServer(socket => sockets.push(socket));
   const port = await listen(server, '127.0.0.1');
@@ -107,7 +107,7 @@ test('GatewayDialer gives up on one that says nothing', { skip }, async () => {
   server.close();
 });
 
-test('GatewayDialer lets go when nobody waits any more, in an attempt and between two', {
+test('GatewayDialer stops when it is aborted, during an attempt and between two', {
   skip,
 }, async () => {
   const accepted = Promise.withResolvers<Socket>();
@@ -133,7 +133,7 @@ test('GatewayDialer lets go when nobody waits any more, in an attempt and betwee
   await assert.rejects(waiting, { name: 'AbortError' });
 });
 
-test('GatewayDialer says that a name leads nowhere', { skip }, async () => {
+test('GatewayDialer reports a name that does not resolve', { skip }, async () => {
   const gateway = await place(443);
   await assert.rejects(new GatewayDialer(shortly).dial(gateway, options, settings, signal), {
     message: 'gw.test does not resolve',
@@ -141,7 +141,7 @@ test('GatewayDialer says that a name leads nowhere', { skip }, async () => {
   });
 });
 
-test('GatewayDialer says what it means that no protocol is taken', { skip }, async () => {
+test('GatewayDialer fails with `wrongProtocol` when the server accepts none', { skip }, async () => {
   await using gateway = await startGateway();
   const alpn = { ...options, ALPNProtocols: ['b'] };
   await assert.rejects(

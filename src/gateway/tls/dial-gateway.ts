@@ -1,6 +1,5 @@
-// An agent's way out with TLS: reaches one of the gateway's addresses and completes a verified handshake. Attempts are
-// made as dial.ts makes them: each address once, the one that last worked first, then the list again after the same
-// pauses.
+// Dials the gateway for an agent's TLS uplink: reaches one of its addresses and completes a verified handshake. Retries
+// like dial.ts: each address once, starting with the last one that worked, then the list again after the same pauses.
 
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -16,11 +15,11 @@ interface GatewayFailure {
   readonly isFinal?: boolean;
 }
 
-/** Why the gateway was not reached, in words for the log. */
+/** Why the gateway was not reached. The message goes to the log. */
 export class GatewayError extends Error {
   readonly code = 'ERR_GATEWAY';
   readonly failure: DialFailure;
-  /** What another address or another attempt would not change: a certificate that does not verify. */
+  /** Another address or a retry would not help, for instance because the certificate does not verify. */
   readonly isFinal: boolean;
 
   constructor(message: string, { failure = 'other', isFinal = false }: GatewayFailure = {}) {
@@ -30,24 +29,24 @@ export class GatewayError extends Error {
   }
 }
 
-/** What an uplink wants of the handshake. */
+/** The handshake that an uplink needs. */
 export interface GatewayTls extends ConnectionOptions {
-  /** What it means, in words for the log, that the server takes none of `ALPNProtocols`. */
+  /** The log message when the server accepts none of `ALPNProtocols`. */
   readonly wrongProtocol: string;
 }
 
 export interface GatewayConnection {
   readonly tls: TLSSocket;
-  /** Ends it with RST. */
+  /** Ends the connection with RST. */
   reset(): void;
 }
 
 export interface DialSettings {
-  /** Of each attempt, its handshake included. */
+  /** For each attempt, including its handshake. */
   readonly connectMs: number;
   readonly keepaliveMs: number | undefined;
   readonly retries: number;
-  /** Descriptors from this number on are spare: see open-files.ts. */
+  /** Descriptors from this number on are reserved: see open-files.ts. */
   readonly clientFiles: number;
 }
 
@@ -60,7 +59,7 @@ export class GatewayDialer {
     this.#pause = pause;
   }
 
-  /** Rejects with a GatewayError; with the signal's reason once nobody waits for it any more. */
+  /** Rejects with a GatewayError, or with the signal's reason when it is aborted. */
   async dial(
     gateway: GatewayPlace,
     options: GatewayTls,
@@ -125,8 +124,8 @@ function handshake(
     tls.destroy();
   };
   const owner = { onFault: (error: unknown) => fail(error as Error) };
-  const late = () => fail(new GatewayError(`${address}: no answer in time`, { failure: 'timeout' }));
-  const timer = setTimeout(guard(owner, late), connectMs);
+  const onTimeout = () => fail(new GatewayError(`${address}: no answer in time`, { failure: 'timeout' }));
+  const timer = setTimeout(guard(owner, onTimeout), connectMs);
   const onAbort = guard(owner, () => fail(signal.reason as Error));
   const onClose = guard(owner, () => fail(new GatewayError(`${address}: closed during the handshake`)));
   const onError = guard(owner, (error: NodeJS.ErrnoException) =>
@@ -134,11 +133,11 @@ function handshake(
   );
   signal.addEventListener('abort', onAbort);
   if (signal.aborted) onAbort();
-  // Stays: what breaks later is told by the TLS socket, and an error that nobody listens for ends the thread.
+  // Never removed: later errors are reported by the TLS socket, but an error without a listener ends the thread.
   raw.on('error', onError);
   const connected = () => {
     if (descriptorOf(raw) < clientFiles) return;
-    fail(new GatewayError(`${address}: no open files left for it`, { failure: 'exhausted' }));
+    fail(new GatewayError(`${address}: the limit of open files is reached`, { failure: 'exhausted' }));
   };
   raw.once('connect', guard(owner, connected));
   tls.on('error', onError);
@@ -154,7 +153,7 @@ function handshake(
   });
 }
 
-/** Node's and OpenSSL's words for a certificate that does not verify. */
+/** Node's and OpenSSL's error codes for a certificate that does not verify. */
 const UNVERIFIED =
   /^(ERR_TLS_CERT|CERT_|UNABLE_TO_|SELF_SIGNED|DEPTH_ZERO|HOSTNAME_MISMATCH|INVALID_CA|ERR_SSL_CERT)/;
 const WRONG_TIME = /^CERT_(HAS_EXPIRED|NOT_YET_VALID)$/;
@@ -181,19 +180,19 @@ function explain(
   if (code.endsWith('NO_APPLICATION_PROTOCOL')) return new GatewayError(wrongProtocol, { isFinal: true });
   if (code.endsWith('UNRECOGNIZED_NAME')) {
     return new GatewayError(
-      `${address}: what answers there does not know the name ${serverName}. Is --server-name one of the gateway's hosts?`,
+      `${address}: the server does not know the name ${serverName}. Is --server-name one of the gateway's hosts?`,
       { isFinal: true },
     );
   }
   return new GatewayError(`${address}: ${plain(error)}`, { failure: failureOf(reactorErrorOf(error)) });
 }
 
-/** Node adds advice for its own programmers. */
+/** Node appends advice for programmers. */
 function firstSentence(message: string): string {
   return message.replace(/[;.] .*/s, '');
 }
 
-/** OpenSSL's messages are lines of colons; its reason is the readable part. */
+/** OpenSSL's messages are lists of codes; `reason` is the readable part. */
 function plain(error: NodeJS.ErrnoException & { readonly reason?: string }): string {
   return error.reason ?? error.message.trim();
 }

@@ -1,5 +1,5 @@
-// The gateway's end of the agents' `tunnel`: the outer TLS ends here. What is inside goes back to the front as a
-// connection of its own, and is identified there like every other: its header names a cluster and must prove it.
+// The gateway's end of the agents' `tunnel`: terminates the outer TLS. The bytes inside go back to a worker as a
+// connection of its own, which is identified there like any other: its header names a cluster and must prove it.
 
 import { X509Certificate } from 'node:crypto';
 import { connect } from 'node:net';
@@ -15,7 +15,7 @@ import type { TunnelEnd } from './tls-config.ts';
 import type { TlsConnection } from './tls-connection.ts';
 import type { TlsThread } from './tls-thread.ts';
 
-/** The certificates as they are now. */
+/** The current certificates. */
 export class TunnelContexts {
   readonly #entries: readonly { readonly certificate: X509Certificate; readonly context: SecureContext }[];
 
@@ -26,10 +26,10 @@ export class TunnelContexts {
     }));
   }
 
-  /** The one that is for that name, else the first. */
+  /** The context of the certificate for that name, else of the first. */
   find(name: string): SecureContext | undefined {
-    const fits = this.#entries.find(({ certificate }) => certificate.checkHost(name) !== undefined);
-    return (fits ?? this.#entries[0])?.context;
+    const match = this.#entries.find(({ certificate }) => certificate.checkHost(name) !== undefined);
+    return (match ?? this.#entries[0])?.context;
   }
 }
 
@@ -46,7 +46,7 @@ export function endTunnel(thread: TlsThread, connection: TlsConnection, contexts
     if (isSettled) return;
     isSettled = true;
     clearTimeout(timer);
-    if (reason === undefined) comeBack(thread, connection, outer);
+    if (reason === undefined) sendToWorker(thread, connection, outer);
     else thread.refuse(connection, reason);
   };
   const timer = setTimeout(
@@ -57,7 +57,7 @@ export function endTunnel(thread: TlsThread, connection: TlsConnection, contexts
     'error',
     guard(connection, (error: NodeJS.ErrnoException) => settle(reasonOf(error.code ?? ''))),
   );
-  // Who does not trust the certificate leaves in the middle of the handshake.
+  // A client that does not trust the certificate closes during the handshake.
   outer.once(
     'end',
     guard(connection, () => settle('client-gone')),
@@ -79,14 +79,14 @@ function reasonOf(code: string): CloseReason {
   return code.includes('ALERT') || code === 'ECONNRESET' ? 'client-gone' : 'bad-hello';
 }
 
-function comeBack(thread: TlsThread, connection: TlsConnection, outer: TLSSocket): void {
+function sendToWorker(thread: TlsThread, connection: TlsConnection, outer: TLSSocket): void {
   const { source, destination, handOff, gone } = connection;
   const path = thread.internalListeners[handOff.worker];
-  // A client that offers no ALPN is none of our agents.
+  // A client without ALPN is not one of our agents.
   const refusal = outer.alpnProtocol !== TUNNEL_ALPN ? 'not-recognized' : 'no-backend';
   if (refusal === 'not-recognized' || path === undefined) return thread.refuse(connection, refusal);
   const inner = connect({ path, allowHalfOpen: true });
-  // Those that are left are spare: see open-files.ts.
+  // The remaining descriptors are reserved: see open-files.ts.
   if (descriptorOf(inner) >= thread.settings.clientFiles) {
     inner.destroy();
     return thread.refuse(connection, 'over-limit');
@@ -96,19 +96,19 @@ function comeBack(thread: TlsThread, connection: TlsConnection, outer: TLSSocket
     'abort',
     guard(connection, () => inner.destroy()),
   );
-  // Before anything that follows from it is said: the first reason counts.
+  // Registered before join(): the first reason counts, and the close that follows would report another.
   const refuseIfExhausted = (error: Error) => {
     if (failureOf(reactorErrorOf(error)) === 'exhausted') thread.refuse(connection, 'over-limit');
   };
   inner.once('error', guard(connection, refuseIfExhausted));
-  // The front has both, and itself tells why they end: see tunnel-links.ts.
+  // The worker has both connections, and links their ends: see tunnel-links.ts.
   connection.joined(outer, inner);
   join({
     owner: connection,
     near: outer,
     far: inner,
     nearLost: () => thread.lose(connection),
-    // A worker that is full closes it before it has heard a word.
+    // A worker that is full closes without an answer.
     farLost: () =>
       inner.bytesRead === 0 ? thread.refuse(connection, 'over-limit') : thread.break(connection, outer),
     farEnded: () => (thread.isBroken(connection) ? thread.break(connection, outer) : outer.end()),

@@ -1,5 +1,5 @@
-// An agent's uplink `tunnel`: TLS to a tunnel host, through whatever routes by SNI on the way, and inside it a PROXY v2
-// header with the cluster id in front of the client's own TLS, which stays untouched.
+// An agent's uplink `tunnel`: TLS to a tunnel host, through any SNI router on the way; inside it, a PROXY v2 header
+// with the cluster id, then the client's own TLS, unchanged.
 
 import { guard } from '../guard.ts';
 import { buildUplinkHeader } from '../stages/uplink.ts';
@@ -8,7 +8,7 @@ import type { TunnelUplink } from './tls-config.ts';
 import type { TlsConnection } from './tls-connection.ts';
 import type { TlsThread } from './tls-thread.ts';
 
-/** What the end of a tunnel answers to; a router on the way may tell by it. */
+/** The protocol of a tunnel; a router on the way may match on it. */
 export const TUNNEL_ALPN = 'causeway/1';
 
 export async function enterTunnel(
@@ -31,7 +31,7 @@ export async function enterTunnel(
     'abort',
     guard(connection, () => outer.reset()),
   );
-  // One write, and with it what the client has said already: see uplink.ts on HAProxy's first look.
+  // One write, together with the client's first bytes: uplink.ts explains how HAProxy reads them.
   const header = buildUplinkHeader(config.uplink, source, destination);
   outer.tls.write(Buffer.concat([header, connection.take()]));
   connection.joined(socket, outer.tls);

@@ -13,23 +13,23 @@ function given(more: { farEnded?(): void } = {}) {
   return { client, near, server, far, lost };
 }
 
-async function heard(stream: Duplex): Promise<string> {
+async function readAll(stream: Duplex): Promise<string> {
   const chunks: Buffer[] = [];
   stream.on('data', (chunk: Buffer) => chunks.push(chunk));
   await once(stream, 'end');
   return Buffer.concat(chunks).toString();
 }
 
-test('join() carries bytes both ways, and FIN in each direction by itself', async () => {
+test('join() passes bytes both ways, and a separate FIN in each direction', async () => {
   const { client, server, lost } = given();
   client.end('question');
-  assert.equal(await heard(server), 'question');
+  assert.equal(await readAll(server), 'question');
   server.end('answer');
-  assert.equal(await heard(client), 'answer');
+  assert.equal(await readAll(client), 'answer');
   assert.deepEqual(lost, []);
 });
 
-test('join() tells which side is gone without FIN, and leaves the other to the caller', async () => {
+test('join() reports the side that closed without FIN, and leaves the other to the caller', async () => {
   for (const side of ['near', 'far'] as const) {
     const { near, far, lost } = given();
     const [gone, other] = side === 'near' ? [near, far] : [far, near];
@@ -40,7 +40,7 @@ test('join() tells which side is gone without FIN, and leaves the other to the c
   }
 });
 
-test('join() leaves it to the caller what the end of the far side means', async () => {
+test('join() calls farEnded() instead of passing on the FIN of the far side', async () => {
   const ended = Promise.withResolvers<void>();
   const { server, near } = given({ farEnded: ended.resolve });
   server.end();
@@ -48,7 +48,7 @@ test('join() leaves it to the caller what the end of the far side means', async 
   assert.equal(near.writableEnded, false);
 });
 
-test('join() gives what throws to the connection that both sides are of', async () => {
+test('join() reports exceptions to the connection that owns both sides', async () => {
   const { client, server, lost } = given({
     farEnded() {
       throw new Error('injected');

@@ -1,17 +1,17 @@
-// Two streams as one: bytes both ways, each as fast as the other takes them, FIN in each direction by itself.
+// Joins two streams: bytes both ways with back-pressure, and a separate FIN in each direction.
 
 import type { Duplex } from 'node:stream';
 import { type FaultOwner, guard } from '../guard.ts';
 
 export interface Joined {
-  /** The connection that both are of. */
+  /** The connection that both streams belong to. */
   readonly owner: FaultOwner;
   readonly near: Duplex;
   readonly far: Duplex;
-  /** That side is gone without its FIN. Perhaps called more than once. The other is not closed by that. */
+  /** That side closed without FIN. May be called more than once. The caller closes the other side. */
   nearLost(): void;
   farLost(): void;
-  /** In place of passing on the far side's FIN. */
+  /** Called instead of passing on the far side's FIN. */
   farEnded?(): void;
 }
 

@@ -1,7 +1,7 @@
-// An agent's uplink `terminate`: the client's TLS ends here, and a new one, verified, goes to the gateway. ALPN must be
-// known before the client is answered: its hello is looked at, the gateway is dialled with what it offers, and the
-// client gets what the gateway chose. Bearer tokens survive that; client certificates cannot, and whoever tries to use
-// one is told of in the log.
+// An agent's uplink `terminate`: terminates the client's TLS and opens a new, verified TLS connection to the gateway.
+// ALPN must be settled before the client is answered: the gateway is dialled with the protocols of the client's hello,
+// and the client gets the one that the gateway chose. Bearer tokens survive; client certificates cannot, and a client
+// that uses one is reported in the log.
 
 import { createSecureContext, type SecureContext, TLSSocket } from 'node:tls';
 import { MAX_HELLO, parseClientHello } from '../../wire/client-hello.ts';
@@ -13,16 +13,16 @@ import type { GatewayPlace, TerminateUplink } from './tls-config.ts';
 import type { TlsConnection } from './tls-connection.ts';
 import type { TlsThread } from './tls-thread.ts';
 
-/** What a client wanted to use and could not, under the same words in the log and among the findings. */
+/** The message in the log and the findings when a client used a certificate. */
 export const CERTIFICATE_LOST = 'client certificate lost';
 
 /**
- * The client's, in OpenSSL's words. They are in the message in any case; the code has them only where the gateway has
- * said nothing yet, as a server of HTTP/2 does at once: then it is EPROTO, that of a write.
+ * A client's alert, in OpenSSL's words. They are always in the message, but not always in the code: once the gateway
+ * has sent something, as an HTTP/2 server does at once, the code is EPROTO, from a write.
  */
 const ALERT = /\b(?:tls|ssl)v\d+ alert [a-z ]+/;
 
-/** The certificate is made ready once, not for each client. */
+/** Loads the certificate once, not for each client. */
 export class Terminator {
   readonly #gateway: GatewayPlace;
   readonly #context: SecureContext;
@@ -39,11 +39,11 @@ export class Terminator {
       ...(offered.length > 0 && { ALPNProtocols: [...offered] }),
       wrongProtocol: `${this.#gateway.serverName} takes none of the protocols that the client offers (${offered.join(', ')}). Is --server-name a host of the API server?`,
     });
-    if (outer !== undefined) openAnew(thread, connection, outer, this.#context);
+    if (outer !== undefined) joinClient(thread, connection, outer, this.#context);
   }
 }
 
-/** The protocols that the client's hello offers, or why there is none. The hello stays in the socket. */
+/** The ALPN protocols of the client's hello, or why there is no hello. The hello stays in the socket. */
 function readOffer(
   { socket, gone }: TlsConnection,
   helloMs: number,
@@ -78,7 +78,7 @@ function readOffer(
   });
 }
 
-function openAnew(
+function joinClient(
   thread: TlsThread,
   connection: TlsConnection,
   outer: GatewayConnection,
@@ -91,7 +91,7 @@ function openAnew(
     isServer: true,
     secureContext,
     ...(typeof alpnProtocol === 'string' && { ALPNProtocols: [alpnProtocol] }),
-    // Asked for only to see who would use one.
+    // Requested only to detect clients that would use one.
     requestCert: true,
     rejectUnauthorized: false,
   });
@@ -107,13 +107,13 @@ function openAnew(
     if (subject === undefined) return;
     thread.trouble(
       CERTIFICATE_LOST,
-      `a client wanted to use its certificate (${subject.CN ?? 'without a name'}), which ends here: the API server does not see it. Use a token, or another uplink: tunnel, proxy and connect leave TLS closed`,
+      `a client presented a certificate (${subject.CN ?? 'without a name'}), which the API server cannot see, since TLS ends here. Use a token, or an uplink that passes TLS through: tunnel, proxy or connect`,
     );
   };
   const failed = (error: NodeJS.ErrnoException) => {
     if (isOpen) return;
     const alert = ALERT.exec(error.message)?.[0];
-    if (alert !== undefined) thread.trouble('client left', distrust(alert));
+    if (alert !== undefined) thread.trouble('client left', explainAlert(alert));
     thread.refuse(connection, alert === undefined ? 'bad-hello' : 'client-gone');
   };
   inner.once('secure', guard(connection, opened));
@@ -128,6 +128,6 @@ function openAnew(
   });
 }
 
-function distrust(alert: string): string {
+function explainAlert(alert: string): string {
   return `a client refused the certificate in --cert-file: ${alert}. Is it for the address that clients dial, and do they know who signed it?`;
 }

@@ -1,5 +1,5 @@
-// What the TLS part is to do: plain data that the control thread sends, in full with each change. Certificates and keys
-// are PEM texts, read and re-read by the control side.
+// The configuration of the TLS thread: plain data that the control thread sends, in full on each change. Certificates
+// and keys are PEM texts; the control thread reads and re-reads the files.
 
 import type { Uplink } from '../../cluster/cluster.ts';
 
@@ -9,35 +9,35 @@ export type TlsConfig = TunnelUplink | TerminateUplink | TunnelEnd;
 export interface GatewayPlace {
   /** A name, or an IP literal. */
   readonly host: string;
-  /** IP literals, tried in turn. None: those that the host resolves to. */
+  /** IP literals, tried in turn. If empty, the addresses that the host resolves to. */
   readonly addresses: readonly string[];
   readonly port: number;
-  /** SNI, and what the certificate must be for. */
+  /** SNI, and the name that the certificate must match. */
   readonly serverName: string;
-  /** PEM; absent means the system's. */
+  /** PEM; the system's CAs by default. */
   readonly ca?: string;
 }
 
-/** An agent: TLS to a tunnel host, inside it a PROXY v2 header with the id and the client's own bytes. */
+/** In an agent: TLS to a tunnel host; inside it, a PROXY v2 header with the id, then the client's own bytes. */
 export interface TunnelUplink {
   readonly kind: 'tunnel';
   readonly gateway: GatewayPlace;
   readonly uplink: Uplink;
 }
 
-/** An agent: the client's TLS ends here, another goes out. */
+/** In an agent: terminates the client's TLS, and opens a new one to the gateway. */
 export interface TerminateUplink {
   readonly kind: 'terminate';
   readonly gateway: GatewayPlace;
   readonly certificate: KeyPair;
 }
 
-/** A gateway: the end of the agents' tunnels. */
+/** In a gateway: the end of the agents' tunnels. */
 export interface TunnelEnd {
   readonly kind: 'tunnel-end';
   /** SNI names, on every listener. */
   readonly hosts: readonly string[];
-  /** Each serves the names that it is for; the first also those that none is for. */
+  /** Each serves the names that it matches; the first also serves names that none matches. */
   readonly certificates: readonly KeyPair[];
 }
 

@@ -1,5 +1,5 @@
-// A connection that the front has handed to the TLS part, and whether the front still has it. A unix socket knows FIN
-// but no reset: what the client ended with a reset, and what was cut, is told by shared memory (verdicts.ts).
+// A connection that a worker has handed off to the TLS thread, and whether the worker still has it. A unix socket has
+// FIN but no reset: verdicts in shared memory tell when a connection was reset or cut (verdicts.ts).
 
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -9,10 +9,10 @@ import type { HandOff } from '../shared/hand-off.ts';
 import type { HandedOff } from '../shared/receive-hand-off.ts';
 import { type Metered, StallMeter } from '../stall-meter.ts';
 
-/** Once both sides have ended, what is still on its way gets this long. */
+/** Once both sides have ended, bytes still on their way get this long. */
 const LAST_BYTES_MS = 60_000;
 
-/** What a client may send ahead while its gateway is dialled; beyond that it waits in the kernel. */
+/** How much is read from a client while its gateway is dialled; the rest waits in the kernel. */
 const MAX_AHEAD = 64 * 1024;
 
 export class TlsConnection implements HandedOff, FaultOwner {
@@ -21,7 +21,7 @@ export class TlsConnection implements HandedOff, FaultOwner {
   readonly source: Endpoint;
   readonly destination: Endpoint;
   readonly #isCurrent: () => boolean;
-  readonly #tellFault: (connection: TlsConnection, error: unknown) => void;
+  readonly #reportFault: (connection: TlsConnection, error: unknown) => void;
   readonly #gone = new AbortController();
   #client: Duplex;
   #lastBytes: NodeJS.Timeout | undefined;
@@ -30,18 +30,18 @@ export class TlsConnection implements HandedOff, FaultOwner {
   readonly #meter = new StallMeter();
   #joined: readonly Metered[] = [];
 
-  /** `isCurrent`: whether the front still has it. `tellFault` says so to the front before it is cut off. */
+  /** `isCurrent`: whether the worker still has it. `reportFault` reports to the worker before the connection is cut. */
   constructor(
     { socket, handOff, source, destination }: HandedOff,
     isCurrent: () => boolean,
-    tellFault: (connection: TlsConnection, error: unknown) => void,
+    reportFault: (connection: TlsConnection, error: unknown) => void,
   ) {
     this.socket = socket;
     this.handOff = handOff;
     this.source = source;
     this.destination = destination;
     this.#isCurrent = isCurrent;
-    this.#tellFault = tellFault;
+    this.#reportFault = reportFault;
     this.#client = socket;
     socket.once(
       'close',
@@ -49,45 +49,45 @@ export class TlsConnection implements HandedOff, FaultOwner {
     );
     socket.once(
       'end',
-      guard(this, () => this.look()),
+      guard(this, () => this.check()),
     );
   }
 
   onFault(error: unknown): void {
-    this.#tellFault(this, error);
+    this.#reportFault(this, error);
     this.cut();
   }
 
-  /** Aborted when it was cut off: the other side is to be cut off too. */
+  /** Aborted when the connection was cut: the other side must be cut too. */
   get gone(): AbortSignal {
     return this.#gone.signal;
   }
 
-  /** Reads what the client says ahead, until take(). `left` is called when it ends before that. */
-  listen(left: () => void): void {
-    this.#onEnd = guard(this, left);
-    this.socket.on('data', this.#hear);
+  /** Reads the client's first bytes until take(). Calls `ended` if the client ends before that. */
+  readAhead(ended: () => void): void {
+    this.#onEnd = guard(this, ended);
+    this.socket.on('data', this.#onAhead);
     this.socket.once('end', this.#onEnd);
     this.socket.resume();
   }
 
-  /** What the client has said ahead. Nothing more is read. */
+  /** Stops reading and returns what readAhead() has read. */
   take(): Buffer {
-    this.socket.off('data', this.#hear);
+    this.socket.off('data', this.#onAhead);
     this.socket.off('end', this.#onEnd);
     this.socket.pause();
     return Buffer.concat(this.#ahead.splice(0));
   }
 
-  /** The first byte that the client says, or has said ahead: none when it ends, or says nothing within that time. */
+  /** The client's first byte, read ahead or not; undefined if it ends or sends nothing within that time. */
   async firstByte(waitMs: number): Promise<number | undefined> {
     if (this.#client !== this.socket) return undefined;
-    const said = this.take();
-    if (said.length > 0) return said[0];
+    const ahead = this.take();
+    if (ahead.length > 0) return ahead[0];
     const { promise, resolve: settle } = Promise.withResolvers<void>();
     const resolve = () => settle();
     const timer = setTimeout(guard(this, resolve), waitMs);
-    this.listen(resolve);
+    this.readAhead(resolve);
     this.socket.once('data', guard(this, resolve));
     this.socket.once('close', guard(this, resolve));
     await promise;
@@ -95,18 +95,18 @@ export class TlsConnection implements HandedOff, FaultOwner {
     return this.take()[0];
   }
 
-  readonly #hear = guard(this, (chunk: Buffer): void => {
+  readonly #onAhead = guard(this, (chunk: Buffer): void => {
     this.#ahead.push(chunk);
     const length = this.#ahead.reduce((sum, one) => sum + one.length, 0);
     if (length >= MAX_AHEAD) this.socket.pause();
   });
 
-  /** The client's bytes pass through that stream, which has taken the socket. */
+  /** The client's bytes pass through that stream, which now owns the socket. */
   through(stream: Duplex): void {
     this.#client = stream;
     stream.once(
       'end',
-      guard(this, () => this.look()),
+      guard(this, () => this.check()),
     );
   }
 
@@ -120,8 +120,8 @@ export class TlsConnection implements HandedOff, FaultOwner {
     return this.#meter.isStalled(this.#joined, false, limitMs, now);
   }
 
-  /** Has the front let go of it? Before both sides have ended that is a cut. */
-  look(): void {
+  /** Cuts the connection if the worker has ended it; after our FIN, the last bytes get some time first. */
+  check(): void {
     if (this.#isCurrent()) return;
     if (this.#client.writableEnded)
       this.#lastBytes ??= setTimeout(

@@ -1,6 +1,6 @@
-// The TLS part: whatever needs TLS itself, behind the layer-4 front. The front hands connections over on a unix socket;
-// here they enter a tunnel, leave one, or have their TLS opened and made anew. One TLS thread has one of these. Why a
-// connection did not come about goes back to the front as a verdict (verdicts.ts), always before its end.
+// Serves connections whose TLS we terminate or originate, one instance per TLS thread. Workers hand them off on a unix
+// socket; here they enter a tunnel, leave one, or have their TLS terminated and opened anew. The close reason goes back
+// to the worker as a verdict (verdicts.ts), always before the socket closes.
 
 import type { Server, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -26,65 +26,65 @@ import { Terminator } from './terminate.ts';
 import type { GatewayPlace, TlsConfig } from './tls-config.ts';
 import { TlsConnection } from './tls-connection.ts';
 
-/** How often it is looked for clients that the front has let go of. */
-const LOOK_MS = 250;
-/** A client that has connected says hello within a round trip. */
+/** How often we check for connections that their worker has ended. */
+const SWEEP_MS = 250;
+/** A client that has connected sends its hello within a round trip. */
 const HELLO_SOON_MS = 500;
-/** RFC 8446 5.1: the first byte of a TLS record with a handshake. */
+/** RFC 8446 5.1: the first byte of a handshake record. */
 const HANDSHAKE = 0x16;
 
 export interface TlsThreadOptions {
-  /** By worker. */
+  /** Indexed by worker. */
   readonly verdicts: readonly Verdicts[];
   readonly settings: Settings;
-  /** Something that a person should know. */
+  /** A problem for the log. */
   readonly onTrouble: (what: string, why: string) => void;
-  /** No address of the gateway could be reached: perhaps its name leads elsewhere by now. */
+  /** No address of the gateway could be reached: perhaps its name resolves differently by now. */
   readonly onDialFailed: () => void;
   readonly faults: FaultLog;
 }
 
 const nothing = new Uint8Array();
 
-/** What is done with each connection. */
+/** Serves one connection. */
 type Serve = (connection: TlsConnection) => void | Promise<void>;
 
 export class TlsThread {
   settings: Settings;
-  /** Where connections come back to, by worker. */
+  /** The paths that connections go back to, by worker. */
   internalListeners: readonly string[] = [];
   readonly #options: TlsThreadOptions;
   readonly #connections = new Map<Socket, TlsConnection>();
   readonly #dialer = new GatewayDialer();
   #server: Server | undefined;
-  readonly #look: NodeJS.Timeout;
+  readonly #sweepTimer: NodeJS.Timeout;
   #serve: Serve = connection => this.refuse(connection, 'no-backend');
 
   constructor(options: TlsThreadOptions) {
     this.settings = options.settings;
     this.#options = options;
-    this.#look = setInterval(() => this.#lookAround(), LOOK_MS);
+    this.#sweepTimer = setInterval(() => this.#sweep(), SWEEP_MS);
   }
 
-  /** How many connections it has. */
+  /** The number of connections. */
   get size(): number {
     return this.#connections.size;
   }
 
-  /** From now on there. What came by the socket before goes on. */
+  /** Listens on that path from now on. Connections from the path before go on. */
   async listen(path: string): Promise<void> {
     const server = await listenOnPath(path, socket => this.#accept(socket));
     this.#server?.close();
     this.#server = server;
   }
 
-  /** Open connections go on as they are. */
+  /** Open connections are not affected. */
   configure(config: TlsConfig): void {
     this.#serve = this.#serving(config);
   }
 
   stop(): void {
-    clearInterval(this.#look);
+    clearInterval(this.#sweepTimer);
     this.#server?.close();
     for (const connection of this.#connections.values()) guard(connection, () => connection.cut())();
   }
@@ -93,20 +93,20 @@ export class TlsThread {
     this.#options.onTrouble(what, why);
   }
 
-  /** undefined when it is not to be had, and the client was told so. */
+  /** undefined when the gateway cannot be reached; the client is refused then. */
   async dialGateway(
     connection: TlsConnection,
     gateway: GatewayPlace,
     options: GatewayTls,
   ): Promise<GatewayConnection | undefined> {
     const startedAt = performance.now();
-    connection.listen(() => {
-      this.#say(connection.handOff, -1, 'client-gone', false);
+    connection.readAhead(() => {
+      this.#report(connection.handOff, -1, 'client-gone', false);
       connection.cut();
     });
     try {
       const outer = await this.#dialer.dial(gateway, options, this.settings, connection.gone);
-      this.#say(connection.handOff, performance.now() - startedAt, undefined, false);
+      this.#report(connection.handOff, performance.now() - startedAt, undefined, false);
       return outer;
     } catch (error) {
       if (connection.gone.aborted) return undefined;
@@ -118,16 +118,13 @@ export class TlsThread {
     }
   }
 
-  /**
-   * It did not come about: the front tells the reason, and the client hears its word once it has said hello, which it
-   * may be about to.
-   */
+  /** Reports the reason, and sends the client its alert once it has sent its hello, which may be about to arrive. */
   refuse(connection: TlsConnection, reason: CloseReason, failure = 0): void {
-    this.#say(connection.handOff, -1, reason, false, failure);
+    this.#report(connection.handOff, -1, reason, false, failure);
     this.#answer(connection, reason).catch((error: unknown) => connection.onFault(error));
   }
 
-  /** Whether the front has said already that it ends in the middle. */
+  /** Whether the worker has already reported that the connection was broken off. */
   isBroken({ handOff }: TlsConnection): boolean {
     const verdicts = this.#options.verdicts[handOff.worker];
     return (
@@ -136,21 +133,21 @@ export class TlsThread {
   }
 
   /**
-   * The other side is gone in the middle: the client gets a reset, behind what came before it. Its own TLS, where
-   * `client` is that, is left without a word of farewell, which would make it look whole.
+   * The other side broke off: the client gets a reset after the bytes that came before it. If `client` is its TLS, no
+   * close_notify is sent, which would make the stream look complete.
    */
   break(connection: TlsConnection, client: Duplex = connection.socket): void {
     const { socket, handOff } = connection;
-    this.#say(handOff, -1, 'backend-reset', true);
+    this.#report(handOff, -1, 'backend-reset', true);
     client.write(
       nothing,
       guard(connection, () => socket.destroy()),
     );
   }
 
-  /** The client is gone in the middle, or what it says is no longer TLS. */
+  /** The client broke off, or its bytes are no longer TLS. */
   lose(connection: TlsConnection): void {
-    this.#say(connection.handOff, -1, 'client-reset', true);
+    this.#report(connection.handOff, -1, 'client-reset', true);
     connection.cut();
   }
 
@@ -161,7 +158,7 @@ export class TlsThread {
     socket.destroySoon();
   }
 
-  #say(
+  #report(
     { worker, handle, generation }: HandOff,
     dialMs: number,
     reason: CloseReason | undefined,
@@ -169,7 +166,7 @@ export class TlsThread {
     failure = 0,
   ): void {
     const verdicts = this.#options.verdicts[worker];
-    // The first reason counts: what follows from it may look like another.
+    // The first reason counts: its consequences may look like another.
     if (verdicts === undefined || verdicts.reason(handle) >= 0) return;
     verdicts.say(handle, generation, {
       slot: 0,
@@ -200,7 +197,7 @@ export class TlsThread {
   }
 
   #accept(socket: Socket): void {
-    // Those that are left are spare: see open-files.ts.
+    // The remaining descriptors are reserved: see open-files.ts.
     if (descriptorOf(socket) >= this.settings.clientFiles) {
       socket.destroy();
       return;
@@ -212,7 +209,7 @@ export class TlsThread {
       },
       fault: (error, handOff) => {
         this.#options.faults.write(error);
-        if (handOff !== undefined) this.#say(handOff, -1, 'fault', true);
+        if (handOff !== undefined) this.#report(handOff, -1, 'fault', true);
       },
     });
   }
@@ -222,7 +219,7 @@ export class TlsThread {
     const isCurrent = () =>
       this.#options.verdicts[handOff.worker]?.isCurrent(handOff.handle, handOff.generation) === true;
     const connection = new TlsConnection(handed, isCurrent, (one, error) => this.#fault(one, error));
-    this.#say(handOff, -1, undefined, false);
+    this.#report(handOff, -1, undefined, false);
     this.#connections.set(socket, connection);
     socket.once(
       'close',
@@ -231,28 +228,28 @@ export class TlsThread {
     Promise.try(this.#serve, connection).catch((error: unknown) => connection.onFault(error));
   }
 
-  /** Our own code threw on behalf of that connection, which is about to be cut off. */
+  /** Our own code threw on behalf of that connection, which the caller cuts off. */
   #fault({ handOff, source }: TlsConnection, error: unknown): void {
     this.#options.faults.write(error, { client: formatIpPort(source.address, 0, source.port) });
     try {
-      this.#say(handOff, -1, 'fault', true);
+      this.#report(handOff, -1, 'fault', true);
     } catch {
-      // The front sees that it ends, and not how.
+      // The worker then sees that the connection ended, but not why.
     }
   }
 
-  /** One side takes nothing of what waits for it: both are cut off. */
-  #giveUp(connection: TlsConnection): void {
-    this.#say(connection.handOff, -1, 'idle-timeout', true);
+  /** One side does not take the bytes that wait for it: both are cut off. */
+  #endStalled(connection: TlsConnection): void {
+    this.#report(connection.handOff, -1, 'idle-timeout', true);
     connection.cut();
   }
 
-  #lookAround(): void {
+  #sweep(): void {
     const now = performance.now();
     for (const connection of this.#connections.values()) {
       guard(connection, () => {
-        if (connection.isStalled(this.settings.stalledMs, now)) this.#giveUp(connection);
-        else connection.look();
+        if (connection.isStalled(this.settings.stalledMs, now)) this.#endStalled(connection);
+        else connection.check();
       })();
     }
   }

@@ -1,4 +1,4 @@
-// A TLS thread: one TLS part, and the control thread's messages. Entry point of the thread.
+// Entry point of a TLS thread: one TlsThread, and the control thread's messages to it.
 
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import type { FromWorker, ProtocolThreadStart, ToWorker } from '../control/worker-messages.ts';
@@ -6,13 +6,13 @@ import { FaultLog } from '../fault-log.ts';
 import { Verdicts } from '../shared/verdicts.ts';
 import { TlsThread } from './tls-thread.ts';
 
-/** The same trouble is told at most this often. */
+/** Each kind of trouble is reported at most this often. */
 const TROUBLE_MS = 1000;
 
 class TlsWorker {
   readonly #control: MessagePort;
   readonly #thread: TlsThread;
-  readonly #handOff = new Map<string, number>();
+  readonly #reportedAt = new Map<string, number>();
 
   constructor(start: ProtocolThreadStart, control: MessagePort) {
     this.#control = control;
@@ -20,15 +20,15 @@ class TlsWorker {
       verdicts: start.verdicts.map(memory => new Verdicts(memory)),
       settings: start.settings,
       onTrouble: (what, why) => this.#trouble(what, why),
-      onDialFailed: () => this.#tell({ kind: 'gateway-failed' }),
-      faults: new FaultLog(`tls-${start.number}`, report => this.#tell({ kind: 'fault', report })),
+      onDialFailed: () => this.#send({ kind: 'gateway-failed' }),
+      faults: new FaultLog(`tls-${start.number}`, report => this.#send({ kind: 'fault', report })),
     });
   }
 
   async run(socket: string): Promise<void> {
     await this.#thread.listen(socket);
-    this.#control.on('message', (message: ToWorker) => this.#message(message));
-    this.#tell({ kind: 'started' });
+    this.#control.on('message', (message: ToWorker) => this.#onMessage(message));
+    this.#send({ kind: 'started' });
   }
 
   async #listen({ request, socket }: Extract<ToWorker, { kind: 'listen' }>): Promise<void> {
@@ -36,21 +36,21 @@ class TlsWorker {
       () => undefined,
       (cause: Error) => cause.message,
     );
-    this.#tell({ kind: 'listening', request, ...(error !== undefined && { error }) });
+    this.#send({ kind: 'listening', request, ...(error !== undefined && { error }) });
   }
 
-  #tell(message: FromWorker): void {
+  #send(message: FromWorker): void {
     this.#control.postMessage(message);
   }
 
   #trouble(what: string, why: string): void {
     const now = performance.now();
-    if (now - (this.#handOff.get(what) ?? Number.NEGATIVE_INFINITY) < TROUBLE_MS) return;
-    this.#handOff.set(what, now);
-    this.#tell({ kind: 'tls-trouble', what, why });
+    if (now - (this.#reportedAt.get(what) ?? Number.NEGATIVE_INFINITY) < TROUBLE_MS) return;
+    this.#reportedAt.set(what, now);
+    this.#send({ kind: 'tls-trouble', what, why });
   }
 
-  #message(message: ToWorker): void {
+  #onMessage(message: ToWorker): void {
     switch (message.kind) {
       case 'tls':
         this.#thread.configure(message.config);
@@ -62,12 +62,12 @@ class TlsWorker {
         this.#thread.internalListeners = message.internalListeners;
         break;
       case 'pages':
-        // It counts nothing by route.
-        this.#tell({ kind: 'applied', request: message.request });
+        // This thread counts nothing by route.
+        this.#send({ kind: 'applied', request: message.request });
         break;
       case 'table':
         this.#thread.settings = message.settings;
-        this.#tell({ kind: 'applied', request: message.request });
+        this.#send({ kind: 'applied', request: message.request });
         break;
       case 'stop':
         this.#thread.stop();

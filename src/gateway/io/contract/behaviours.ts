@@ -1,45 +1,45 @@
-// What handles do by themselves in the contract suite, inside the reactor's thread. Each follows the port's rules to
-// the letter and no further: it reads until AGAIN or a short read, and after that touches the handle only when an
-// event has come. An adapter that forgets an event leaves them hanging.
+// What handles do on their own in the contract suite, inside the reactor's thread. Each behaviour follows the port's
+// rules exactly: it reads until AGAIN or a short read, and then touches the handle only after an event. An adapter that
+// misses an event leaves it hanging.
 
 import { createHash } from 'node:crypto';
 import { AGAIN, FAILED, HUNG_UP, type SocketAddress, WRITABLE } from '../reactor.ts';
+import { type Behaviour, type BehaviourHost, BUDGET } from './behaviour-host.ts';
 import { type BehaviourName, pattern } from './messages.ts';
-import { TunnelStream } from './passage.ts';
-import { type Behaviour, BUDGET, type Stage } from './stage.ts';
+import { TunnelStream } from './tunnel-stream.ts';
 
 const SCRIBBLE = 0xee;
 
-export function behave(stage: Stage, handle: number, name: BehaviourName): void {
+export function behave(host: BehaviourHost, handle: number, name: BehaviourName): void {
   switch (name.kind) {
     case 'echo':
-      return new TunnelStream(stage, handle, handle).begin();
+      return new TunnelStream(host, handle, handle).begin();
     case 'sink':
-      return new Sink(stage, handle, name.spaces).begin();
+      return new Sink(host, handle, name.spaces).begin();
     case 'source':
-      return new Source(stage, handle, name.size, name.piece, name.last).begin();
+      return new Source(host, handle, name.size, name.piece, name.last).begin();
     case 'tunnel': {
-      const other = stage.connect(name.to, undefined);
-      if (other < 0) return stage.reset(handle);
-      return new TunnelStream(stage, handle, other).begin();
+      const other = host.connect(name.to, undefined);
+      if (other < 0) return host.reset(handle);
+      return new TunnelStream(host, handle, other).begin();
     }
     case 'replace': {
-      const replacement = new Replacement(stage, name.group, name.to);
-      for (const member of name.group) stage.attach(member, replacement);
+      const replacement = new Replacement(host, name.group, name.to);
+      for (const member of name.group) host.attach(member, replacement);
       return;
     }
     case 'lend': {
-      const lending = new Lending(stage, name.group);
-      for (const member of name.group) stage.attach(member, lending);
+      const lending = new Lending(host, name.group);
+      for (const member of name.group) host.attach(member, lending);
       return;
     }
     default:
   }
 }
 
-/** Reads everything there is, and tells how it ended. */
+/** Reads everything, and reports how the stream ended. */
 class Sink implements Behaviour {
-  readonly #stage: Stage;
+  readonly #host: BehaviourHost;
   readonly #handle: number;
   readonly #spaces: readonly number[];
   readonly #hash = createHash('sha256');
@@ -50,15 +50,15 @@ class Sink implements Behaviour {
   #failed = false;
   #over = false;
 
-  constructor(stage: Stage, handle: number, spaces: readonly number[]) {
-    this.#stage = stage;
+  constructor(host: BehaviourHost, handle: number, spaces: readonly number[]) {
+    this.#host = host;
     this.#handle = handle;
     this.#spaces = spaces;
     this.#buffer = new Uint8Array(Math.max(...spaces));
   }
 
   begin(): void {
-    this.#stage.attach(this.#handle, this);
+    this.#host.attach(this.#handle, this);
     this.turn();
   }
 
@@ -72,14 +72,14 @@ class Sink implements Behaviour {
     if (this.#over) return;
     for (let calls = 0; calls < BUDGET; calls++) {
       const space = this.#spaces[this.#reads++ % this.#spaces.length];
-      const count = this.#stage.io.read(this.#handle, this.#buffer, 0, space);
+      const count = this.#host.io.read(this.#handle, this.#buffer, 0, space);
       if (count === AGAIN) return;
       if (count <= 0) return this.#end(count);
       this.#hash.update(this.#buffer.subarray(0, count));
       this.#count += count;
       if (count < space && !this.#hungUp && !this.#failed) return;
     }
-    this.#stage.later(this);
+    this.#host.later(this);
   }
 
   progress(): number {
@@ -88,15 +88,15 @@ class Sink implements Behaviour {
 
   #end(answer: number): void {
     this.#over = true;
-    // Where FAILED has told the error, the reads after it may end with 0.
-    const end = answer === 0 && this.#failed ? this.#stage.io.failure(this.#handle) : answer;
-    this.#stage.done(this.#handle, { count: this.#count, digest: this.#hash.digest('hex'), end, stalls: 0 });
+    // If FAILED has reported the error, later reads may end with 0.
+    const end = answer === 0 && this.#failed ? this.#host.io.failure(this.#handle) : answer;
+    this.#host.done(this.#handle, { count: this.#count, digest: this.#hash.digest('hex'), end, stalls: 0 });
   }
 }
 
 /** Writes the pattern as fast as it is taken. */
 class Source implements Behaviour {
-  readonly #stage: Stage;
+  readonly #host: BehaviourHost;
   readonly #handle: number;
   readonly #size: number;
   readonly #piece: number;
@@ -105,8 +105,8 @@ class Source implements Behaviour {
   #stalls = 0;
   #over = false;
 
-  constructor(stage: Stage, handle: number, size: number, piece: number, last: 'shutdown' | 'close') {
-    this.#stage = stage;
+  constructor(host: BehaviourHost, handle: number, size: number, piece: number, last: 'shutdown' | 'close') {
+    this.#host = host;
     this.#handle = handle;
     this.#size = size;
     this.#piece = piece;
@@ -114,7 +114,7 @@ class Source implements Behaviour {
   }
 
   begin(): void {
-    this.#stage.attach(this.#handle, this);
+    this.#host.attach(this.#handle, this);
     this.turn();
   }
 
@@ -127,7 +127,7 @@ class Source implements Behaviour {
     for (let calls = 0; calls < BUDGET; calls++) {
       const bytes = pattern(this.#count, Math.min(this.#piece, this.#size - this.#count));
       if (bytes.length === 0) return this.#end(0);
-      const count = this.#stage.io.write(this.#handle, bytes, 0, bytes.length);
+      const count = this.#host.io.write(this.#handle, bytes, 0, bytes.length);
       bytes.fill(SCRIBBLE);
       if (count < 0 && count !== AGAIN) return this.#end(count);
       this.#count += Math.max(count, 0);
@@ -136,7 +136,7 @@ class Source implements Behaviour {
         return;
       }
     }
-    this.#stage.later(this);
+    this.#host.later(this);
   }
 
   progress(): number {
@@ -145,21 +145,21 @@ class Source implements Behaviour {
 
   #end(end: number): void {
     this.#over = true;
-    this.#stage.done(this.#handle, { count: this.#count, digest: '', end, stalls: this.#stalls });
-    if (this.#last === 'close') this.#stage.close(this.#handle);
-    else this.#stage.io.shutdown(this.#handle);
+    this.#host.done(this.#handle, { count: this.#count, digest: '', end, stalls: this.#stalls });
+    if (this.#last === 'close') this.#host.close(this.#handle);
+    else this.#host.io.shutdown(this.#handle);
   }
 }
 
-/** Makes events stale on purpose: closes handles whose events are under way and has their numbers taken anew. */
+/** Makes events stale on purpose: closes handles that have events pending, and opens others that reuse the numbers. */
 class Replacement implements Behaviour {
-  readonly #stage: Stage;
+  readonly #host: BehaviourHost;
   readonly #group: readonly number[];
   readonly #to: SocketAddress;
   #done = false;
 
-  constructor(stage: Stage, group: readonly number[], to: SocketAddress) {
-    this.#stage = stage;
+  constructor(host: BehaviourHost, group: readonly number[], to: SocketAddress) {
+    this.#host = host;
     this.#group = group;
     this.#to = to;
   }
@@ -167,8 +167,8 @@ class Replacement implements Behaviour {
   event(): void {
     if (this.#done) return;
     this.#done = true;
-    for (const handle of this.#group) this.#stage.close(handle);
-    this.#stage.replaced(this.#group.map(() => this.#stage.connect(this.#to, undefined)));
+    for (const handle of this.#group) this.#host.close(handle);
+    this.#host.replaced(this.#group.map(() => this.#host.connect(this.#to, undefined)));
   }
 
   turn(): void {}
@@ -178,25 +178,25 @@ class Replacement implements Behaviour {
   }
 }
 
-/** Makes events stale on purpose: lends handles whose events are under way. Those that come all the same are told. */
+/** Makes events stale on purpose: lends handles that have events pending. Events that still arrive are reported. */
 class Lending implements Behaviour {
-  readonly #stage: Stage;
+  readonly #host: BehaviourHost;
   readonly #group: readonly number[];
   #done = false;
   #late = 0;
 
-  constructor(stage: Stage, group: readonly number[]) {
-    this.#stage = stage;
+  constructor(host: BehaviourHost, group: readonly number[]) {
+    this.#host = host;
     this.#group = group;
   }
 
   event(handle: number): void {
     if (this.#done) {
-      this.#stage.done(handle, { count: ++this.#late, digest: '', end: 0, stalls: 0 });
+      this.#host.done(handle, { count: ++this.#late, digest: '', end: 0, stalls: 0 });
       return;
     }
     this.#done = true;
-    this.#stage.replaced(this.#group.map(member => this.#stage.io.lend(member)));
+    this.#host.replaced(this.#group.map(member => this.#host.io.lend(member)));
   }
 
   turn(): void {}

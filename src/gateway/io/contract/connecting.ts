@@ -1,4 +1,4 @@
-// Contract of the I/O port: connect, what it tells, and what it leaves behind.
+// Contract of the I/O port: connect, its result, and what it leaves behind.
 
 import assert from 'node:assert/strict';
 import { formatIp } from '../../../wire/ip-address.ts';
@@ -9,7 +9,7 @@ import { type Adapter, contractTest, type ReactorThread } from './reactor-thread
 
 export function connectingContract(adapter: Adapter): void {
   for (const host of ['127.0.0.1', '::1']) {
-    contractTest(adapter, `connect() to ${host} tells its success by WRITABLE`, async start => {
+    contractTest(adapter, `connect() to ${host} reports success by WRITABLE`, async start => {
       await using server = await serveOutside({ host });
       const thread = start();
       const handle = await thread.value({ op: 'connect', address: ip(host, server.port) });
@@ -23,7 +23,7 @@ export function connectingContract(adapter: Adapter): void {
     });
   }
 
-  contractTest(adapter, 'connect() to a unix socket tells its success by WRITABLE', async start => {
+  contractTest(adapter, 'connect() to a unix socket reports success by WRITABLE', async start => {
     await using directory = await socketDirectory();
     await using server = await serveOutside({ path: directory.path('server') });
     const thread = start();
@@ -34,7 +34,7 @@ export function connectingContract(adapter: Adapter): void {
 
   contractTest(
     adapter,
-    'write() right after connect() takes nothing before there is a connection',
+    'write() right after connect() takes nothing before the connection is established',
     async start => {
       await using server = await serveOutside();
       const thread = start();
@@ -50,11 +50,11 @@ export function connectingContract(adapter: Adapter): void {
     },
   );
 
-  contractTest(adapter, 'connect() that fails tells why, by FAILED or at once', async start => {
+  contractTest(adapter, 'connect() that fails reports why, by FAILED or at once', async start => {
     await using directory = await socketDirectory();
     await using server = await serveOutside();
     const thread = start();
-    // Nobody listens on the local port of a client, and nobody else gets it.
+    // Nothing listens on the local port of a client, and nothing else can get it.
     using client = await dial({ host: '127.0.0.1', port: server.port });
     const closed = ip('127.0.0.1', client.socket.localPort);
     assert.equal(await whyFailed(thread, closed), REFUSED);
@@ -62,7 +62,7 @@ export function connectingContract(adapter: Adapter): void {
     assert.equal(await whyFailed(thread, ip('255.255.255.255', 9)), UNREACHABLE);
   });
 
-  contractTest(adapter, 'connect() given up at once is never heard of again', async start => {
+  contractTest(adapter, 'connect() closed at once reports nothing more', async start => {
     await using server = await serveOutside();
     await using directory = await socketDirectory();
     await using local = await serveOutside({ path: directory.path('server') });
@@ -75,7 +75,7 @@ export function connectingContract(adapter: Adapter): void {
         await thread.ask({ op: 'connect', address }, { op, handle: 'last' });
       }
     }
-    // Disposing of the thread fails if an event came; this gives it the time to come.
+    // Disposing of the thread fails if an event came; this gives it time to come.
     for (const [address, { next }] of [
       [ip('127.0.0.1', server.port), server],
       [unix(directory.path('server')), local],

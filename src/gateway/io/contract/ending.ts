@@ -1,4 +1,4 @@
-// Contract of the I/O port: shutdown, reset and close, from either side, and handles that are used anew.
+// Contract of the I/O port: shutdown, reset and close, from either side, and reused handles.
 
 import assert from 'node:assert/strict';
 import { AGAIN, FAILED, HUNG_UP, NOT_AVAILABLE, RESET, WRITABLE } from '../reactor.ts';
@@ -11,7 +11,7 @@ const MIB = 1024 * 1024;
 const sink = { kind: 'sink', spaces: [64 * 1024] } as const;
 
 export function endingContract(adapter: Adapter): void {
-  contractTest(adapter, 'shutdown() sends FIN behind all bytes, and reading goes on', async start => {
+  contractTest(adapter, 'shutdown() sends FIN after all bytes, and reading continues', async start => {
     const { thread, handle, peer } = await pair(start());
     const source = { kind: 'source', size: 8 * MIB, piece: 100_000, last: 'shutdown' } as const;
     await thread.ask({ op: 'serve', handle, behaviour: source });
@@ -23,7 +23,7 @@ export function endingContract(adapter: Adapter): void {
     assert.deepEqual({ count, digest, end }, { count: 2 * MIB, digest: digestOf(2 * MIB), end: 0 });
   });
 
-  contractTest(adapter, 'writing goes on after the FIN of the peer', async start => {
+  contractTest(adapter, 'writing continues after the FIN of the peer', async start => {
     const { thread, handle, peer } = await pair(start());
     await thread.ask({ op: 'serve', handle, behaviour: sink });
     await peer.sendPattern(2 * MIB);
@@ -34,7 +34,7 @@ export function endingContract(adapter: Adapter): void {
     assert.deepEqual(await peer.takeAll(), { count: 8 * MIB, digest: digestOf(8 * MIB), end: 'end' });
   });
 
-  contractTest(adapter, 'write() after shutdown() answers an error', async start => {
+  contractTest(adapter, 'write() after shutdown() returns an error', async start => {
     const { thread, handle, peer } = await pair(start());
     const [, written] = await thread.ask(
       { op: 'shutdown', handle },
@@ -45,7 +45,7 @@ export function endingContract(adapter: Adapter): void {
   });
 
   for (const kind of ['TCP', 'unix'] as const) {
-    contractTest(adapter, `close() on ${kind} delivers all that write() took from it`, async start => {
+    contractTest(adapter, `close() on ${kind} delivers all bytes that write() took`, async start => {
       await using directory = await socketDirectory();
       const { thread, handle, peer } = await pair(
         start(),
@@ -63,7 +63,7 @@ export function endingContract(adapter: Adapter): void {
     assert.equal((await peer.takeAll()).end, 'ECONNRESET');
   });
 
-  contractTest(adapter, 'reset() and close() of a handle that was given back do nothing', async start => {
+  contractTest(adapter, 'reset() and close() of a closed handle do nothing', async start => {
     const { thread, handle, peer } = await pair(start());
     await thread.ask({ op: 'close', handle }, { op: 'reset', handle }, { op: 'close', handle });
     assert.equal((await peer.takeAll()).end, 'end');
@@ -89,7 +89,7 @@ export function endingContract(adapter: Adapter): void {
   contractTest(adapter, 'reset() right after shutdown() leaves nothing open', async start => {
     const { thread, handle, peer } = await pair(start());
     await thread.ask({ op: 'shutdown', handle }, { op: 'reset', handle });
-    // The FIN may arrive before it; the connection is gone all the same.
+    // The FIN may arrive first; the connection is gone all the same.
     await peer.takeAll();
     await assert.rejects(async () => {
       for (;;) await peer.send('anybody?');
@@ -105,7 +105,7 @@ export function endingContract(adapter: Adapter): void {
 
   contractTest(
     adapter,
-    'a reset by the peer is told by FAILED, and writing answers an error',
+    'a reset by the peer is reported by FAILED, and writing returns an error',
     async start => {
       const { thread, handle, peer } = await pair(start());
       await peer.reset();
@@ -123,7 +123,7 @@ export function endingContract(adapter: Adapter): void {
   ] as const) {
     contractTest(
       adapter,
-      `a reset right behind bytes leaves them to read, and is told: ${size}, ${meanwhile}`,
+      `a reset right after bytes leaves them readable, and is reported: ${size}, ${meanwhile}`,
       async start => {
         const thread = start();
         const listener = await thread.listen(ip('127.0.0.1'));
@@ -144,7 +144,7 @@ export function endingContract(adapter: Adapter): void {
     );
   }
 
-  contractTest(adapter, 'a reset by the peer ends a write that waits', async start => {
+  contractTest(adapter, 'a reset by the peer ends a waiting write', async start => {
     const { thread, handle, peer } = await pair(start());
     const source = { kind: 'source', size: 64 * MIB, piece: 64 * 1024, last: 'close' } as const;
     await thread.ask({ op: 'serve', handle, behaviour: source });
@@ -155,32 +155,28 @@ export function endingContract(adapter: Adapter): void {
   });
 
   for (const how of ['reset', 'close'] as const) {
-    contractTest(
-      adapter,
-      `nothing is heard of a handle after ${how}(), whatever the peer does`,
-      async start => {
-        const thread = start();
-        const listener = await thread.listen(ip('127.0.0.1'));
-        for (const act of ['send', 'fin', 'reset'] as const) {
-          const peer = await dial({ host: '127.0.0.1', port: listener.port });
-          const handle = await thread.accept(listener.handle);
-          await fill(thread, handle);
-          await thread.ask({ op: how, handle });
-          if (act === 'fin') peer.socket.end();
-          else if (act === 'send') peer.socket.write('are you there?');
-          else await peer.reset();
-          await peer.takeAll();
-          // Disposing of the thread fails if an event came; this gives it the time to come.
-          for (let i = 0; i < 20; i++) await thread.ask();
-        }
-      },
-    );
+    contractTest(adapter, `a handle reports nothing after ${how}(), whatever the peer does`, async start => {
+      const thread = start();
+      const listener = await thread.listen(ip('127.0.0.1'));
+      for (const act of ['send', 'fin', 'reset'] as const) {
+        const peer = await dial({ host: '127.0.0.1', port: listener.port });
+        const handle = await thread.accept(listener.handle);
+        await fill(thread, handle);
+        await thread.ask({ op: how, handle });
+        if (act === 'fin') peer.socket.end();
+        else if (act === 'send') peer.socket.write('are you there?');
+        else await peer.reset();
+        await peer.takeAll();
+        // Disposing of the thread fails if an event came; this gives it time to come.
+        for (let i = 0; i < 20; i++) await thread.ask();
+      }
+    });
   }
 
   for (const how of ['reset', 'close'] as const) {
     contractTest(
       adapter,
-      `events of handles closed and used anew are dropped, after ${how} by the peers`,
+      `events of closed and reused handles are dropped, after ${how} by the peers`,
       async start => {
         await using server = await serveOutside();
         const thread = start();
@@ -195,7 +191,7 @@ export function endingContract(adapter: Adapter): void {
         }
         const to = ip('127.0.0.1', server.port);
         await thread.ask({ op: 'serve', handle: group[0], behaviour: { kind: 'replace', group, to } });
-        // All events are there at once; the first one closes all handles and opens as many.
+        // All events are pending at once; the first one closes all handles and opens as many.
         await thread.whileBlocked(async () => {
           for (const client of clients) {
             await client.send('x');
@@ -207,7 +203,7 @@ export function endingContract(adapter: Adapter): void {
         assert.ok(replaced.every(handle => handle >= 0));
         assert.ok(
           replaced.some(handle => group.includes(handle)),
-          'no number was used anew',
+          'no number was reused',
         );
         for (const handle of replaced) {
           await thread.event(handle, WRITABLE);
@@ -220,7 +216,7 @@ export function endingContract(adapter: Adapter): void {
     );
   }
 
-  contractTest(adapter, 'a handle used anew has nothing of its former owner', async start => {
+  contractTest(adapter, 'a reused handle has nothing of its former owner', async start => {
     const thread = start();
     const listener = await thread.listen(ip('127.0.0.1'));
     const numbers: number[] = [];
@@ -243,10 +239,10 @@ export function endingContract(adapter: Adapter): void {
         await peer.close();
       }
     }
-    assert.ok(new Set(numbers).size < numbers.length, 'no number was used anew');
+    assert.ok(new Set(numbers).size < numbers.length, 'no number was reused');
   });
 
-  contractTest(adapter, 'opening and closing again and again uses no handle up', async start => {
+  contractTest(adapter, 'opening and closing repeatedly leaks no handle', async start => {
     await using directory = await socketDirectory();
     const path = directory.path('server');
     await using server = await serveOutside({ path });
@@ -254,7 +250,7 @@ export function endingContract(adapter: Adapter): void {
     const thread = start({ capacity });
     const address = unix(path);
     for (let round = 0; round < 2 * capacity; round++) {
-      // One is given up at once, the other once it stands.
+      // One is closed at once, the other once it is connected.
       const [first, , second] = await thread.ask(
         { op: 'connect', address },
         { op: 'close', handle: 'last' },
@@ -266,9 +262,9 @@ export function endingContract(adapter: Adapter): void {
       const listener = await thread.listen(ip('127.0.0.1'));
       await thread.ask({ op: 'close', handle: listener.handle });
       assert.equal((await thread.listen(ip('203.0.113.7'))).handle, NOT_AVAILABLE);
-      for (let heard = 0; heard === 0; ) {
+      for (let received = 0; received === 0; ) {
         const peer = await server.next();
-        heard = (await peer.take(1)).length;
+        received = (await peer.take(1)).length;
         await peer.close();
       }
     }

@@ -1,4 +1,4 @@
-// The epoll adapter for the contract suite.
+// Creates the epoll adapter for the contract suite.
 
 import { arch } from 'node:os';
 import { ThreadControl } from '../../shared/thread-control.ts';

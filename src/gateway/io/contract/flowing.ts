@@ -13,7 +13,7 @@ const MIB = 1024 * 1024;
 const BULK = 32 * MIB;
 
 export function flowingContract(adapter: Adapter): void {
-  contractTest(adapter, 'read() answers AGAIN, and READABLE comes with the bytes', async start => {
+  contractTest(adapter, 'read() returns AGAIN, and READABLE comes with the bytes', async start => {
     const { thread, handle, peer } = await pair(start());
     assert.equal(await thread.value({ op: 'read', handle, space: 10 }), AGAIN);
     for (const word of ['one', 'two', 'three']) {
@@ -24,7 +24,7 @@ export function flowingContract(adapter: Adapter): void {
     }
   });
 
-  contractTest(adapter, 'read() gives bytes that came before the connection was accepted', async start => {
+  contractTest(adapter, 'read() returns bytes that came before the connection was accepted', async start => {
     const thread = start();
     const listener = await thread.listen(ip('127.0.0.1'));
     using peer = await dial({ host: '127.0.0.1', port: listener.port });
@@ -42,22 +42,22 @@ export function flowingContract(adapter: Adapter): void {
       assert.equal((await thread.read(handle, 60)).value, 60);
       for (const word of ['b', 'c']) {
         await peer.send(word.repeat(50));
-        // What the adapter takes from the kernel by itself, it has by now.
+        // Gives the adapter time to take from the kernel what it takes on its own.
         for (let i = 0; i < 20; i++) await thread.ask();
       }
-      let heard = '';
-      while (heard.length < 140) {
+      let text = '';
+      while (text.length < 140) {
         const { value, bytes } = await thread.bytes({ op: 'read', handle, space: 1000 });
         const seen = thread.eventCount(handle);
-        heard += Buffer.from(bytes).toString();
-        if (value < 1000 && heard.length < 140) await thread.until(() => thread.eventCount(handle) > seen);
+        text += Buffer.from(bytes).toString();
+        if (value < 1000 && text.length < 140) await thread.until(() => thread.eventCount(handle) > seen);
       }
-      assert.equal(heard, `${'a'.repeat(40)}${'b'.repeat(50)}${'c'.repeat(50)}`);
+      assert.equal(text, `${'a'.repeat(40)}${'b'.repeat(50)}${'c'.repeat(50)}`);
       assert.equal(await thread.value({ op: 'read', handle, space: 1000 }), AGAIN);
     },
   );
 
-  contractTest(adapter, 'read() gives every byte before FIN, then 0, again and again', async start => {
+  contractTest(adapter, 'read() returns every byte before FIN, then 0, repeatedly', async start => {
     const { thread, handle, peer } = await pair(start());
     await thread.whileBlocked(async () => {
       await peer.sendPattern(50_000);
@@ -67,32 +67,37 @@ export function flowingContract(adapter: Adapter): void {
     for (let i = 0; i < 3; i++) assert.equal((await thread.read(handle, 10)).value, 0);
   });
 
-  contractTest(adapter, 'read() finds the end behind what was left, by HUNG_UP or an event', async start => {
-    const { thread, handle, peer } = await pair(start());
-    await thread.whileBlocked(() => peer.sendPattern(100));
-    assert.equal((await thread.read(handle, 60)).value, 60);
-    for (let i = 0; i < 20; i++) await thread.ask();
-    assert.equal(await thread.value({ op: 'read', handle, space: 1000 }), 40);
-    const seen = thread.eventCount(handle);
-    if ((thread.eventsOf(handle) & HUNG_UP) === 0) await thread.until(() => thread.eventCount(handle) > seen);
-    assert.equal((await thread.read(handle, 1000)).value, 0);
-  });
+  contractTest(
+    adapter,
+    'read() finds the end after the remaining bytes, by HUNG_UP or an event',
+    async start => {
+      const { thread, handle, peer } = await pair(start());
+      await thread.whileBlocked(() => peer.sendPattern(100));
+      assert.equal((await thread.read(handle, 60)).value, 60);
+      for (let i = 0; i < 20; i++) await thread.ask();
+      assert.equal(await thread.value({ op: 'read', handle, space: 1000 }), 40);
+      const seen = thread.eventCount(handle);
+      if ((thread.eventsOf(handle) & HUNG_UP) === 0)
+        await thread.until(() => thread.eventCount(handle) > seen);
+      assert.equal((await thread.read(handle, 1000)).value, 0);
+    },
+  );
 
-  contractTest(adapter, 'read() answers 0 after a FIN alone', async start => {
+  contractTest(adapter, 'read() returns 0 after a FIN alone', async start => {
     const { thread, handle, peer } = await pair(start());
     assert.equal(await thread.value({ op: 'read', handle, space: 10 }), AGAIN);
     peer.socket.end();
     assert.equal((await thread.read(handle, 10)).value, 0);
   });
 
-  contractTest(adapter, 'read() with any spaces gives the same bytes', async start => {
+  contractTest(adapter, 'read() with any buffer sizes returns the same bytes', async start => {
     const thread = start();
     const listener = await thread.listen(ip('127.0.0.1'));
     const spaces = fc.array(fc.oneof(fc.integer({ min: 1, max: 64 }), fc.integer({ min: 1, max: 100_000 })), {
       minLength: 1,
       maxLength: 5,
     });
-    // In thousandths of what a few reads take, so that a space of one byte is not asked for a megabyte.
+    // In thousandths of what a few reads take, so that a one-byte buffer need not read a megabyte.
     const pieces = fc.array(fc.integer({ min: 1, max: 1000 }), { maxLength: 10 });
     await fc.assert(
       fc.asyncProperty(spaces, pieces, fc.boolean(), async (spaces, pieces, pauses) => {
@@ -117,7 +122,7 @@ export function flowingContract(adapter: Adapter): void {
   for (const kind of ['TCP', 'unix'] as const) {
     contractTest(
       adapter,
-      `write() to a stalled ${kind} peer takes little, and goes on when it reads`,
+      `write() to a stalled ${kind} peer takes little, and continues when it reads`,
       async start => {
         await using directory = await socketDirectory();
         const { thread, handle, peer } = await pair(
@@ -127,10 +132,10 @@ export function flowingContract(adapter: Adapter): void {
         const size = 64 * MIB;
         const source = { kind: 'source', size, piece: 64 * 1024, last: 'shutdown' } as const;
         await thread.ask({ op: 'serve', handle, behaviour: source });
-        // As many chances to take more as it likes.
+        // Give it many chances to take more.
         for (let i = 0; i < 200; i++) await thread.ask();
         const taken = await thread.value({ op: 'progress', handle });
-        // The kernel's part: tcp_wmem and tcp_rmem, 4 and 6 MiB as a rule; a unix socket has 208 KiB.
+        // The kernel's buffers: tcp_wmem and tcp_rmem, usually 4 and 6 MiB; a unix socket has 208 KiB.
         const limit = kind === 'unix' ? MIB : 16 * MIB;
         assert.ok(taken > 0 && taken <= limit, `took ${taken} bytes`);
         assert.deepEqual(await peer.takeAll(), { count: size, digest: digestOf(size), end: 'end' });
@@ -157,7 +162,7 @@ export function flowingContract(adapter: Adapter): void {
     assert.deepEqual(all, { count: written + 1_000_000, digest: digestOf(written + 1_000_000), end: 'end' });
   });
 
-  contractTest(adapter, 'bulk both ways at once, with a slow reader, arrives to the byte', async start => {
+  contractTest(adapter, 'bulk data both ways at once, with a slow reader, arrives intact', async start => {
     const thread = start();
     const listener = await thread.listen(ip('127.0.0.1'), { kind: 'echo' });
     using fast = await dial({ host: '127.0.0.1', port: listener.port });
@@ -206,7 +211,7 @@ export function flowingContract(adapter: Adapter): void {
   });
 }
 
-/** One end of a tunnel under test, and what it has sent and taken. */
+/** One end of a tunnel under test, with the counts of bytes sent and taken. */
 class End {
   readonly #peer: Peer;
   sent = 0;
@@ -216,7 +221,7 @@ class End {
     this.#peer = peer;
   }
 
-  /** Does not wait: what the other end has not read yet stays in this process. */
+  /** Does not wait: bytes that the other end has not read yet stay in this process. */
   send(count: number): void {
     if (this.#peer.socket.writableEnded) return;
     this.#peer.socket.write(pattern(this.sent, count));

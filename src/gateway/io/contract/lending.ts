@@ -1,5 +1,5 @@
-// Contract of the I/O port: a connection whose descriptor is lent to another thread, here the suite's own. An adapter that
-// cannot lend answers an error word, and the handle is as it was.
+// Contract of the I/O port: a connection whose descriptor is lent to another thread, here the suite's own. An adapter
+// that cannot lend returns an error code, and the handle is unchanged.
 
 import assert from 'node:assert/strict';
 import { fstatSync } from 'node:fs';
@@ -12,7 +12,7 @@ import { type Adapter, contractTest, type ReactorThread } from './reactor-thread
 export function lendingContract(adapter: Adapter): void {
   contractTest(
     adapter,
-    'lend() gives the connection to read and write, and nothing is heard here',
+    'lend() passes on reading and writing, and reports nothing more here',
     async start => {
       const { thread, handle, peer } = await pair(start());
       using borrower = await borrow(thread, handle);
@@ -34,7 +34,7 @@ export function lendingContract(adapter: Adapter): void {
 
   contractTest(
     adapter,
-    'a reset by the peer is told of a handle that was lent, though nobody reads',
+    'a reset by the peer is reported for a lent handle, even if nobody reads',
     async start => {
       const { thread, handle, peer } = await pair(start());
       const descriptor = await thread.value({ op: 'lend', handle });
@@ -45,7 +45,7 @@ export function lendingContract(adapter: Adapter): void {
     },
   );
 
-  contractTest(adapter, 'lend() drops the events that were under way', async start => {
+  contractTest(adapter, 'lend() drops pending events', async start => {
     const thread = start();
     const listener = await thread.listen(ip('127.0.0.1'));
     const peers: Peer[] = [];
@@ -68,7 +68,7 @@ export function lendingContract(adapter: Adapter): void {
     for (const descriptor of lent) await thread.ask({ op: 'discard', handle: descriptor });
   });
 
-  contractTest(adapter, 'a handle that was lent is heard of again once it is read', async start => {
+  contractTest(adapter, 'a lent handle reports events again once it is read', async start => {
     const { thread, handle, peer } = await pair(start());
     const borrower = await borrow(thread, handle);
     if (borrower === undefined) return;
@@ -80,7 +80,7 @@ export function lendingContract(adapter: Adapter): void {
     assert.equal((await thread.read(handle, 1)).value, 0);
   });
 
-  contractTest(adapter, 'what was lent does not hold back shutdown(), close() and reset()', async start => {
+  contractTest(adapter, 'a lent descriptor does not delay shutdown(), close() and reset()', async start => {
     const thread = start();
     for (const [how, end] of [
       ['shutdown', 'end'],
@@ -96,7 +96,7 @@ export function lendingContract(adapter: Adapter): void {
     }
   });
 
-  contractTest(adapter, 'nothing is heard of a handle that was lent, read again and closed', async start => {
+  contractTest(adapter, 'a handle that was lent, read again and closed reports nothing more', async start => {
     const { thread, handle, peer } = await pair(start());
     using borrower = await borrow(thread, handle);
     assert.equal(await thread.value({ op: 'read', handle, space: 1 }), AGAIN);
@@ -104,11 +104,11 @@ export function lendingContract(adapter: Adapter): void {
     peer.socket.on('error', () => {});
     peer.socket.end('are you there?');
     if (borrower !== undefined) assert.equal((await borrower.takeAll()).end, 'end');
-    // Disposing of the thread fails if an event came; this gives it the time to come.
+    // Disposing of the thread fails if an event came; this gives it time to come.
     for (let i = 0; i < 20; i++) await thread.ask();
   });
 
-  contractTest(adapter, 'discard() closes what nobody took', async start => {
+  contractTest(adapter, 'discard() closes a descriptor that was never taken', async start => {
     const { thread, handle, peer } = await pair(start());
     const descriptor = await thread.value({ op: 'lend', handle });
     if (descriptor < 0) return;

@@ -1,4 +1,4 @@
-// Contract of the I/O port: listen and accept, addresses, and what happens when handles run out.
+// Contract of the I/O port: listen and accept, addresses, and exhausted handles.
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -27,7 +27,7 @@ export function listeningContract(adapter: Adapter): void {
     });
   }
 
-  contractTest(adapter, 'listen() on an IPv6 address takes no IPv4 unless asked to', async start => {
+  contractTest(adapter, 'listen() on an IPv6 address accepts no IPv4 unless asked to', async start => {
     const { port } = await start().listen(ip('::'));
     (await dial({ host: '::1', port }))[Symbol.dispose]();
     assert.equal(await dialRefused({ host: '127.0.0.1', port }), 'ECONNREFUSED');
@@ -48,7 +48,7 @@ export function listeningContract(adapter: Adapter): void {
   for (const share of [false, true]) {
     contractTest(
       adapter,
-      `listen() answers IN_USE on a foreign port, ${share ? 'sharing' : 'alone'}`,
+      `listen() returns IN_USE on a foreign port, ${share ? 'shared' : 'unshared'}`,
       async start => {
         await using foreign = await serveOutside();
         const thread = start({ share });
@@ -58,7 +58,7 @@ export function listeningContract(adapter: Adapter): void {
     );
   }
 
-  contractTest(adapter, 'listen() answers an error word for an address that is not ours', async start => {
+  contractTest(adapter, 'listen() returns an error code for an address that is not ours', async start => {
     await using directory = await socketDirectory();
     const thread = start();
     assert.equal((await thread.listen(ip('203.0.113.7'))).handle, NOT_AVAILABLE);
@@ -69,7 +69,7 @@ export function listeningContract(adapter: Adapter): void {
     }
   });
 
-  contractTest(adapter, 'accept() answers AGAIN when nobody waits', async start => {
+  contractTest(adapter, 'accept() returns AGAIN when no connection is waiting', async start => {
     const thread = start();
     const listener = await thread.listen(ip('127.0.0.1'));
     assert.equal(await thread.value({ op: 'accept', handle: listener.handle }), AGAIN);
@@ -80,24 +80,28 @@ export function listeningContract(adapter: Adapter): void {
     await exchange(thread, handle, client);
   });
 
-  contractTest(adapter, 'accept() gives all that queued up meanwhile, each once', async start => {
-    const thread = start();
-    const listener = await thread.listen(ip('127.0.0.1'));
-    await using stack = new AsyncDisposableStack();
-    const ports = new Set<string>();
-    await thread.whileBlocked(async () => {
+  contractTest(
+    adapter,
+    'accept() returns all connections that queued up meanwhile, each once',
+    async start => {
+      const thread = start();
+      const listener = await thread.listen(ip('127.0.0.1'));
+      await using stack = new AsyncDisposableStack();
+      const ports = new Set<string>();
+      await thread.whileBlocked(async () => {
+        for (let i = 0; i < 100; i++) {
+          const client = stack.use(await dial({ host: '127.0.0.1', port: listener.port }));
+          ports.add(endpoint('127.0.0.1', client.socket.localPort));
+        }
+      });
       for (let i = 0; i < 100; i++) {
-        const client = stack.use(await dial({ host: '127.0.0.1', port: listener.port }));
-        ports.add(endpoint('127.0.0.1', client.socket.localPort));
+        ports.delete(await addressOf(thread, 'peer', await thread.accept(listener.handle)));
       }
-    });
-    for (let i = 0; i < 100; i++) {
-      ports.delete(await addressOf(thread, 'peer', await thread.accept(listener.handle)));
-    }
-    assert.deepEqual([...ports], []);
-  });
+      assert.deepEqual([...ports], []);
+    },
+  );
 
-  contractTest(adapter, 'quiesce() leaves those that came before to be accepted', async start => {
+  contractTest(adapter, 'quiesce() leaves earlier connections to be accepted', async start => {
     const thread = start();
     const listener = await thread.listen(ip('127.0.0.1'));
     const clients: Peer[] = [];
@@ -112,32 +116,36 @@ export function listeningContract(adapter: Adapter): void {
     }
   });
 
-  contractTest(adapter, 'close() of a listener frees its port and leaves what was accepted', async start => {
-    const thread = start();
-    const listener = await thread.listen(ip('127.0.0.1'));
-    using accepted = await dial({ host: '127.0.0.1', port: listener.port });
-    const handle = await thread.accept(listener.handle);
-    assert.equal(await thread.value({ op: 'accept', handle: listener.handle }), AGAIN);
-    using waiting = await dial({ host: '127.0.0.1', port: listener.port });
-    await thread.event(listener.handle, READABLE);
-    await thread.ask({ op: 'close', handle: listener.handle });
-    assert.notEqual((await waiting.takeAll()).end, undefined);
-    assert.equal(await dialRefused({ host: '127.0.0.1', port: listener.port }), 'ECONNREFUSED');
-    await exchange(thread, handle, accepted);
-    const again = await thread.listen(ip('127.0.0.1', listener.port));
-    assert.ok(again.handle >= 0, `${again.handle}`);
-    assert.equal(again.port, listener.port);
-    using next = await dial({ host: '127.0.0.1', port: listener.port });
-    await exchange(thread, await thread.accept(again.handle), next);
-  });
+  contractTest(
+    adapter,
+    'close() of a listener frees its port and leaves accepted connections open',
+    async start => {
+      const thread = start();
+      const listener = await thread.listen(ip('127.0.0.1'));
+      using accepted = await dial({ host: '127.0.0.1', port: listener.port });
+      const handle = await thread.accept(listener.handle);
+      assert.equal(await thread.value({ op: 'accept', handle: listener.handle }), AGAIN);
+      using waiting = await dial({ host: '127.0.0.1', port: listener.port });
+      await thread.event(listener.handle, READABLE);
+      await thread.ask({ op: 'close', handle: listener.handle });
+      assert.notEqual((await waiting.takeAll()).end, undefined);
+      assert.equal(await dialRefused({ host: '127.0.0.1', port: listener.port }), 'ECONNREFUSED');
+      await exchange(thread, handle, accepted);
+      const again = await thread.listen(ip('127.0.0.1', listener.port));
+      assert.ok(again.handle >= 0, `${again.handle}`);
+      assert.equal(again.port, listener.port);
+      using next = await dial({ host: '127.0.0.1', port: listener.port });
+      await exchange(thread, await thread.accept(again.handle), next);
+    },
+  );
 
   contractTest(
     adapter,
-    'EXHAUSTED when all handles are taken, and serving goes on when some are free',
+    'EXHAUSTED when all handles are taken, and service resumes when some are free',
     async start => {
       await using directory = await socketDirectory();
       const path = directory.path('listener');
-      // Where handles are descriptors, this process has many already; so room is used up here, not counted.
+      // Where handles are descriptors, this process has many already; so use up the room instead of counting.
       const capacity = 256;
       const thread = start({ capacity });
       const listener = await thread.listen(unix(path));
@@ -155,7 +163,7 @@ export function listeningContract(adapter: Adapter): void {
         served.push({ handle, client });
       }
       assert.ok(served.length < capacity);
-      // The client that was turned away gave back a descriptor or two, and who knows what else the process closes.
+      // The rejected client freed a descriptor or two, and the process may close others.
       const untilExhausted = async (open: () => Promise<number>) => {
         for (let tries = 0; tries < 32; tries++) if ((await open()) === EXHAUSTED) return;
         assert.fail('32 more handles than there are');
@@ -168,21 +176,21 @@ export function listeningContract(adapter: Adapter): void {
       }
       const client = stack.use(await dial({ path }));
       await client.send('at last');
-      let heard = '';
-      while (heard === '') {
-        // The one that was not turned away before comes first; it has left without a word.
+      let text = '';
+      while (text === '') {
+        // A client that stayed in the backlog comes first; it has left without sending anything.
         const handle = await thread.accept(listener.handle);
         assert.ok(handle >= 0, `${handle}`);
-        heard = (await thread.readExactly(handle, 7)).toString();
+        text = (await thread.readExactly(handle, 7)).toString();
       }
-      assert.equal(heard, 'at last');
+      assert.equal(text, 'at last');
       await exchange(thread, served[0].handle, served[0].client);
     },
   );
 
   contractTest(
     adapter,
-    'keepalive() holds for connections accepted from then on, and those that keepAlive() names',
+    'keepalive() applies to connections accepted from then on, and to those passed to keepAlive()',
     async start => {
       const thread = start();
       const listener = await thread.listen(ip('127.0.0.1'));

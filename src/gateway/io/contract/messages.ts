@@ -1,8 +1,8 @@
-// What the contract suite and the thread of the reactor under test say to each other, and the bytes that flow.
+// The messages between the contract suite and the thread of the reactor under test, and the bytes of bulk transfers.
 
 import type { Reactor, SocketAddress } from '../reactor.ts';
 
-/** What the worker is started with. */
+/** The workerData of the thread. */
 export interface WorkerStart {
   /** Exports `createReactor`, a CreateReactor. */
   readonly module: string;
@@ -15,16 +15,16 @@ export interface ReactorOptions {
   readonly share: boolean;
 }
 
-/** Makes the reactor under test, in its thread. `waking` goes to the adapter's wake() in the suite's thread. */
+/** Creates the reactor under test, in its thread. `waking` goes to the adapter's wake() in the suite's thread. */
 export type CreateReactor = (options: ReactorOptions) => {
   readonly reactor: Reactor;
   readonly waking?: unknown;
 };
 
-/** What a handle does by itself. Without one, its events are reported and nothing else happens. */
+/** What a handle does on its own. Without a behaviour, its events are only reported. */
 export type BehaviourName =
   | { readonly kind: 'echo' }
-  /** Reads everything, with these sizes of space in turn. */
+  /** Reads everything, cycling through these buffer sizes. */
   | { readonly kind: 'sink'; readonly spaces: readonly number[] }
   /** Writes `size` bytes of the pattern, in pieces. */
   | {
@@ -35,15 +35,18 @@ export type BehaviourName =
     }
   /** Connects and passes bytes and FIN on, both ways. */
   | { readonly kind: 'tunnel'; readonly to: SocketAddress }
-  /** The first event of any in the group closes them all; as many connections to `to` take their numbers. */
+  /**
+   * The first event of any member closes the whole group and opens as many connections to `to`, which reuse the
+   * numbers.
+   */
   | { readonly kind: 'replace'; readonly group: readonly number[]; readonly to: SocketAddress }
-  /** The first event of any in the group lends them all, and tells the descriptors as if they were replacements. */
+  /** The first event of any member lends the whole group, and reports the descriptors as replacements. */
   | { readonly kind: 'lend'; readonly group: readonly number[] };
 
-/** `last` is the handle that an earlier operation of the same request gave. */
+/** `last` is the handle that an earlier operation of the same request returned. */
 export type HandleName = number | 'last';
 
-/** Operations of one request run in one call of the handler, with no event in between. */
+/** The operations of a request run in one call of the handler, with no event in between. */
 export type Operation =
   | { readonly op: 'connect'; readonly address: SocketAddress; readonly serve?: BehaviourName }
   | {
@@ -88,26 +91,26 @@ export interface Answer {
 export interface Outcome {
   readonly count: number;
   readonly digest: string;
-  /** 0 after FIN or when everything is written, else an error word. */
+  /** 0 after FIN or when everything is written, otherwise an error code. */
   readonly end: number;
-  /** How often the other side could not take what there was. */
+  /** How often the other side could not take all bytes. */
   readonly stalls: number;
 }
 
 export type FromThread =
   | { readonly kind: 'started'; readonly waking: unknown }
   | { readonly kind: 'answer'; readonly id: number; readonly answers: readonly Answer[] }
-  /** From here on events with that number are about somebody new. */
+  /** From here on, events with that number belong to a new handle. */
   | { readonly kind: 'opened'; readonly handle: number }
   | { readonly kind: 'event'; readonly handle: number; readonly events: number }
   | { readonly kind: 'turn'; readonly at: number; readonly asked: number }
   | { readonly kind: 'done'; readonly handle: number; readonly outcome: Outcome }
   | { readonly kind: 'replaced'; readonly handles: readonly number[] }
-  /** An event for a handle that was closed: never allowed. */
+  /** An event for a closed handle, which is never allowed. */
   | { readonly kind: 'stray'; readonly handle: number; readonly events: number }
   | { readonly kind: 'blocked' };
 
-/** A prime, so that no two pieces of the stream that might be swapped are alike. */
+/** A prime, so that swapped pieces of the stream are never alike. */
 const PERIOD = 262_139;
 
 /** The bytes of every bulk transfer: `length` of them from position `at` of one endless stream. */

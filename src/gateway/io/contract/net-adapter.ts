@@ -1,4 +1,4 @@
-// Makes the `net` adapter for the contract suite.
+// Creates the `net` adapter for the contract suite.
 
 import { NetReactor } from '../net-reactor.ts';
 import type { CreateReactor } from './messages.ts';

@@ -1,4 +1,4 @@
-// Those who talk to the reactor under test from outside: plain node:net sockets that read only when asked to.
+// The peers of the reactor under test: plain node:net sockets that read only on demand.
 
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
@@ -14,10 +14,10 @@ import { pattern } from './messages.ts';
 
 const PIECE = 64 * 1024;
 
-/** What the present test has open. */
+/** Everything the current test has open. */
 let open = new Set<{ destroy(): void }>();
 
-/** At the start of a test. What it gives closes everything the test has left open, also if its time ran out. */
+/** Call at the start of a test. The returned function closes everything the test left open, also after a time-out. */
 export function beginOutside(): () => void {
   const mine = new Set<{ destroy(): void }>();
   open = mine;
@@ -47,7 +47,7 @@ export async function socketDirectory(): Promise<{ path(name: string): string } 
 
 export class Peer implements Disposable {
   readonly socket: net.Socket;
-  /** `end`, or the code of the error, once that was read. */
+  /** `end`, or the error code, once that was read. */
   over: string | undefined;
 
   constructor(socket: net.Socket) {
@@ -68,7 +68,7 @@ export class Peer implements Disposable {
     });
   }
 
-  /** Sends `size` bytes of the pattern, then FIN unless told otherwise. */
+  /** Sends `size` bytes of the pattern, followed by FIN by default. */
   async sendPattern(size: number, fin = true): Promise<void> {
     for (let at = 0; at < size; at += PIECE) {
       if (!this.socket.write(pattern(at, Math.min(PIECE, size - at)))) await once(this.socket, 'drain');
@@ -76,7 +76,7 @@ export class Peer implements Disposable {
     if (fin) this.socket.end();
   }
 
-  /** Exactly so many bytes, or fewer if the stream is over before. */
+  /** Exactly `count` bytes, or fewer if the stream ends before. */
   async take(count: number): Promise<Buffer> {
     const parts: Buffer[] = [];
     for (let left = count; left > 0; ) {
@@ -85,7 +85,7 @@ export class Peer implements Disposable {
         parts.push(part);
         left -= part.length;
       } else if (this.over === undefined) {
-        await this.#news();
+        await this.#change();
       } else {
         break;
       }
@@ -93,7 +93,7 @@ export class Peer implements Disposable {
     return Buffer.concat(parts);
   }
 
-  /** Reads until it is over; slowly means with turns of the loop between any two chunks. */
+  /** Reads to the end; `slowness` is the number of event-loop turns between two chunks. */
   async takeAll(slowness = 0): Promise<{ count: number; digest: string; end: string }> {
     const hash = createHash('sha256');
     let count = 0;
@@ -106,12 +106,12 @@ export class Peer implements Disposable {
       } else if (this.over !== undefined) {
         return { count, digest: hash.digest('hex'), end: this.over };
       } else {
-        await this.#news();
+        await this.#change();
       }
     }
   }
 
-  /** RST, and what it still has to read is dropped. */
+  /** Sends RST and drops unread bytes. */
   async reset(): Promise<void> {
     const closed = once(this.socket, 'close');
     this.socket.resetAndDestroy();
@@ -133,7 +133,7 @@ export class Peer implements Disposable {
     this.over ??= how;
   }
 
-  async #news(): Promise<void> {
+  async #change(): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     const events = ['readable', 'end', 'error', 'close'] as const;
     for (const event of events) this.socket.once(event, resolve);
@@ -142,7 +142,7 @@ export class Peer implements Disposable {
   }
 }
 
-/** Connected, or the code of the error. */
+/** A connected peer; throws if the connection fails. */
 export async function dial(place: net.NetConnectOpts): Promise<Peer> {
   const socket = net.connect({ ...place, allowHalfOpen: true });
   const peer = new Peer(socket);
@@ -150,7 +150,7 @@ export async function dial(place: net.NetConnectOpts): Promise<Peer> {
   return peer;
 }
 
-/** The code of the error with which a connection fails. */
+/** The error code of a failed connection, or `connected`. */
 export async function dialRefused(place: net.NetConnectOpts): Promise<string> {
   const peer = new Peer(net.connect(place));
   const { promise, resolve } = Promise.withResolvers<void>();
@@ -162,7 +162,7 @@ export async function dialRefused(place: net.NetConnectOpts): Promise<string> {
 
 export interface OutsideServer extends AsyncDisposable {
   readonly port: number;
-  /** The next connection, as soon as there is one. */
+  /** The next connection; waits for it. */
   next(): Promise<Peer>;
 }
 

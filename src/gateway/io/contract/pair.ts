@@ -1,4 +1,4 @@
-// One connection for a test of the contract: from both sides, its addresses, a word each way, and filled up.
+// One connection for a contract test, with both its sides, and what tests do with it.
 
 import assert from 'node:assert/strict';
 import { formatIpPort } from '../../../wire/ip-address.ts';
@@ -7,7 +7,7 @@ import { pattern } from './messages.ts';
 import { dial, ip, type Peer, unix } from './outside.ts';
 import type { ReactorThread } from './reactor-thread.ts';
 
-/** A connection that the reactor has accepted and waits for, from both sides. */
+/** A connection that the reactor has accepted and that is registered for events, with both sides. */
 export async function pair(
   thread: ReactorThread,
   path?: string,
@@ -15,12 +15,12 @@ export async function pair(
   const listener = await thread.listen(path === undefined ? ip('127.0.0.1') : unix(path));
   const peer = await dial(path === undefined ? { host: '127.0.0.1', port: listener.port } : { path });
   const handle = await thread.accept(listener.handle);
-  // Events are promised after AGAIN only.
+  // Events are promised only after AGAIN.
   assert.equal(await thread.value({ op: 'read', handle, space: 1 }), AGAIN);
   return { thread, handle, peer };
 }
 
-/** Writes until nothing more is taken, and no event says otherwise; how much that was. */
+/** Writes until nothing more is taken and no event follows; returns the number of bytes. */
 export async function fill(thread: ReactorThread, handle: number): Promise<number> {
   for (let taken = 0; ; ) {
     const value = await thread.value({ op: 'write', handle, bytes: pattern(taken, 64 * 1024) });
@@ -35,7 +35,7 @@ export async function fill(thread: ReactorThread, handle: number): Promise<numbe
   }
 }
 
-/** A word each way. */
+/** Sends a few bytes each way. */
 export async function exchange(thread: ReactorThread, handle: number, peer: Peer): Promise<void> {
   await peer.send('there');
   assert.equal((await thread.readExactly(handle, 5)).toString(), 'there');

@@ -1,5 +1,5 @@
-// The suite's side of a thread with a reactor under test: asks by message and waits for what is reported. Disposing
-// of it stops the reactor, waits for the thread to end by itself, and fails if an event came for a closed handle.
+// The suite's side of a thread with a reactor under test: sends requests and waits for reports. Disposing of it stops
+// the reactor, waits for the thread to end on its own, and fails if an event came for a closed handle.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -17,7 +17,7 @@ import type {
 } from './messages.ts';
 import { beginOutside } from './outside.ts';
 
-/** Far above what any test needs: a lost event ends in this, never in a wrong answer. */
+/** Far above what any test needs: a lost event ends in this time-out, never in a wrong result. */
 const TIMEOUT_MS = 30_000;
 const DAY_MS = 86_400_000;
 /** The id of a message that must not be answered. */
@@ -27,7 +27,7 @@ export interface Adapter {
   readonly name: string;
   /** The module whose createReactor() makes the reactor, inside its thread. */
   readonly module: URL;
-  /** For a reactor that sleeps in the kernel, where a message alone does not wake it: called after each. */
+  /** Called after each message, for a reactor that sleeps in the kernel, where a message alone does not wake it. */
   readonly wake?: (waking: unknown) => void;
 }
 
@@ -36,7 +36,7 @@ export interface Listening {
   readonly port: number;
 }
 
-/** Runs `body` as a test of that adapter; `start` starts threads that are gone when it ends. */
+/** Runs `body` as a test of that adapter; threads created by `start` have ended when the test ends. */
 export function contractTest(
   adapter: Adapter,
   name: string,
@@ -56,7 +56,7 @@ export class ReactorThread implements AsyncDisposable {
   readonly #adapter: Adapter;
   readonly #exited: Promise<number>;
   readonly #answers = new Map<number, readonly Answer[]>();
-  /** By handle: the events that its present owner has had. */
+  /** Handle → the events since it was opened. */
   readonly #events = new Map<number, number[]>();
   readonly #outcomes = new Map<number, Outcome>();
   readonly #strays: string[] = [];
@@ -76,7 +76,7 @@ export class ReactorThread implements AsyncDisposable {
       options: { capacity: 4096, share: false, ...options },
     };
     this.#worker = new Worker(new URL('./worker.ts', import.meta.url), { workerData: start });
-    this.#worker.on('message', (message: FromThread) => this.#heard(message));
+    this.#worker.on('message', (message: FromThread) => this.#receive(message));
     this.#worker.on('error', error => {
       this.#failure = error as Error;
     });
@@ -85,12 +85,12 @@ export class ReactorThread implements AsyncDisposable {
     this.#worker.on('exit', code => {
       this.#over = true;
       resolve(code);
-      this.#look();
+      this.#notify();
     });
     signal.addEventListener('abort', () => void this.#worker.terminate());
   }
 
-  /** All in one call of the handler; the answers in the same order. */
+  /** Runs all operations in one call of the handler; the answers have the same order. */
   async ask(...operations: Operation[]): Promise<readonly Answer[]> {
     const id = ++this.#asked;
     this.#post({ id, operations });
@@ -106,7 +106,7 @@ export class ReactorThread implements AsyncDisposable {
     return { handle: handle.value, port: port.value };
   }
 
-  /** The next connection, as soon as there is one; or an error word. */
+  /** The next connection, waiting for it; or an error code. */
   accept(listener: number): Promise<number> {
     return this.#tryUntilNotAgain(listener, { op: 'accept', handle: listener }).then(answer => answer.value);
   }
@@ -120,13 +120,13 @@ export class ReactorThread implements AsyncDisposable {
     return { value, bytes: bytes ?? new Uint8Array() };
   }
 
-  /** One read as soon as it answers something else than AGAIN. */
+  /** The first read that does not return AGAIN. */
   async read(handle: number, space: number): Promise<{ value: number; bytes: Uint8Array }> {
     const { value, bytes } = await this.#tryUntilNotAgain(handle, { op: 'read', handle, space });
     return { value, bytes: bytes ?? new Uint8Array() };
   }
 
-  /** Exactly so many bytes, or fewer if the stream ends before. */
+  /** Exactly `count` bytes, or fewer if the stream ends before. */
   async readExactly(handle: number, count: number): Promise<Buffer> {
     const parts: Uint8Array[] = [];
     for (let left = count; left > 0; ) {
@@ -150,13 +150,13 @@ export class ReactorThread implements AsyncDisposable {
     }
   }
 
-  /** Everything that this handle's present owner has been told so far, but for events with any of `except`. */
+  /** All events since the handle was opened, without those that contain any of `except`. */
   eventsOf(handle: number, except = 0): number {
     const reported = this.#events.get(handle) ?? [];
     return reported.reduce((all, events) => ((events & except) === 0 ? all | events : all), 0);
   }
 
-  /** How many events that handle's present owner has had. */
+  /** Number of events since the handle was opened. */
   eventCount(handle: number): number {
     return this.#events.get(handle)?.length ?? 0;
   }
@@ -173,7 +173,7 @@ export class ReactorThread implements AsyncDisposable {
     return outcome;
   }
 
-  /** Holds the thread inside a handler while `act` runs, so that what happens meanwhile is found all at once. */
+  /** Holds the thread inside a handler while `act` runs, so that everything that happens meanwhile is found at once. */
   async whileBlocked(act: () => Promise<void>): Promise<void> {
     const gate = new Int32Array(new SharedArrayBuffer(4));
     const before = this.#blocked;
@@ -189,8 +189,8 @@ export class ReactorThread implements AsyncDisposable {
   }
 
   /**
-   * Stops the reactor and gives the thread's exit code, once it has ended by itself. A turn that is asked for after
-   * the stop must not keep it, and a message behind it is not served. `before` runs in the same call.
+   * Stops the reactor and returns the thread's exit code, once it has ended on its own. A turn requested after the stop
+   * must not keep it running, and a later message must not be served. `before` runs in the same call.
    */
   stop(...before: Operation[]): Promise<number> {
     if (!this.#over) {
@@ -221,7 +221,7 @@ export class ReactorThread implements AsyncDisposable {
     assert.deepEqual(this.#strays, [], 'events for closed handles');
   }
 
-  /** AGAIN promises an event: the next try comes with it, not before. */
+  /** AGAIN promises an event: retries only when one has come. */
   async #tryUntilNotAgain(handle: number, operation: Operation): Promise<Answer> {
     for (;;) {
       const [answer] = await this.ask(operation);
@@ -236,12 +236,12 @@ export class ReactorThread implements AsyncDisposable {
     this.#wake();
   }
 
-  /** Before the reactor has started there is nobody to wake: it looks for messages by itself at first. */
+  /** Before the reactor has started there is nothing to wake: it checks for messages on its own at first. */
   #wake(): void {
     if (this.#started !== undefined && !this.#over) this.#adapter.wake?.(this.#started.waking);
   }
 
-  #heard(message: FromThread): void {
+  #receive(message: FromThread): void {
     switch (message.kind) {
       case 'started':
         this.#started = message;
@@ -276,10 +276,10 @@ export class ReactorThread implements AsyncDisposable {
         break;
       default:
     }
-    this.#look();
+    this.#notify();
   }
 
-  #look(): void {
+  #notify(): void {
     const waiting = [...this.#waiting];
     this.#waiting.clear();
     for (const resolve of waiting) resolve();

@@ -1,4 +1,4 @@
-// Contract of the I/O port: a peer that takes nothing of what was written to it.
+// Contract of the I/O port: a peer that takes none of the bytes written to it.
 
 import assert from 'node:assert/strict';
 import { AGAIN, FAILED, TIMED_OUT, WRITABLE } from '../reactor.ts';
@@ -11,7 +11,7 @@ const STALLED_MS = 200;
 
 export function stallingContract(adapter: Adapter): void {
   for (const side of ['accepted', 'connected'] as const) {
-    contractTest(adapter, `stalled() fails one that was ${side} when its peer takes nothing`, async start => {
+    contractTest(adapter, `stalled() fails a handle (${side}) whose peer takes nothing`, async start => {
       await using server = await serveOutside();
       const thread = start();
       const { handle } = await (side === 'accepted' ? accepted(thread) : connected(thread, server));
@@ -22,21 +22,21 @@ export function stallingContract(adapter: Adapter): void {
     });
   }
 
-  contractTest(adapter, 'stalled() leaves those alone whose peers take what they are sent', async start => {
+  contractTest(adapter, 'stalled() leaves handles alone whose peers take their bytes', async start => {
     const thread = start();
-    // Longer than a busy machine keeps the peer from reading, and shorter than the whole takes.
+    // Longer than a busy machine keeps the peer from reading, and shorter than the whole transfer.
     const { handle, peer } = await accepted(thread, 1000);
     const idle = await accepted(thread);
     const source = { kind: 'source', size: 64 * MIB, piece: 100_000, last: 'shutdown' } as const;
     await thread.ask({ op: 'serve', handle, behaviour: source });
     const taken = await peer.takeAll(20);
     assert.deepEqual(taken, { count: 64 * MIB, digest: digestOf(64 * MIB), end: 'end' });
-    // One that has nothing to take is not looked at, however long it takes.
+    // A handle with nothing to send is exempt, however long it is idle.
     await aWhile(thread);
     await exchange(thread, idle.handle, idle.peer);
   });
 
-  contractTest(adapter, 'stalled() with 0 lets a peer wait for as long as it likes', async start => {
+  contractTest(adapter, 'stalled() with 0 lets a peer wait for any time', async start => {
     const thread = start();
     await thread.ask({ op: 'stalled', ms: STALLED_MS }, { op: 'stalled', ms: 0 });
     const { handle, peer } = await pair(thread);
@@ -48,7 +48,7 @@ export function stallingContract(adapter: Adapter): void {
   });
 }
 
-/** Several times as long as a peer may take nothing. */
+/** Several times the stall limit. */
 async function aWhile(thread: ReactorThread): Promise<void> {
   await thread.ask({ op: 'wakeAt', after: 4 * STALLED_MS });
   await thread.until(() => thread.turns.length > 0);

@@ -9,7 +9,7 @@ import { type Adapter, contractTest, type ReactorThread } from './reactor-thread
 const DAY_MS = 86_400_000;
 
 export function turningContract(adapter: Adapter): void {
-  contractTest(adapter, 'wakeAt() brings turn() at that time, not before, and once', async start => {
+  contractTest(adapter, 'wakeAt() calls turn() at that time, not before, and once', async start => {
     const thread = start();
     const times = [-1000, 0, 20, ...Array.from({ length: 40 }, (_, i) => (i * 0.37) % 3)];
     for (const [i, after] of times.entries()) {
@@ -23,7 +23,7 @@ export function turningContract(adapter: Adapter): void {
     assert.equal(await thread.value({ op: 'turns' }), times.length);
   });
 
-  contractTest(adapter, 'wakeAt() once more replaces the time, to later and to sooner', async start => {
+  contractTest(adapter, 'wakeAt() called again replaces the time, to later and to sooner', async start => {
     const thread = start();
     await thread.ask({ op: 'wakeAt', after: 1 }, { op: 'wakeAt', after: 40 });
     await thread.until(() => thread.turns.length > 0);
@@ -32,7 +32,7 @@ export function turningContract(adapter: Adapter): void {
     await thread.until(() => thread.turns.length > 1);
   });
 
-  contractTest(adapter, 'wakeAt() with Infinity or in many days does not turn', async start => {
+  contractTest(adapter, 'wakeAt() with Infinity or many days ahead does not call turn()', async start => {
     const thread = start();
     const other = start();
     for (const after of [Number.POSITIVE_INFINITY, 40 * DAY_MS]) {
@@ -44,7 +44,7 @@ export function turningContract(adapter: Adapter): void {
     }
   });
 
-  contractTest(adapter, 'soon() brings one turn(), however often it was asked for', async start => {
+  contractTest(adapter, 'soon() calls turn() once, however often it was requested', async start => {
     const thread = start();
     await thread.ask({ op: 'soon', times: 1 }, { op: 'soon', times: 1 });
     await thread.until(() => thread.turns.length > 0);
@@ -73,11 +73,11 @@ export function turningContract(adapter: Adapter): void {
       assert.ok(now >= last[i % 2], `${last[i % 2] - now} ms back`);
       last[i % 2] = now;
     }
-    // A reactor may read the clock once in a turn, however long that takes; another clock would be far off.
+    // A reactor may read the clock once per turn, however long that takes; a different clock would be far off.
     assert.ok(Math.abs(last[0] - last[1]) < 60_000, `${last[0]} and ${last[1]}`);
   });
 
-  contractTest(adapter, 'messages come in order and all of them, also while bytes flow', async start => {
+  contractTest(adapter, 'messages all arrive in order, also while bytes flow', async start => {
     const thread = start();
     const listener = await thread.listen(ip('127.0.0.1'), { kind: 'echo' });
     using peer = await dial({ host: '127.0.0.1', port: listener.port });
@@ -92,7 +92,7 @@ export function turningContract(adapter: Adapter): void {
 
   contractTest(
     adapter,
-    'stop() closes everything, hears nothing more, and lets the thread end',
+    'stop() closes everything, reports nothing more, and lets the thread end',
     async start => {
       await using server = await serveOutside();
       const { thread, peer } = await pair(start());
@@ -103,7 +103,7 @@ export function turningContract(adapter: Adapter): void {
       const waiting = await dial({ host: '127.0.0.1', port: listener.port });
       await thread.event(listener.handle, READABLE);
       await thread.ask({ op: 'wakeAt', after: DAY_MS });
-      // One more listener is only just being opened.
+      // One more listener is still being opened.
       assert.equal(await thread.stop({ op: 'open', address: ip('127.0.0.1') }), 0);
       assert.equal((await peer.takeAll()).end, 'end');
       assert.equal((await (await server.next()).takeAll()).end, 'end');
@@ -111,7 +111,7 @@ export function turningContract(adapter: Adapter): void {
     },
   );
 
-  contractTest(adapter, 'stop() delivers what write() took', async start => {
+  contractTest(adapter, 'stop() delivers the bytes that write() took', async start => {
     const { thread, handle, peer } = await pair(start());
     const taken = await fill(thread, handle);
     const stopped = thread.stop();
@@ -129,7 +129,7 @@ export function turningContract(adapter: Adapter): void {
     for (let i = 0; i < 64; i++)
       clients.push(await dial({ host: i % 2 ? '127.0.0.1' : '::1', port: first.port }));
     for (const client of clients) assert.equal((await client.take(1)).toString(), '!');
-    // All 64 on one side: that is one in 2^63.
+    // The chance of all 64 on one side is one in 2^63.
     assert.ok(
       counts.every(({ count }) => count > 0),
       counts.map(({ count }) => count).join(' and '),
@@ -138,7 +138,7 @@ export function turningContract(adapter: Adapter): void {
   });
 }
 
-/** Greets everyone who comes, until the thread ends. */
+/** Greets every connection, until the thread ends. */
 function greetAll(thread: ReactorThread, listener: number): { count: number } {
   const greeted = { count: 0 };
   const greet = async () => {
@@ -148,7 +148,7 @@ function greetAll(thread: ReactorThread, listener: number): { count: number } {
       await thread.write(handle, Buffer.from('!'));
     }
   };
-  // The thread has ended: that is all it can fail with, for a client that is not greeted fails the test.
+  // The only possible error is that the thread has ended: a client that is not greeted fails the test.
   void greet().catch(() => {});
   return greeted;
 }

@@ -1,8 +1,9 @@
-// The thread of the reactor under test: does what the suite asks for by message, and reports. An adapter's run() may
-// block the thread, so nothing here waits for a promise, a timer or a microtask once it runs.
+// The thread of the reactor under test: executes the suite's requests and reports. An adapter's run() may block the
+// thread, so nothing here waits for a promise, a timer or a microtask once it runs.
 
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import type { Reactor, ReactorHandlers, SocketAddress } from '../reactor.ts';
+import type { Behaviour, BehaviourHost } from './behaviour-host.ts';
 import { behave } from './behaviours.ts';
 import type {
   Answer,
@@ -14,24 +15,23 @@ import type {
   ToThread,
   WorkerStart,
 } from './messages.ts';
-import type { Behaviour, Stage } from './stage.ts';
 
-/** The caller may reuse a buffer after write(): this stands in it then. */
+/** The caller may reuse a buffer after write(): it is overwritten with this. */
 const SCRIBBLE = 0xee;
 
-class Script implements ReactorHandlers, Stage {
+class Script implements ReactorHandlers, BehaviourHost {
   readonly io: Reactor;
   readonly #control: MessagePort;
   readonly #open = new Set<number>();
   readonly #behaviours = new Map<number, Behaviour>();
-  /** What an accepted connection of a listener does. */
+  /** The behaviour of a listener's accepted connections. */
   readonly #serve = new Map<number, BehaviourName>();
   #later = new Set<Behaviour>();
   #last = -1;
   #turns = 0;
   #askedFor = 0;
   #soonLeft = 0;
-  #tellsTurns = false;
+  #reportsTurns = false;
 
   constructor(io: Reactor, control: MessagePort) {
     this.io = io;
@@ -39,11 +39,11 @@ class Script implements ReactorHandlers, Stage {
   }
 
   event(handle: number, events: number): void {
-    if (!this.#open.has(handle)) return this.#tell({ kind: 'stray', handle, events });
+    if (!this.#open.has(handle)) return this.#post({ kind: 'stray', handle, events });
     const behaviour = this.#behaviours.get(handle);
     if (behaviour !== undefined) behaviour.event(handle, events);
     else if (this.#serve.has(handle)) this.#acceptAll(handle);
-    else this.#tell({ kind: 'event', handle, events });
+    else this.#post({ kind: 'event', handle, events });
   }
 
   turn(): void {
@@ -52,20 +52,20 @@ class Script implements ReactorHandlers, Stage {
     this.#later = new Set();
     for (const behaviour of later) behaviour.turn();
     if (this.#soonLeft > 0 && --this.#soonLeft > 0) this.io.soon();
-    if (this.#tellsTurns) this.#tell({ kind: 'turn', at: this.io.now(), asked: this.#askedFor });
+    if (this.#reportsTurns) this.#post({ kind: 'turn', at: this.io.now(), asked: this.#askedFor });
   }
 
   message(message: unknown): void {
     const request = message as ToThread;
     if ('listen' in request) return this.#listen(request.id, request.listen, request.serve);
     const answers = request.operations.map(operation => this.#do(operation));
-    this.#tell({ kind: 'answer', id: request.id, answers });
+    this.#post({ kind: 'answer', id: request.id, answers });
   }
 
   opened(handle: number, serve: BehaviourName | undefined): void {
     this.#open.add(handle);
     this.#last = handle;
-    this.#tell({ kind: 'opened', handle });
+    this.#post({ kind: 'opened', handle });
     if (serve !== undefined) this.#behave(handle, serve);
   }
 
@@ -95,11 +95,11 @@ class Script implements ReactorHandlers, Stage {
   }
 
   done(handle: number, outcome: Outcome): void {
-    this.#tell({ kind: 'done', handle, outcome });
+    this.#post({ kind: 'done', handle, outcome });
   }
 
   replaced(handles: readonly number[]): void {
-    this.#tell({ kind: 'replaced', handles });
+    this.#post({ kind: 'replaced', handles });
   }
 
   #listen(id: number, address: SocketAddress, serve: BehaviourName | undefined): void {
@@ -109,7 +109,7 @@ class Script implements ReactorHandlers, Stage {
         this.opened(result, undefined);
         if (serve !== undefined) this.#serve.set(result, serve);
       }
-      this.#tell({ kind: 'answer', id, answers: [{ value: result }, { value: port }] });
+      this.#post({ kind: 'answer', id, answers: [{ value: result }, { value: port }] });
       if (serve !== undefined && result >= 0) this.#acceptAll(result);
     });
   }
@@ -157,13 +157,13 @@ class Script implements ReactorHandlers, Stage {
         this.io.keepAlive(this.#named(operation.handle));
         return { value: 0 };
       case 'wakeAt':
-        this.#tellsTurns = true;
+        this.#reportsTurns = true;
         this.#askedFor = this.io.now() + operation.after;
         this.io.wakeAt(this.#askedFor);
         return { value: this.#askedFor };
       case 'soon':
-        // A flood of turns is not told of one by one: it would drown the suite's thread.
-        this.#tellsTurns = operation.times === 1;
+        // A flood of turns is not reported one by one: it would drown the suite's thread.
+        this.#reportsTurns = operation.times === 1;
         this.#soonLeft = operation.times;
         this.io.soon();
         return { value: 0 };
@@ -176,7 +176,7 @@ class Script implements ReactorHandlers, Stage {
         this.io.stop();
         return { value: 0 };
       case 'block':
-        this.#tell({ kind: 'blocked' });
+        this.#post({ kind: 'blocked' });
         Atomics.wait(operation.gate, 0, 0);
         return { value: 0 };
       default:
@@ -238,7 +238,7 @@ class Script implements ReactorHandlers, Stage {
     this.#serve.delete(handle);
   }
 
-  #tell(message: FromThread): void {
+  #post(message: FromThread): void {
     this.#control.postMessage(message);
   }
 }

@@ -1,8 +1,8 @@
-// The clock of the agent's slow loops. Tests inject their own.
+// The clock of slow loops: leases, list-watch, endpoints. Tests inject their own.
 
 import { setTimeout } from 'node:timers/promises';
 
-export interface AgentClock {
+export interface Clock {
   /** Monotonic milliseconds. */
   now(): number;
   /** Wall-clock time, for people and other programs. */
@@ -11,7 +11,7 @@ export interface AgentClock {
   wait(ms: number, signal: AbortSignal): Promise<void>;
 }
 
-export const agentClock: AgentClock = {
+export const systemClock: Clock = {
   now: () => performance.now(),
   date: () => new Date(),
   wait: (ms, signal) => setTimeout(ms, undefined, { signal }).catch(() => {}),

@@ -1,23 +1,23 @@
-// Bytes and FIN passed on between two handles, or from one back to itself: the echo and the tunnel of the contract suite.
+// Passes bytes and FIN between two handles, or from one back to itself: the tunnel and the echo of the contract suite.
 
 import { AGAIN, FAILED, HUNG_UP, READABLE, type Reactor, WRITABLE } from '../reactor.ts';
-import { type Behaviour, BUDGET, type Stage } from './stage.ts';
+import { type Behaviour, type BehaviourHost, BUDGET } from './behaviour-host.ts';
 
 const READ_SPACE = 48 * 1024;
 
 export class TunnelStream implements Behaviour {
-  readonly #stage: Stage;
+  readonly #host: BehaviourHost;
   readonly #directions: readonly Direction[];
   #over = false;
 
-  constructor(stage: Stage, one: number, other: number) {
-    this.#stage = stage;
-    const there = new Direction(stage.io, one, other);
-    this.#directions = one === other ? [there] : [there, new Direction(stage.io, other, one)];
+  constructor(host: BehaviourHost, one: number, other: number) {
+    this.#host = host;
+    const there = new Direction(host.io, one, other);
+    this.#directions = one === other ? [there] : [there, new Direction(host.io, other, one)];
   }
 
   begin(): void {
-    for (const { source } of this.#directions) this.#stage.attach(source, this);
+    for (const { source } of this.#directions) this.#host.attach(source, this);
     for (const direction of this.#directions) this.#move(direction);
   }
 
@@ -43,7 +43,7 @@ export class TunnelStream implements Behaviour {
     if (this.#over) return;
     const again = direction.move();
     if (direction.failure !== 0 || this.#directions.every(each => each.shut)) return this.#end();
-    if (again) this.#stage.later(this);
+    if (again) this.#host.later(this);
   }
 
   #end(): void {
@@ -51,10 +51,10 @@ export class TunnelStream implements Behaviour {
     const end = this.#directions.find(each => each.failure !== 0)?.failure ?? 0;
     const stalls = this.#directions.reduce((sum, each) => sum + each.stalls, 0);
     const { source, count } = this.#directions[0];
-    this.#stage.done(source, { count, digest: '', end, stalls });
+    this.#host.done(source, { count, digest: '', end, stalls });
     for (const each of this.#directions) {
-      if (end === 0) this.#stage.close(each.source);
-      else this.#stage.reset(each.source);
+      if (end === 0) this.#host.close(each.source);
+      else this.#host.reset(each.source);
     }
   }
 }
@@ -66,7 +66,7 @@ class Direction {
   readonly #buffer = new Uint8Array(READ_SPACE);
   #from = 0;
   #to = 0;
-  /** Whether calling read or write has any prospect. */
+  /** Whether a read or write can succeed. */
   readable = true;
   writable = true;
   toTheEnd = false;
@@ -82,7 +82,7 @@ class Direction {
     this.target = target;
   }
 
-  /** True when it stopped for the others' sake. */
+  /** True when it stopped to give others a turn. */
   move(): boolean {
     for (let calls = 0; calls < BUDGET; calls++) {
       if (this.failure !== 0 || this.shut) return false;

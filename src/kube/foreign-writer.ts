@@ -2,8 +2,8 @@
 // runs with --endpoint-reconciler-type=none. Two writers that revert each other every few seconds are worse for a
 // cluster than either alone, so the agent backs off.
 
-import { MANAGER } from '../kube/cluster-label.ts';
-import type { EndpointSlice, Endpoints } from '../kube/kube-object.ts';
+import { MANAGER } from './cluster-label.ts';
+import type { EndpointSlice, Endpoints } from './kube-object.ts';
 
 /** A write that is reverted within this time has a rival. The API server reconciles every 10 s. */
 const REVERTED_WITHIN_MS = 60_000;

@@ -1,21 +1,21 @@
-// Where the behaviours of the contract suite play: inside the reactor's thread, with these means.
+// What a behaviour of the contract suite can use inside the reactor's thread.
 
 import type { Reactor, SocketAddress } from '../reactor.ts';
 import type { BehaviourName, Outcome } from './messages.ts';
 
-/** Calls in one go before others get their turn. */
+/** Calls at a time before others get their turn. */
 export const BUDGET = 8;
 
 export interface Behaviour {
   event(handle: number, events: number): void;
-  /** After later(). */
+  /** Called after later(). */
   turn(): void;
   /** Bytes read or written so far. */
   progress(): number;
 }
 
-/** What a behaviour may do. */
-export interface Stage {
+/** The operations available to a behaviour. */
+export interface BehaviourHost {
   readonly io: Reactor;
   connect(address: SocketAddress, serve: BehaviourName | undefined): number;
   attach(handle: number, behaviour: Behaviour): void;

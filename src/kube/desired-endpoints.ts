@@ -1,13 +1,14 @@
-// Computes the endpoints of Service `default/kubernetes` from the living agents. Pure: all agents that see the same
-// leases compute the same result, so it does not matter which of them writes it.
+// Computes the endpoints of a tenant's Service `default/kubernetes` from the endpoints that live: agents, or whatever
+// else leads to its API server. Pure: all agents that see the same leases compute the same result, so it does not matter
+// which of them writes it.
 //
 //   slice `kubernetes`         the Service's first family
 //   slice `kubernetes-ipv6`    its second family, if any (or `kubernetes-ipv4`)
 //   Endpoints `kubernetes`     only the first family: Endpoints support no second one
 
-import { CLUSTER_LABEL, MANAGER, ownLabels } from '../kube/cluster-label.ts';
-import type { EndpointSlice, Endpoints, ObjectMeta } from '../kube/kube-object.ts';
-import type { AgentEndpoint, Family } from './agent-endpoint.ts';
+import { CLUSTER_LABEL, MANAGER, ownLabels } from './cluster-label.ts';
+import type { EndpointSlice, Endpoints, ObjectMeta } from './kube-object.ts';
+import type { Family, ServiceEndpoint } from './service-endpoint.ts';
 
 const SERVICE = 'kubernetes';
 /** The limit that Kubernetes enforces per slice. */
@@ -21,14 +22,14 @@ export interface DesiredEndpoints {
   readonly slices: readonly EndpointSlice[];
   readonly endpoints: Endpoints;
   /** Agents that are left out: a slice has one port, and they listen on another one than most agents. */
-  readonly otherPorts: readonly AgentEndpoint[];
+  readonly otherPorts: readonly ServiceEndpoint[];
 }
 
 /** `families` in the Service's order. */
 export function desiredEndpoints(
   cluster: string,
   families: readonly Family[],
-  living: readonly AgentEndpoint[],
+  living: readonly ServiceEndpoint[],
 ): DesiredEndpoints {
   const served = living.filter(({ family }) => families.includes(family));
   const port = commonestPort(served);
@@ -72,7 +73,7 @@ export function desiredEndpoints(
 }
 
 /** The lower port on a tie, so that all agents agree. */
-function commonestPort(endpoints: readonly AgentEndpoint[]): number | undefined {
+function commonestPort(endpoints: readonly ServiceEndpoint[]): number | undefined {
   const counts = new Map<number, number>();
   for (const { port } of endpoints) counts.set(port, (counts.get(port) ?? 0) + 1);
   return [...counts].toSorted(([a, m], [b, n]) => n - m || a - b)[0]?.[0];

@@ -1,0 +1,110 @@
+// The gateway inside a process: what `run` and `agent` have in common. Both pick an engine, size the gateway by the
+// machine, and log the events of its threads the same way; only their configuration and their own events differ.
+
+import type { Logger } from 'pino';
+import type { Config } from '../config/config.ts';
+import { Gateway, type GatewayConfig, type GatewayOptions } from '../gateway/control/gateway.ts';
+import { NameResolver } from '../gateway/control/name-resolver.ts';
+import { FaultLog } from '../gateway/fault-log.ts';
+import { guard } from '../gateway/guard.ts';
+import { canShareListeners } from '../gateway/io/net-reactor.ts';
+import { type EngineName, whyNoEpoll } from '../gateway/io/open-reactor.ts';
+import { type FileRoom, roomIn } from '../gateway/open-files.ts';
+import type { Settings } from '../gateway/stages/data-path.ts';
+import { logFault } from './connection-log.ts';
+import { logDeath } from './death-log-line.ts';
+
+/** The machine that the process runs on. */
+export interface Host {
+  readonly cores: number;
+  readonly openFiles: number;
+  /** Of the user; undefined on platforms without user ids. */
+  readonly uid?: number | undefined;
+  readonly platform: NodeJS.Platform;
+  readonly arch: string;
+  readonly node: string;
+}
+
+export interface GatewayProcessOptions {
+  readonly host: Host;
+  readonly log: Logger;
+  /** As configured; all but `net` use epoll where it works. */
+  readonly engine: Config['engine'];
+  /** Ignored on platforms where threads cannot share a listener. */
+  readonly workers: number;
+  /** A name stopped resolving, or resolves again. */
+  readonly onName: (name: string, error: string | undefined) => void;
+  /** Counts lines that did not reach the log. By default they are logged. */
+  readonly countDropped?: ((count: number) => void) | undefined;
+}
+
+/** Each may throw: that loses the event and nothing else. */
+export type GatewayEvents = Pick<GatewayOptions, 'onRecord' | 'onRequest' | 'onHealth'> &
+  Pick<Partial<GatewayOptions>, 'onTlsTrouble' | 'onUplinkRefused'>;
+
+export class GatewayProcess {
+  readonly #options: GatewayProcessOptions;
+  readonly #faults: FaultLog;
+  #engine: EngineName = 'net';
+
+  constructor(options: GatewayProcessOptions) {
+    this.#options = options;
+    this.#faults = new FaultLog('control', report => logFault(options.log, report));
+  }
+
+  /** The engine in use; known once the gateway has started. */
+  get engine(): EngineName {
+    return this.#engine;
+  }
+
+  get workers(): number {
+    return canShareListeners(this.#options.host.platform) ? this.#options.workers : 1;
+  }
+
+  get room(): FileRoom {
+    return roomIn(this.#options.host.openFiles);
+  }
+
+  /** The settings that follow from the machine, for a wanted number of connections. */
+  limits(connections = Infinity): Pick<Settings, 'connections' | 'clientFiles'> {
+    return {
+      connections: Math.min(connections, this.room.connections),
+      clientFiles: this.room.clientFiles,
+    };
+  }
+
+  /** Our own code threw on the control thread, outside of any connection. */
+  onFault(error: unknown): void {
+    this.#faults.write(error);
+  }
+
+  /** `auto` takes epoll where it works. */
+  async chooseEngine(): Promise<void> {
+    const { engine, host, log } = this.#options;
+    if (engine === 'net') return;
+    const why = await whyNoEpoll(host.platform, host.arch);
+    if (why === undefined) this.#engine = 'epoll';
+    else log.warn({ why }, 'engine epoll cannot be used; net serves instead');
+  }
+
+  start(events: GatewayEvents, config: GatewayConfig): Promise<Gateway> {
+    const { host, log, onName, countDropped = count => log.warn({ count }, 'dropped') } = this.#options;
+    const options: GatewayOptions = {
+      ...events,
+      engine: this.#engine,
+      arch: host.arch,
+      workers: this.workers,
+      share: canShareListeners(host.platform),
+      capacity: this.room.capacity,
+      resolver: new NameResolver(onName),
+      onRecord: guard(this, events.onRecord),
+      onRequest: guard(this, events.onRequest),
+      onHealth: guard(this, events.onHealth),
+      onDropped: countDropped,
+      onSocketsMoved: () => log.warn('the sockets between threads were gone and are made anew'),
+      onThreadDeath: (thread, cause, death) => logDeath(log, thread, cause, death),
+      onFault: report => logFault(log, report),
+    };
+    return Gateway.start(options, config);
+  }
+}

@@ -1,0 +1,52 @@
+// Many changes, one pass: a burst of events leads to one run of the whole pipeline, soon after the burst and never later
+// than a bound. Runs never overlap; what changes during a run leads to another.
+
+export interface HoldOffTimes {
+  /** A run starts once nothing has changed for this long. */
+  readonly quietMs: number;
+  /** A run starts at most this long after the first change, however many follow. */
+  readonly maxMs: number;
+}
+
+const defaults: HoldOffTimes = { quietMs: 100, maxMs: 1000 };
+
+export class HoldOff implements AsyncDisposable {
+  readonly #run: () => Promise<void>;
+  readonly #times: HoldOffTimes;
+  #timer: NodeJS.Timeout | undefined;
+  /** Of the first change that no run has seen. */
+  #since: number | undefined;
+  #running: Promise<void> | undefined;
+  #isClosed = false;
+
+  /** `run` must not reject. */
+  constructor(run: () => Promise<void>, times: HoldOffTimes = defaults) {
+    this.#run = run;
+    this.#times = times;
+  }
+
+  changed(): void {
+    if (this.#isClosed) return;
+    const now = performance.now();
+    this.#since ??= now;
+    if (this.#running !== undefined) return;
+    const wait = Math.min(this.#times.quietMs, this.#since + this.#times.maxMs - now);
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.#start(), Math.max(0, wait));
+  }
+
+  /** No further run starts; resolves when the current one has ended. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
+    await this.#running;
+  }
+
+  #start(): void {
+    this.#since = undefined;
+    this.#running = this.#run().finally(() => {
+      this.#running = undefined;
+      if (this.#since !== undefined) this.changed();
+    });
+  }
+}
