@@ -1,5 +1,5 @@
-// An API server in memory for tests: objects with versions, preconditions, conflicts, and the books of who owns
-// which list. Several clients share one store; each says under which name it writes.
+// An API server in memory for tests: objects with versions, preconditions, conflicts, and the owners of list
+// entries. Several clients share one store; each has a field manager's name.
 
 import { type Answer, failed, type KubeApi, type KubeFault, type Resource } from '../src/kube/kube-api.ts';
 import type { KubeObject, Service } from '../src/kube/kube-object.ts';
@@ -7,15 +7,15 @@ import type { KubeObject, Service } from '../src/kube/kube-object.ts';
 type Method = 'get' | 'list' | 'create' | 'replace' | 'remove';
 
 export interface MemoryStore {
-  /** Whoever writes something: `Lease/causeway-agent-…`, with the call. */
+  /** Writes so far, as `Lease/causeway-agent-…` with the call. */
   readonly writes: string[];
   client(manager?: string): KubeApi;
-  /** As `EndpointSlice/default/kubernetes`. */
+  /** By key, for example `EndpointSlice/default/kubernetes`. */
   peek<T extends KubeObject>(key: string): T | undefined;
   keys(): string[];
-  /** Answers calls instead of the store while set. */
+  /** While set, it answers calls instead of the store. */
   fault: ((method: Method, plural: string) => KubeFault | undefined) | undefined;
-  /** Every call waits for this first, and again before its answer arrives. */
+  /** Every call waits for this before it is made and before it is answered. */
   gate: (label: string) => Promise<unknown>;
 }
 
@@ -106,7 +106,7 @@ export function memoryStore(...objects: readonly KubeObject[]): MemoryStore {
   return store;
 }
 
-/** Service `default/kubernetes`, as an API server makes it. */
+/** Service `default/kubernetes`, as an API server creates it. */
 export function kubernetesService(...clusterIPs: readonly string[]): Service {
   return {
     apiVersion: 'v1',

@@ -4,7 +4,7 @@ import { setImmediate } from 'node:timers/promises';
 import type { AgentClock } from '../src/agent/agent-clock.ts';
 
 export interface TestClock extends AgentClock {
-  /** Moves on and lets everything that comes due happen, in order. */
+  /** Moves the clock and runs everything that becomes due, in order. */
   advance(ms: number): Promise<void>;
 }
 
@@ -41,7 +41,7 @@ export function testClock(): TestClock {
   };
 }
 
-/** Calls in memory take none, and what they set off one or two. */
+/** Calls in memory need no turn of the event loop, and what they trigger one or two. */
 async function settle(): Promise<void> {
   for (let turn = 0; turn < 3; turn++) await setImmediate();
 }
