@@ -1,10 +1,10 @@
 // `npm run campaign -- --tunnels 10000 --seed 7 --engine epoll`: the byte-exactness campaign (test/interop/campaign.ts)
-// in any size. Exits with 1 when a byte, an end or a count was wrong, and says in which tunnel and by which plan.
+// in any size. Exits with 1 if a byte, an end or a count was wrong, and prints the tunnel and its plan.
 
 import { parseArgs } from 'node:util';
 import { runCampaign } from '../test/interop/campaign.ts';
 
-/** A line for each tenth of it. */
+/** One progress line per tenth. */
 const STEPS = 10;
 
 const { values } = parseArgs({
@@ -12,7 +12,7 @@ const { values } = parseArgs({
     tunnels: { type: 'string', default: '10000' },
     'at-once': { type: 'string', default: '2000' },
     seed: { type: 'string', default: '1' },
-    /** epoll or net; default: as the gateway decides. */
+    /** epoll or net; default: the gateway's choice. */
     engine: { type: 'string' },
   },
 });

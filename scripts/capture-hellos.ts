@@ -1,6 +1,6 @@
 // Captures the ClientHellos of real clients as samples for the codec's tests: listens on loopback, lets each
-// client dial it, keeps the bytes of its first flight and hangs up. Writes src/wire/samples/<client>.hex; what
-// each should be read as stands in src/wire/hello.samples.ts, by hand. Run with the Node that npm installs:
+// client dial it, keeps the bytes of its first flight and hangs up. Writes src/wire/samples/<client>.hex; the expected
+// parse results are in src/wire/hello.samples.ts, by hand. Run with the Node that npm installs:
 //
 //   node scripts/capture-hellos.ts          all; needs openssl, gnutls-cli, curl, go, java (17) and chromium
 //   node scripts/capture-hellos.ts go node  these only
@@ -16,12 +16,12 @@ const NAME = 'api.managed1.linuxera.lab';
 const SAMPLES = new URL('../src/wire/samples/', import.meta.url);
 const http = ['h2', 'http/1.1'];
 
-/** A first flight is over when nothing has come for this long: the client then waits for the server. */
+/** A first flight is complete when nothing has arrived for this long: the client waits for the server. */
 const QUIET_MS = 500;
-/** Browsers and `go run` need their time to start. */
+/** Browsers and `go run` take long to start. */
 const GIVE_UP_MS = 60_000;
 
-/** Dials the port, by whatever means; ends by itself once the listener hangs up, or when the signal says so. */
+/** Dials the port. Ends once the listener hangs up, or on the signal. */
 type Dial = (port: number, folder: string, signal: AbortSignal) => Promise<void>;
 
 const goProgram = `package main
@@ -50,7 +50,7 @@ const clients: Readonly<Record<string, Dial>> = {
   openssl: dialOpenssl('-servername', NAME),
   'openssl-tls12': dialOpenssl('-no_tls1_3', '-servername', NAME),
   'openssl-no-sni': dialOpenssl('-noservername'),
-  // `-bugs` brings the padding extension (RFC 7685), which fills up to 512 bytes.
+  // `-bugs` adds the padding extension (RFC 7685), which fills up to 512 bytes.
   'openssl-padded': dialOpenssl('-bugs', '-servername', NAME, '-alpn', http.join()),
   gnutls: dialGnutls(`--sni-hostname=${NAME}`),
   'gnutls-tls12': dialGnutls(
@@ -117,7 +117,7 @@ async function capture(dial: Dial): Promise<Buffer> {
   }
 }
 
-/** Runs a program until it ends or the signal says stop; only one that cannot be started is an error. */
+/** Runs a program until it ends or is aborted; only a failure to start it is an error. */
 function run(program: string, args: readonly string[], signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const child = spawn(program, args, { stdio: ['pipe', 'ignore', 'ignore'] });
@@ -171,7 +171,7 @@ function dialChromium(port: number, folder: string, signal: AbortSignal): Promis
   return run('chromium', [...options, `https://${NAME}:${port}/`], signal);
 }
 
-/** This Node itself. An empty server name sends none, as dialling an address does. */
+/** This Node. An empty server name sends none, as when an address is dialled. */
 function dialNode(servername: string): Dial {
   return (port, _, signal) =>
     new Promise(resolve => {

@@ -1,4 +1,4 @@
-// What a person reads about a test file that failed: each failure, the logs of the programs that the failed test
+// The report about a failed test file: each failure, the logs of the programs that the failed test
 // started, and the end of what the file itself printed.
 
 import { readdirSync, readFileSync } from 'node:fs';
@@ -14,7 +14,7 @@ interface ProgramLog {
   readonly text: string;
 }
 
-/** Some paragraphs, indented below the file's line. */
+/** Paragraphs, indented below the file's line. */
 export function describeFailure({ file, failures, output, logs }: TestFileResult): string {
   const programs = readLogs(logs);
   const paragraphs = failures.flatMap(({ test, line, text }) => [

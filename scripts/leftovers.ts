@@ -1,14 +1,14 @@
-// Processes that a test file has left running, found by what they inherited from it and, as some programs (nginx)
-// overwrite their environment, by the directory they are in. Looks into /proc: elsewhere than on Linux none are found.
+// Processes that a test file left running, found by their inherited environment and, because some programs (nginx)
+// overwrite it, by their working directory. It reads /proc, so it finds none on systems other than Linux.
 
 import { readdir, readFile, readlink } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** What is killed with its test file (testbed/guardian.ts) may take a moment. */
+/** Processes that the guardian kills (testbed/guardian.ts) may take a moment. */
 const GRACE_MS = 3_000;
 const POLL_MS = 25;
 
-/** Ends processes whose environment or directory names `mark`, and gives their command lines. */
+/** Kills processes whose environment or directory contains `mark`, and returns their command lines. */
 export async function endLeftovers(mark: string): Promise<string[]> {
   const deadline = performance.now() + GRACE_MS;
   let found = await marked(mark);

@@ -1,13 +1,13 @@
-// The packages that package-lock.json names, installed when they are not. Plain JavaScript without imports of others,
-// as this runs on the machine's own Node before anything is installed.
+// Installs the packages of package-lock.json if they are missing. Plain JavaScript without third-party imports,
+// because it runs on the machine's own Node before anything is installed.
 
 import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 /**
- * Installs unless what package-lock.json names is there, whoever installed it, and gives the path of the Node that came
- * with it.
+ * Installs the packages of package-lock.json if any is missing, and returns the path of the Node that came
+ * with them.
  * @param {string} root of the repository
  * @param {(line: string) => void} say
  * @returns {Promise<string>}
@@ -30,11 +30,11 @@ export async function npmCi(root, say) {
 }
 
 /**
- * In a process group of its own: npm takes its time when it is interrupted, and has much to say about it.
+ * In its own process group: npm is slow and noisy when it is interrupted.
  * @param {string} root
  */
 async function install(root) {
-  // Errors only: tools whose engines ask for a newer Node run on the one that is installed here.
+  // Errors only: tools whose `engines` require a newer Node run on the one that is installed here.
   const args = ['ci', '--no-audit', '--no-fund', '--loglevel=error'];
   const npm = spawn('npm', args, { cwd: root, stdio: ['ignore', 'ignore', 'inherit'], detached: true });
   const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'];
@@ -55,8 +55,8 @@ async function install(root) {
 }
 
 /**
- * npm writes node_modules/.package-lock.json when everything is in place, scripts included: what was interrupted has
- * none. Optional packages are for other machines where they are missing.
+ * npm writes node_modules/.package-lock.json when everything is in place, scripts included; an interrupted install has
+ * none. Missing optional packages are for other platforms.
  * @param {string} root
  * @returns {boolean}
  */

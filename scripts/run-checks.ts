@@ -1,5 +1,5 @@
-// Every check there is (`npm test`), or those that need nothing but `npm ci` (`--quick`), on the Node of node_modules:
-// Debian packages, programs of the test bed, linters, test files. Ends with a line `N passed, N failed`.
+// Runs all checks (`npm test`), or those that need nothing but `npm ci` (`--quick`), on the Node of node_modules:
+// Debian packages, programs of the test bed, linters, test files. The last line is `N passed, N failed`.
 
 import { globSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -13,21 +13,21 @@ import { describeFailure } from './describe-failure.ts';
 import { runTestFile, type TestFileResult } from './run-test-file.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
-/** At most a minute on two cores: rules, units, and of the features the one that shows that everything fits together. */
+/** Less than a minute on two cores: rules, unit tests, and one feature that shows that everything fits together. */
 const QUICK_TESTS = [
   'test/features/routes.test.ts',
   'test/{architecture,docs}.test.ts',
   '{src,dashboard}/**/*.test.ts',
 ];
-/** Each of these would take a sixth of that time or more: the contract of the I/O port, and threads that die. */
+/** Each would take a sixth of that time or more: the contract of the I/O port, and threads that die. */
 const NOT_QUICK = [
   'src/gateway/io/*-reactor.test.ts',
   'src/gateway/control/gateway{,-deaths}.test.ts',
   'src/gateway/http/http-threads.test.ts',
 ];
-/** The long ones first. */
+/** Long files first. */
 const ALL_TESTS = ['test', 'bench', 'testbed', '{src,dashboard}'].map(folder => `${folder}/**/*.test.ts`);
-/** What is shown end to end is shown on every engine. */
+/** End-to-end tests run on every engine. */
 const ON_EVERY_ENGINE = /^test\/(features|interop)\//;
 const ENGINES = ['epoll', 'net'];
 
@@ -53,7 +53,7 @@ const stop = new AbortController();
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort());
 
 process.chdir(ROOT);
-// What starts `node` by name gets this one.
+// Programs that start `node` by name get this one.
 process.env.PATH = `${join(ROOT, 'node_modules/.bin')}${delimiter}${process.env.PATH}`;
 
 const patterns = values.quick ? QUICK_TESTS : ALL_TESTS;

@@ -1,6 +1,6 @@
-// Runs one test file in a process of its own and gives what became of its tests. Nothing may be left of it: a test
-// that hangs has its time limit, a file that does not end is killed, and what it leaves running or in its temporary
-// directory is a failure.
+// Runs one test file in its own process and returns the results. It must leave nothing behind: a test
+// that hangs has a time limit, a file that does not end is killed, and processes or temporary files that it leaves
+// are failures.
 
 import { spawn } from 'node:child_process';
 import { mkdir, readdir } from 'node:fs/promises';
@@ -14,16 +14,16 @@ import type { TestFileEvent } from './test-events.ts';
 export type Limits = Partial<typeof LIMITS>;
 
 const LIMITS = {
-  /** For a test that sets none. A busy machine may need ten times what a quiet one does. */
+  /** Default limit of a test. A busy machine may need ten times as long as a quiet one. */
   testMs: 300_000,
-  /** Without a sign of life, sent every second: the event loop is blocked. */
+  /** Without its heartbeat, sent every second: the event loop is blocked. */
   blockedMs: 120_000,
-  /** After the last test: something is left open that keeps the process. */
+  /** After the last test: something open keeps the process alive. */
   lingeringMs: 60_000,
 };
-/** Between two looks at those limits. */
+/** Between two checks of these limits. */
 const WATCH_MS = 200;
-/** What of a file's output is kept, from the end. */
+/** The end of a file's output that is kept. */
 const MAX_OUTPUT = 64 * 1024;
 
 const REPORTER = fileURLToPath(new URL('./test-events.ts', import.meta.url));
@@ -42,17 +42,17 @@ export interface TestFileResult {
   readonly skipped: readonly { readonly test: string; readonly reason: string }[];
   readonly failures: readonly Failure[];
   readonly output: string;
-  /** What the programs that it started have printed, one file each (testbed/kept-log.ts). */
+  /** Directory with the logs of the programs that it started (testbed/kept-log.ts). */
   readonly logs: string;
 }
 
 export interface TestRun {
   readonly file: string;
-  /** Of the gateways that it starts; absent: they decide. */
+  /** Engine of the gateways that it starts; absent: their choice. */
   readonly engine?: string;
 }
 
-/** Runs a file with `scratch`, a directory that does not exist yet, for all it writes. */
+/** Runs a file. `scratch` is a directory for its files, which must not exist yet. */
 export async function runTestFile(
   { file, engine }: TestRun,
   scratch: string,
@@ -64,8 +64,8 @@ export async function runTestFile(
   const [tmp, logs] = [join(scratch, 'tmp'), join(scratch, 'logs')];
   await mkdir(tmp, { recursive: true });
   await mkdir(logs);
-  // The scratch directory is new, so its name also marks the processes that inherit this environment.
-  // NODE_TEST_CONTEXT: under `node --test` it would report to that instead.
+  // The scratch directory is new, so its name also identifies the processes that inherit this environment.
+  // With NODE_TEST_CONTEXT set, under `node --test`, the file would report to that runner.
   const env = { ...process.env, TMPDIR: tmp, CAUSEWAY_TEST_LOGS: logs, NODE_TEST_CONTEXT: undefined };
   if (engine !== undefined) Object.assign(env, { CAUSEWAY_TEST_ENGINE: engine });
   const flags = [`--test-timeout=${testMs}`, `--test-reporter=${REPORTER}`];
@@ -104,7 +104,7 @@ export async function runTestFile(
   clearInterval(watch);
   signal.removeEventListener('abort', abort);
   const leftovers = await endLeftovers(scratch);
-  // After the leftovers, which may hold its pipes.
+  // After killing leftovers, which may hold the pipes.
   await Promise.all([stdout, stderr, events].map(drained));
 
   const failures = [...tests.failures];
@@ -123,7 +123,7 @@ export async function runTestFile(
   return { file: name, seconds, passed: tests.passed, skipped: tests.skipped, failures, output, logs };
 }
 
-/** What is known of a file's tests so far. */
+/** The results of a file's tests so far. */
 class TestTally {
   passed = 0;
   ended = 0;
@@ -144,7 +144,7 @@ class TestTally {
     this.#running.delete(id);
     this.ended++;
     if (!passed) {
-      // A suite fails with its tests, which say more.
+      // A suite fails with its tests, whose errors say more.
       if (error !== '' || !suite) this.failures.push({ test, line, text: error });
     } else if (skipped !== false)
       this.skipped.push({ test, reason: skipped === true ? 'no reason given' : skipped });

@@ -1,12 +1,12 @@
-// Reporter inside a test file's process: hands the runner (run-test-file.ts) what happens, as JSON lines on file
-// descriptor 3, so that the test's own output stays apart. Written at once, for a process that may end any time.
+// Reporter inside a test file's process: writes events for the runner (run-test-file.ts) as JSON lines to file
+// descriptor 3, apart from the test's own output. Writes are synchronous, because the process may end at any time.
 
 import { writeSync } from 'node:fs';
 import type { TestEvent } from 'node:test/reporters';
 import { inspect } from 'node:util';
 
 const EVENTS_FD = 3;
-/** The runner takes a process for blocked that has said nothing for much longer than this. */
+/** Heartbeat interval. The runner treats a process as blocked after a much longer silence. */
 const ALIVE_MS = 1_000;
 
 export type TestFileEvent =
@@ -22,10 +22,10 @@ export type TestFileEvent =
       readonly id: number;
       readonly suite: boolean;
       readonly passed: boolean;
-      /** The reason, where there is one. */
+      /** The reason, if any. */
       readonly skipped: string | boolean;
       readonly line: number;
-      /** Empty where only a subtest has failed. */
+      /** Empty if only a subtest failed. */
       readonly error: string;
     };
 
@@ -33,7 +33,7 @@ function tell(event: TestFileEvent): void {
   writeSync(EVENTS_FD, `${JSON.stringify(event)}\n`);
 }
 
-// oxlint-disable-next-line import/no-default-export, require-yield -- Node wants a generator, and as the default
+// oxlint-disable-next-line import/no-default-export, require-yield -- Node requires a generator as the default export
 export default async function* testEvents(source: AsyncIterable<TestEvent>): AsyncGenerator<never> {
   setInterval(() => tell({ type: 'alive' }), ALIVE_MS).unref();
   for await (const { type, data } of source) {
@@ -53,7 +53,7 @@ export default async function* testEvents(source: AsyncIterable<TestEvent>): Asy
   }
 }
 
-/** Node wraps what a test threw. A time-out has only a text as cause. */
+/** Node wraps the error of a test. The cause of a time-out is only a string. */
 function describe(error: Error & { failureType?: string }): string {
   if (error.failureType === 'subtestsFailed') return '';
   return error.cause instanceof Error ? inspect(error.cause) : error.message;

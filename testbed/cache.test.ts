@@ -10,7 +10,7 @@ import { tempDir } from './temp-dir.ts';
 
 const quiet = () => {};
 
-test('built() gives the directory that the recipe filled, and builds it once', async () => {
+test('built() returns the directory that the recipe filled, and builds it once', async () => {
   await using dir = await tempDir();
   let builds = 0;
   const recipe = {
@@ -27,7 +27,7 @@ test('built() gives the directory that the recipe filled, and builds it once', a
   assert.equal(await readFile(`${first}/result`, 'utf8'), 'made');
 });
 
-test('built() gives different pins different directories, and the content of a file counts', async () => {
+test('built() uses another directory for other pins, and hashes the content of files', async () => {
   await using dir = await tempDir();
   await using pins = await tempDir();
   const make = (pin: string | URL) =>
@@ -40,7 +40,7 @@ test('built() gives different pins different directories, and the content of a f
   assert.equal(new Set(results).size, 6);
 });
 
-test('built() builds once for callers in one process at the same time', async () => {
+test('built() builds once for concurrent callers in one process', async () => {
   await using dir = await tempDir();
   let builds = 0;
   const recipe = { pins: [], build: async () => void builds++ };
@@ -80,7 +80,7 @@ function buildElsewhere(root: string, log: string) {
   };
 }
 
-test('built() builds once for two processes at the same time', async () => {
+test('built() builds once for two concurrent processes', async () => {
   await using dir = await tempDir();
   const log = dir.file('log');
   using first = buildElsewhere(dir.file('root'), log);
@@ -96,7 +96,7 @@ test('built() builds once for two processes at the same time', async () => {
   await Promise.all([first.ended, second.ended]);
 });
 
-test('built() leaves no half result when it is interrupted, and the next caller takes over the dead lock', async () => {
+test('built() leaves no partial result when it is interrupted, and the next caller takes over the stale lock', async () => {
   await using dir = await tempDir();
   using first = buildElsewhere(dir.path, dir.file('log'));
   await first.printed(/^building$/m);
@@ -119,7 +119,7 @@ test('built() leaves no half result when it is interrupted, and the next caller 
   );
 });
 
-test('built() takes over the lock of another host only when it has long been silent', async () => {
+test('built() takes over the lock of another host only after a long silence', async () => {
   await using dir = await tempDir();
   const recipe = { pins: [], build: async () => {} };
   const target = await built('thing', recipe, { root: dir.path, say: quiet });
@@ -132,7 +132,7 @@ test('built() takes over the lock of another host only when it has long been sil
   assert.equal(await result, target);
 });
 
-test('built() removes what a failed build made, says why, and tries again the next time', async () => {
+test('built() removes the output of a failed build, reports the cause, and builds again next time', async () => {
   await using dir = await tempDir();
   const options = { root: dir.path, say: quiet };
   const failing = built(
@@ -145,7 +145,7 @@ test('built() removes what a failed build made, says why, and tries again the ne
   await built('thing', { pins: [], build: async () => {} }, options);
 });
 
-test('built() tells what goes on and for how long', async () => {
+test('built() reports progress with the elapsed time', async () => {
   await using dir = await tempDir();
   const lines: string[] = [];
   await built(

@@ -1,7 +1,7 @@
-// What is built once and kept between runs (Go and Java programs), outside the tree and keyed by a hash of its pins.
+// A cache of builds (Go and Java programs) that are kept between runs, outside the tree, keyed by a hash of their pins.
 //
-// A result appears by one rename, so it is whole or not there, and an interrupted build leaves only a directory that
-// the next one removes. The lock keeps two runs from doing the same work at once; nothing would break without it.
+// A result appears by one rename, so it is complete or absent, and an interrupted build leaves only a directory that
+// the next one removes. The lock only saves work: two builds at once would do no harm.
 
 import { createHash, randomUUID } from 'node:crypto';
 import {
@@ -21,19 +21,19 @@ import { basename, dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
-/** The holder of a lock shows every few seconds that it lives; the process id tells sooner, but only on its host. */
+/** The holder of a lock touches it every few seconds. On the same host its process id shows sooner whether it lives. */
 const HEARTBEAT_MS = 5_000;
 const DEAD_AFTER_MS = 60_000;
 const POLL_MS = 100;
-/** A line about a build that goes on, this often. */
+/** How often a running build is reported. */
 const PROGRESS_MS = 10_000;
 
-/** A string counts as it stands; a URL is a file, or a directory with all that is in it, and counts by content. */
+/** A string is hashed as it is; a URL names a file or a directory, whose content is hashed. */
 type Pin = string | URL;
 
 export interface Recipe {
   readonly pins: readonly Pin[];
-  /** Fills the directory. `progress` says in a few words what is going on. */
+  /** Fills the directory. `progress` takes a few words on the current step. */
   readonly build: (directory: string, progress: (text: string) => void) => Promise<void>;
 }
 
@@ -44,7 +44,7 @@ export interface CacheOptions {
 
 const inThisProcess = new Map<string, Promise<string>>();
 
-/** The directory with the result of a recipe, built now unless it is there. Not to be written to. */
+/** The directory with the result of a recipe, built if it is not there yet. Read-only. */
 export async function built(name: string, recipe: Recipe, options: CacheOptions = {}): Promise<string> {
   const { root = cacheRoot(), say = line => void process.stderr.write(`${line}\n`) } = options;
   const target = join(root, `${name}-${await hashPins(recipe.pins)}`);
@@ -78,7 +78,7 @@ async function ensure(
       continue;
     }
     try {
-      // The holder before us may have finished between our look and our lock.
+      // The previous holder may have finished between our check and our lock.
       if (!(await exists(target))) await buildInto(name, target, recipe, say);
     } finally {
       await lock[Symbol.asyncDispose]();
@@ -111,7 +111,7 @@ async function buildInto(
     report('built');
   } catch (cause) {
     await rm(unfinished, { recursive: true, force: true });
-    // Two builders at once can only be where a living one was taken for dead. The first result stands.
+    // Two builds ran at once because a living holder was taken for dead. The first result stays.
     if (!(await exists(target)))
       throw new Error(`Cannot build ${name}: ${(cause as Error).message}`, { cause });
   } finally {
@@ -119,7 +119,7 @@ async function buildInto(
   }
 }
 
-/** What an interrupted build of the same thing has left. */
+/** Removes what interrupted builds of the same thing left. */
 async function removeUnfinished(target: string): Promise<void> {
   const prefix = `${basename(target)}.unfinished-`;
   const leftovers = (await readdir(dirname(target))).filter(entry => entry.startsWith(prefix));
@@ -128,7 +128,7 @@ async function removeUnfinished(target: string): Promise<void> {
   );
 }
 
-/** The lock, or undefined while someone who lives has it. It appears with its owner in it, by one link(2). */
+/** The lock, or undefined while a living process has it. One link(2) creates it with its owner's name in it. */
 async function takeLock(path: string): Promise<AsyncDisposable | undefined> {
   const own = `${path}-${randomUUID()}`;
   await writeFile(own, `${process.pid} ${hostname()}`);

@@ -1,5 +1,5 @@
 // Certificates for TLS servers in tests, made by the openssl command (EC P-256: a few milliseconds each) and kept for
-// the life of this process. They are files, as real programs want them.
+// the lifetime of this process. They are files, because real programs read files.
 
 import { rmSync } from 'node:fs';
 import { mkdtemp, readFile, writeFile } from 'node:fs/promises';
@@ -21,13 +21,13 @@ const NEW_KEY = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes
 let directory: Promise<string> | undefined;
 const made = new Map<string, Promise<Certificate>>();
 
-/** Of a certificate that a client shows. Kubernetes takes the user's name and groups from it. */
+/** Subject of a client certificate. Kubernetes takes the user's name and groups from it. */
 export interface ClientSubject {
   readonly user: string;
   readonly groups?: readonly string[];
 }
 
-/** One who signs. Its certFile is what others trust. */
+/** A certificate authority. Others trust its certFile. */
 export interface Authority extends Certificate {
   /** A certificate for these names and addresses, for servers and clients. */
   certificateFor(...names: readonly [string, ...string[]]): Promise<Certificate>;
@@ -35,7 +35,7 @@ export interface Authority extends Certificate {
   clientCertificate(subject: ClientSubject): Promise<Certificate>;
 }
 
-/** The authority that has signed every certificate of this process, unless it is told otherwise. */
+/** The default authority of this process. */
 export function authority(): Promise<Authority> {
   return authorityOf('Causeway test authority');
 }
@@ -72,13 +72,13 @@ export async function certificateFor(...names: readonly [string, ...string[]]): 
   return (await authority()).certificateFor(...names);
 }
 
-/** A certificate that has signed itself, for that name, and whose time is over. */
+/** An expired, self-signed certificate for that name. */
 export async function expiredCertificate(name: string): Promise<Certificate> {
   const own = await makeOnce(`expired ${name}`, [
     ...flag('-subj', `/CN=${name}`),
     ...flag('-addext', `subjectAltName=DNS:${name}`),
   ]);
-  // Given a certificate, openssl-x509(1) signs it anew; only here may the days be in the past.
+  // openssl-x509(1) signs an existing certificate again; only this way may its dates lie in the past.
   const again = [
     'x509',
     '-in',
@@ -116,7 +116,7 @@ async function make(number: number, describe: readonly string[]): Promise<Certif
   return files;
 }
 
-/** Lives as long as the certificates do, which no test's scope is right for. */
+/** Outlives each test, as the certificates do. */
 async function processDirectory(): Promise<string> {
   const path = await mkdtemp(join(tmpdir(), 'causeway-certificates-'));
   process.once('exit', () => rmSync(path, { recursive: true, force: true }));

@@ -7,13 +7,13 @@ import { run } from './run.ts';
 import type { TlsClientReport } from './tls-client.ts';
 
 export interface CurlOptions {
-  /** Its host is SNI and Host. */
+  /** Its host is sent as SNI and Host. */
   readonly url: string;
-  /** `host:port` dialled instead of what the URL says. */
+  /** `host:port` to dial instead of the URL's. */
   readonly connect?: string;
   /** File with the authority to trust. Default: trusts anyone. */
   readonly ca?: string;
-  /** What it offers by ALPN. Default http/1.1. */
+  /** ALPN protocols offered. Default http/1.1. */
   readonly http?: '1.1' | '2';
   /** Further flags of curl(1). */
   readonly flags?: readonly string[];
@@ -22,7 +22,7 @@ export interface CurlOptions {
 }
 
 export interface CurlReport extends TlsClientReport {
-  /** 0 where there was no answer. */
+  /** 0 without a response. */
   readonly status: number;
 }
 
@@ -31,7 +31,7 @@ const OPENSSL_ERROR = /error:([0-9A-F]{8}):SSL routines/i;
 const REASON_MASK = 0x7fffff;
 const ALERT_REASONS = 1000;
 
-/** Asks for a page. `answer` is its body. */
+/** Requests a page. `answer` is its body. */
 export async function curlClient(options: CurlOptions): Promise<CurlReport> {
   const { url, connect, ca, http = '1.1', flags = [] } = options;
   const args = [

@@ -1,4 +1,4 @@
-/** The words of one command-line flag with its value; none where there is no value (undefined, an empty list). */
+/** The arguments of one command-line flag; none if it has no value (undefined, an empty list). */
 export function flag(name: string, value: string | number | readonly string[] | undefined): string[] {
   const text = typeof value === 'object' ? value.join(',') : value;
   return text === undefined || text === '' ? [] : [name, String(text)];

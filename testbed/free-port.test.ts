@@ -6,7 +6,7 @@ import { freePort } from './free-port.ts';
 import { run } from './run.ts';
 import { tempDir } from './temp-dir.ts';
 
-test('freePort() gives a port that can be listened on, and not the same again at once', async () => {
+test('freePort() returns a port that can be listened on, and another one next time', async () => {
   const [first, second] = [await freePort(), await freePort()];
   assert.notEqual(first, second);
   const server = createServer().listen(first, '127.0.0.1');
@@ -14,7 +14,7 @@ test('freePort() gives a port that can be listened on, and not the same again at
   server.close();
 });
 
-test('freePort() passes over a port that is in use', async () => {
+test('freePort() skips a port that is in use', async () => {
   const taken = await freePort();
   const server = createServer().listen(taken, '127.0.0.1');
   await once(server, 'listening');
@@ -24,7 +24,7 @@ test('freePort() passes over a port that is in use', async () => {
   server.close();
 });
 
-test('freePort() gives another process other ports', async () => {
+test('freePort() returns other ports in another process', async () => {
   const source = `
     const { freePort } = await import(${JSON.stringify(new URL('./free-port.ts', import.meta.url).href)});
     const ports = [];
@@ -38,7 +38,7 @@ test('freePort() gives another process other ports', async () => {
   assert.equal(new Set([own, ...(first as number[]), ...(second as number[])]).size, 127);
 });
 
-test('tempDir() removes the directory with what is in it', async () => {
+test('tempDir() removes the directory and its content', async () => {
   let path: string;
   {
     await using dir = await tempDir();

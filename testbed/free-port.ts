@@ -1,10 +1,10 @@
-// Ports for programs that cannot take port 0 and tell which one they got. Test files run in parallel processes, and
-// asking the kernel for any port and closing it again lets two of them, or an outgoing connection, take the same.
+// Ports for programs that cannot take port 0 and report which port they got. Test files run in parallel processes, and
+// with ports that the kernel chose, two of them, or an outgoing connection, could take the same one.
 
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:net';
 
-/** Below the ports that Linux gives to outgoing connections (ip_local_port_range, 32768 on). */
+/** Below the range that Linux uses for outgoing connections (ip_local_port_range, from 32768). */
 const FIRST_BLOCK = 10_240;
 const BLOCK_SIZE = 64;
 const BLOCKS = 350;
@@ -12,7 +12,7 @@ const BLOCKS = 350;
 let number: Promise<number> | undefined;
 let next = 0;
 
-/** A TCP port on which nothing listens, on any address, and which no other test process will be given. */
+/** A TCP port on which nothing listens, on any address, and which no other test process gets. */
 export async function freePort(): Promise<number> {
   const base = firstPort(await processNumber());
   for (let tries = 1; tries < BLOCK_SIZE; tries++) {
@@ -27,13 +27,13 @@ export async function freePort(): Promise<number> {
   throw new Error(`Cannot find a free port as all of a block are in use: current block is ${base}`);
 }
 
-/** A number from 0 to 349 that no other living process of the test bed on this machine has. */
+/** A number from 0 to 349 that is unique among the living test processes of this machine. */
 export function processNumber(): Promise<number> {
   number ??= reserveNumber();
   return number;
 }
 
-/** Does something while no living process has a number and none can take it. False where one has it. */
+/** Runs `work` while the number is reserved. False if a living process has the number. */
 export async function whileUnused(number: number, work: () => Promise<void>): Promise<boolean> {
   const server = await tryListen(firstPort(number));
   if (server === undefined) return false;
@@ -45,7 +45,7 @@ export async function whileUnused(number: number, work: () => Promise<void>): Pr
   }
 }
 
-/** Listening on a block's first port is the reservation: the kernel lets one process have it and ends it with it. */
+/** Reserves a number by listening on the block's first port: the kernel releases it when the process ends. */
 async function reserveNumber(): Promise<number> {
   const start = Math.floor(Math.random() * BLOCKS);
   for (let i = 0; i < BLOCKS; i++) {
@@ -62,7 +62,7 @@ function firstPort(number: number): number {
   return FIRST_BLOCK + number * BLOCK_SIZE;
 }
 
-/** No host: the unspecified address, which collides with a listener on any address. */
+/** Without a host: the unspecified address, which conflicts with a listener on any address. */
 function tryListen(port: number): Promise<Server | undefined> {
   return new Promise(resolve => {
     const server = createServer();

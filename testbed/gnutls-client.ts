@@ -7,14 +7,14 @@ import { run } from './run.ts';
 import { tempDir } from './temp-dir.ts';
 import { splitAddress, type TlsClientOptions, type TlsClientReport } from './tls-client.ts';
 
-/** Visits a TLS server. */
+/** Connects to a TLS server. */
 export async function gnutlsClient(options: TlsClientOptions): Promise<TlsClientReport> {
   const { connect, serverName, alpn = [], input = '', answerBytes = Infinity, ca } = options;
   const { host, port } = splitAddress(connect);
   await using dir = await tempDir();
   const log = dir.file('log');
   const args = [
-    // The log takes what would otherwise stand before and between the data on stdout.
+    // With a log file, stdout has the data only.
     ...flag('--logfile', log),
     ...flag('--port', port),
     ...(serverName === undefined ? ['--disable-sni'] : flag('--sni-hostname', serverName)),

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { goBuild, kubebuilderAsset, missingGoPrograms } from './go-build.ts';
 import { tempDir } from './temp-dir.ts';
 
-test('goBuild() takes a program from $KUBEBUILDER_ASSETS, and others not', async () => {
+test('goBuild() takes only Kubernetes programs from $KUBEBUILDER_ASSETS', async () => {
   await using dir = await tempDir();
   await writeFile(dir.file('kubectl'), '');
   await chmod(dir.file('kubectl'), 0o755);

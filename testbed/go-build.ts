@@ -1,4 +1,4 @@
-// Programs in Go, built once through the cache: our own clients and servers, and other projects' programs as
+// Go programs, built once through the cache: our own clients and servers, and programs of other projects as
 // dependencies of modules whose go.mod and go.sum pin every byte (`testbed/<module>/`).
 
 import { accessSync, constants, readFileSync } from 'node:fs';
@@ -8,9 +8,9 @@ import { built } from './cache.ts';
 import { missingPrograms } from './packages.ts';
 import { run } from './run.ts';
 
-/** Traefik takes ten minutes on two idle cores, and its modules as long to download over a slow line. */
+/** Traefik takes ten minutes on two idle cores, and its modules take as long to download over a slow line. */
 const BUILD_TIMEOUT_MS = 60 * 60_000;
-/** Compiled packages between two lines about them. */
+/** One progress line for this many compiled packages. */
 const PROGRESS_STEP = 200;
 
 interface Source {
@@ -20,8 +20,8 @@ interface Source {
   readonly ldflags?: string;
 }
 
-// Kubernetes' own build puts its version in by the linker. Without it the API server says v0.0.0-master, and kubectl
-// and the client libraries cannot read that.
+// The Kubernetes build sets its version by the linker. Without it the API server reports v0.0.0-master, and kubectl
+// and the client libraries cannot parse that.
 const KUBERNETES_FLAGS = kubernetesFlags(readFileSync(new URL('./kube/go.mod', import.meta.url), 'utf8'));
 
 const SOURCES = {
@@ -41,10 +41,10 @@ const SOURCES = {
 
 export type GoProgram = keyof typeof SOURCES;
 
-/** Each comes after what it shares most packages with. */
+/** Ordered so that each follows the one with which it shares most packages. */
 export const GO_PROGRAMS = Object.keys(SOURCES) as GoProgram[];
 
-/** The path of a program, built now unless it is there. `$KUBEBUILDER_ASSETS` goes first, as with controller-runtime. */
+/** The path of a program, built if needed. `$KUBEBUILDER_ASSETS` goes first, as in controller-runtime. */
 export async function goBuild(name: GoProgram): Promise<string> {
   const asset = kubebuilderAsset(name);
   if (asset !== undefined) return asset;
@@ -60,7 +60,7 @@ export async function goBuild(name: GoProgram): Promise<string> {
       let compiled = 0;
       const args = ['-v', '-trimpath', '-buildvcs=false', '-mod=readonly', '-ldflags', ldflags];
       await go(source, ['build', ...args, '-o', `${directory}/${name}`, path], chunk => {
-        // A line for each package; one that Go has kept from other builds is not mentioned.
+        // Go prints a line for each package that it compiles; cached ones are not printed.
         const before = compiled;
         compiled += chunk.toString().split('\n').length - 1;
         if (Math.floor(compiled / PROGRESS_STEP) > Math.floor(before / PROGRESS_STEP))
@@ -71,12 +71,12 @@ export async function goBuild(name: GoProgram): Promise<string> {
   return `${directory}/${name}`;
 }
 
-/** For the `skip` option of a test: false where these programs can be had, else the reason. */
+/** For the `skip` option of a test: false if these programs can be built or found, else the reason. */
 export function missingGoPrograms(...names: readonly GoProgram[]): string | false {
   return names.every(name => kubebuilderAsset(name) !== undefined) ? false : missingPrograms('go');
 }
 
-/** One of the programs that Kubernetes controllers are commonly tested with, where someone has put them (envtest). */
+/** One of the programs that envtest installs, if it is there. */
 export function kubebuilderAsset(
   name: string,
   assets: string | undefined = process.env.KUBEBUILDER_ASSETS,

@@ -1,4 +1,4 @@
-// Go's TLS as a client, as kubectl and everything in Kubernetes is: with a post-quantum key share by default.
+// A client with Go's TLS, as kubectl and all of Kubernetes use it: it sends a post-quantum key share by default.
 
 import { flag } from './flag.ts';
 import { goBuild } from './go-build.ts';
@@ -8,7 +8,7 @@ import type { TlsClientOptions, TlsClientReport } from './tls-client.ts';
 export interface GoClientOptions extends TlsClientOptions {
   /** Sends this many pseudo-random bytes in place of `input`. */
   readonly size?: number;
-  /** Of those bytes. */
+  /** Seed of those bytes. */
   readonly seed?: number;
   /** Closes its sending side, TLS and TCP, after the last byte. */
   readonly halfClose?: boolean;
@@ -17,19 +17,19 @@ export interface GoClientOptions extends TlsClientOptions {
 
 export interface GoClientReport extends TlsClientReport {
   readonly version: string;
-  /** As `X25519MLKEM768`. */
+  /** For example `X25519MLKEM768`. */
   readonly curve: string;
   readonly error: string;
   readonly sentBytes: number;
   readonly sentSha256: string;
-  /** All that came; `answer` has its first MiB. */
+  /** Total; `answer` has the first MiB. */
   readonly receivedBytes: number;
   readonly receivedSha256: string;
 }
 
 const TIMEOUT_MS = 120_000;
 
-/** Visits a TLS server. Without a `serverName` it dials an IP address and sends no SNI, as pods do. */
+/** Connects to a TLS server. Without a `serverName` it dials an IP address and sends no SNI, as pods do. */
 export async function goClient(options: GoClientOptions): Promise<GoClientReport> {
   const {
     connect,
@@ -53,7 +53,7 @@ export async function goClient(options: GoClientOptions): Promise<GoClientReport
     ...(options.halfClose === true ? ['-half-close'] : []),
     ...flag('-timeout', `${timeoutMs}ms`),
   ];
-  // Its own limit comes first and gives a report.
+  // The client's own limit comes first, with a report.
   const result = await run(await goBuild('go-client'), args, {
     input,
     netns: options.netns,

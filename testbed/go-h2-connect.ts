@@ -7,13 +7,13 @@ import { run } from './run.ts';
 export interface GoH2Options {
   readonly connect: string;
   readonly authority: string;
-  /** Another method than CONNECT. */
+  /** A method other than CONNECT. */
   readonly method?: string;
   /** Value of X-Gardener-Destination. */
   readonly gardener?: string;
-  /** At one time, over one connection as far as the gateway lets it. */
+  /** Concurrent streams, over one connection as far as the gateway allows. */
   readonly streams?: number;
-  /** Pseudo-random bytes that each sends before it closes its side. */
+  /** Pseudo-random bytes that each stream sends before it closes its side. */
   readonly size?: number;
   readonly timeoutMs?: number;
 }
@@ -23,13 +23,13 @@ export interface GoH2Stream {
   readonly sentSha256: string;
   readonly receivedBytes: number;
   readonly receivedSha256: string;
-  /** The first KiB where nothing was sent, or of a refusal. */
+  /** The first KiB, if nothing was sent or the stream was refused. */
   readonly answer: string;
   readonly error: string;
 }
 
 export interface GoH2Report {
-  /** That it opened. */
+  /** Connections that it opened. */
   readonly connections: number;
   readonly streams: readonly GoH2Stream[];
 }
@@ -47,7 +47,7 @@ export async function goH2Connect(options: GoH2Options): Promise<GoH2Report> {
     ...flag('-size', size),
     ...flag('-timeout', `${timeoutMs}ms`),
   ];
-  // Its own limit comes first and gives a report.
+  // The client's own limit comes first, with a report.
   const { code, stdout, stderr } = await run(await goBuild('go-h2-connect'), args, {
     timeoutMs: timeoutMs + 60_000,
   });

@@ -1,4 +1,4 @@
-// Go's TLS as a backend: a server that echoes, and the two ends of a long transfer that goes both ways at once.
+// Backends with Go's TLS: an echo server, and the two ends of a long transfer in both directions at once.
 
 import { flag } from './flag.ts';
 import { goBuild } from './go-build.ts';
@@ -15,12 +15,12 @@ export interface GoPeerReport {
   readonly receivedBytes: number;
   readonly receivedSha256: string;
   readonly seconds: number;
-  /** Empty where it ended well. */
+  /** Empty if it ended well. */
   readonly error: string;
 }
 
 export interface GoServer extends TlsServer {
-  /** One for each connection that has ended. */
+  /** One for each ended connection. */
   reports(): GoPeerReport[];
 }
 
@@ -31,9 +31,9 @@ interface ServerOptions {
 }
 
 interface BulkOptions {
-  /** That this end sends. */
+  /** Bytes that this end sends. */
   readonly bytes: number;
-  /** Decides which. */
+  /** Seed of those bytes. */
   readonly seed: number;
 }
 
@@ -44,10 +44,10 @@ export interface BulkClientOptions extends BulkOptions {
   readonly timeoutMs?: number;
 }
 
-/** A GiB each way takes a few seconds directly, more through a gateway on two cores. */
+/** A GiB each way takes a few seconds directly, and more through a gateway on two cores. */
 const BULK_TIMEOUT_MS = 240_000;
 
-/** Starts a server on 127.0.0.1 that sends back what comes, and closes its side when the client has closed its own. */
+/** Starts an echo server on 127.0.0.1; it closes its side after the client has closed its own. */
 export function startGoServer(options: ServerOptions): Promise<GoServer> {
   return startPeer('echo', options, []);
 }

@@ -1,7 +1,7 @@
-// Ends what this process has started when this process ends, however it ends: a test runner that kills a hung test
-// file with SIGKILL lets no exit handler run. The guardian is a small shell of its own session that reads from a pipe
-// what there is, and removes what is left of it when the pipe closes: process groups, network namespaces with whatever
-// runs in them, and network devices.
+// Cleans up when this process ends, however it ends: a test runner that kills a hung test
+// file with SIGKILL runs no exit handler. The guardian is a small shell in its own session that reads from a pipe
+// what exists, and removes what is left when the pipe closes: process groups, network namespaces with all
+// their processes, and network devices.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 
@@ -29,17 +29,17 @@ for thing in $things; do
 done
 `;
 
-/** A process group by its id, a network namespace or a network device of the machine by its name. */
+/** A process group by id, or a network namespace or network device by name. */
 type Guarded = `group:${number}` | `netns:${string}` | `device:${string}`;
 
 let guardian: ChildProcess | undefined;
 
-/** From now on it ends with this process. */
+/** From now on it is removed with this process. */
 export function guard(thing: Guarded): void {
   tell(`guard ${thing}\n`);
 }
 
-/** It is gone. Its name may be given to others. */
+/** It is gone, and its name may be reused. */
 export function release(thing: Guarded): void {
   tell(`release ${thing}\n`);
 }
@@ -56,7 +56,7 @@ function startGuardian(): ChildProcess {
     cwd: '/',
   });
   shell.unref();
-  // A pipe of node is a stream of its own in the event loop, with its own reference.
+  // In Node a child's pipe has a reference of its own in the event loop.
   (shell.stdin as unknown as { unref(): void }).unref();
   shell.stdin?.on('error', () => {
     guardian = undefined;

@@ -1,5 +1,5 @@
-// HAProxy 3.0 beside the machine's own, for what 2.6 does not have (TLVs of the PROXY protocol, both ways): Debian 13's
-// package with its libraries, taken out of Debian's archive by debootstrap and started by Debian 13's own loader.
+// HAProxy 3.0 beside the machine's own 2.6, which has no PROXY protocol TLVs: Debian 13's
+// package with its libraries, downloaded by debootstrap and started by Debian 13's own loader.
 
 import { chmod, copyFile, glob, mkdir, rm, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
@@ -10,14 +10,14 @@ const SUITE = 'trixie';
 const DEFAULT_MIRROR = 'http://deb.debian.org/debian';
 const TIMEOUT_MS = 10 * 60_000;
 
-/** The path of haproxy 3.0, brought here unless it is. */
+/** The path of haproxy 3.0, downloaded if needed. */
 export async function haproxyBuild(): Promise<string> {
   const directory = await built('haproxy-3.0', {
     pins: [SUITE],
     async build(directory, progress) {
       const system = join(directory, 'system');
       progress('downloading it with its libraries');
-      // Only the download: no root is needed, nothing is mounted or run, and debootstrap checks Debian's signatures.
+      // Download only: it needs no root, mounts and runs nothing, and debootstrap checks Debian's signatures.
       await succeed('debootstrap', [
         '--download-only',
         '--variant=minbase',
@@ -38,7 +38,7 @@ export async function haproxyBuild(): Promise<string> {
   return `${directory}/haproxy`;
 }
 
-/** Copies the program, what it loads and the loader, and writes the command that starts one with the other. */
+/** Copies the program, its libraries and the loader, and writes the script that starts the program by that loader. */
 async function keep(system: string, directory: string): Promise<void> {
   const [loader] = await Array.fromAsync(glob(join(system, 'usr/lib/*-linux-gnu*/ld-linux*.so.*')));
   if (loader === undefined) throw new Error('Debian 13 has no loader where it was expected');
@@ -47,7 +47,7 @@ async function keep(system: string, directory: string): Promise<void> {
   const listed = await succeed(loader, ['--library-path', libraries, '--list', program]);
   const lib = join(directory, 'lib');
   await mkdir(lib);
-  // libgcc_s: glibc loads it by itself when a thread ends.
+  // glibc loads libgcc_s itself when a thread ends.
   const names = new Set(['libgcc_s.so.1', basename(loader)]);
   for (const [, path] of listed.matchAll(/ => (\S+) /g)) names.add(basename(path));
   for (const name of names) await copyFile(join(libraries, name), join(lib, name));
@@ -60,7 +60,7 @@ async function keep(system: string, directory: string): Promise<void> {
   await chmod(command, 0o755);
 }
 
-/** The archive of Debian that the machine's own packages come from. */
+/** The Debian archive that the machine uses. */
 async function mirror(): Promise<string> {
   const { stdout } = await run('apt-get', ['indextargets', '--format', '$(REPO_URI)']);
   return /^\S+\/debian\/?$/m.exec(stdout.toString())?.[0] ?? DEFAULT_MIRROR;

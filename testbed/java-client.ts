@@ -7,7 +7,7 @@ import { splitAddress, type TlsClientOptions, type TlsClientReport } from './tls
 
 const SOURCE = new URL('./java-client/TlsClient.java', import.meta.url);
 
-/** Java names an alert in its messages, as in `Received fatal alert: unrecognized_name` (RFC 8446 B.2, 5246 A.3). */
+/** Java prints the name of an alert, as in `Received fatal alert: unrecognized_name` (RFC 8446 B.2, 5246 A.3). */
 const ALERTS: Readonly<Record<string, number>> = {
   close_notify: 0,
   unexpected_message: 10,
@@ -33,11 +33,11 @@ const ALERTS: Readonly<Record<string, number>> = {
   no_application_protocol: 120,
 };
 
-/** Visits a TLS server. Whether the certificate is for that name is not looked at, only who signed it. */
+/** Connects to a TLS server. It checks who signed the certificate, not its name. */
 export async function javaClient(options: TlsClientOptions): Promise<TlsClientReport> {
   const { connect, serverName = '', alpn = [], input = '', answerBytes = -1, ca = '' } = options;
   const { host, port } = splitAddress(connect);
-  // The first compiler stage alone, no archive of its own: starts in half the time.
+  // First compiler tier only, no class-data archive: it starts in half the time.
   const java = ['-XX:TieredStopAtLevel=1', '-XX:+UseSerialGC', '-cp', await javaBuild(), 'TlsClient'];
   const args = [...java, host, String(port), serverName, alpn.join(','), ca, String(answerBytes)];
   const { code, stdout, stderr } = await run('java', args, { input, netns: options.netns });
@@ -52,7 +52,7 @@ export async function javaClient(options: TlsClientOptions): Promise<TlsClientRe
   };
 }
 
-/** Compiles it unless that is done, and gives the class path. */
+/** Compiles it if needed, and returns the class path. */
 export async function javaBuild(): Promise<string> {
   const version = await run('javac', ['-version']);
   return built('java-client', {

@@ -1,14 +1,14 @@
-// What programs print, kept for a failing test: beside the copy in memory a file is written as it comes, so that
-// there is something to read when the test file itself had to be killed. The test runner names the directory, shows
-// what belongs to the tests that failed, and removes the rest.
+// Keeps what programs print for a failing test, in memory and in a file, so that
+// there is something to read when the test file itself was killed. The test runner names the directory, shows
+// the logs of failed tests, and removes the rest.
 
 import { appendFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { getTestContext } from 'node:test';
 
-/** Where the runner wants the files. Without it nothing is written. */
+/** The runner's directory for the files. If unset, no files are written. */
 const DIRECTORY = process.env.CAUSEWAY_TEST_LOGS;
-/** What comes beyond this drops the oldest half from memory. Far more than a test prints that counts lines. */
+/** Beyond this size the oldest half is dropped from memory. No test that counts lines prints nearly as much. */
 const MAX_LOG = 64 * 1024 * 1024;
 
 export interface KeptLog {
@@ -18,7 +18,7 @@ export interface KeptLog {
 
 let files = 0;
 
-/** A log for one program, started by the test that runs now. Its file's first line is JSON: who and for which test. */
+/** The log of a program that the current test started. The file's first line is JSON: the command and the test. */
 export function keptLog(name: string, command: readonly string[]): KeptLog {
   const file = DIRECTORY === undefined ? undefined : join(DIRECTORY, `${process.pid}-${++files}-${name}.log`);
   if (file !== undefined) {

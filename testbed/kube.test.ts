@@ -1,4 +1,4 @@
-// Kubernetes' own programs as the test bed starts them, directly, without a gateway between them.
+// The Kubernetes programs of the test bed, without a gateway in between.
 
 import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
@@ -39,12 +39,12 @@ describe('startApiServer()', { skip, timeout: TIMEOUT_MS }, () => {
   });
   after(() => api?.[Symbol.asyncDispose]());
 
-  test('answers kubectl with a client certificate', async () => {
+  test('accepts kubectl with a client certificate', async () => {
     assert.match(await api.kubectl('version'), /Server Version: v1\.36\.3/);
     assert.match(await api.kubectl('auth', 'whoami'), /^Username +admin$/m);
   });
 
-  test('answers kubectl with a token, and not with a wrong one', async () => {
+  test('accepts kubectl with a token, and refuses a wrong one', async () => {
     const file = await api.kubeconfig({ as: 'token' });
     const good = await kubectl(file, ['auth', 'whoami']);
     assert.match(good.stdout.toString(), /^Username +token-admin$/m, good.stderr);
@@ -53,7 +53,7 @@ describe('startApiServer()', { skip, timeout: TIMEOUT_MS }, () => {
     assert.notEqual(wrong.code, 0);
   });
 
-  test('gives tokens to service accounts', async () => {
+  test('issues tokens for service accounts', async () => {
     await api.apply({
       apiVersion: 'v1',
       kind: 'ServiceAccount',
@@ -81,7 +81,7 @@ describe('startApiServer()', { skip, timeout: TIMEOUT_MS }, () => {
     assert.equal(await api.kubectl('get', 'endpointslices', '-A', '-o', 'name'), '');
   });
 
-  test('rejects with what kubectl says', async () => {
+  test('rejects with the message of kubectl', async () => {
     await assert.rejects(
       api.kubectl('get', 'no-such-things'),
       /kubectl get no-such-things ended with code 1: .*resource type/s,
@@ -89,7 +89,7 @@ describe('startApiServer()', { skip, timeout: TIMEOUT_MS }, () => {
   });
 });
 
-test('startApiServer() leaves nothing, and no authority is like another', {
+test('startApiServer() leaves nothing behind, and each has its own authority', {
   skip,
   timeout: TIMEOUT_MS,
 }, async () => {
@@ -127,7 +127,7 @@ describe('startKubeProxy()', {
   for (const mode of ['nftables', 'iptables'] as const) {
     test(`carries a ClusterIP to an endpoint on the node's loopback, by ${mode}`, async () => {
       await using node = await netns({ lo: ['172.20.0.1'] });
-      // The API server listens where the agent of a tenant would: on an address of the node's loopback.
+      // The API server listens where a tenant's agent would: on an address of the node's loopback.
       await using api = await startApiServer({ netns: node, bindAddress: '0.0.0.0' });
       await api.addNode('node-1', node.address);
       await api.apply(slice('172.20.0.1', api.port));
@@ -140,7 +140,7 @@ describe('startKubeProxy()', {
   }
 });
 
-test('startKonnectivityAgent() connects to startKonnectivityServer(), which then reaches its network', {
+test('startKonnectivityAgent() connects to startKonnectivityServer(), which then reaches the agent’s network', {
   skip:
     missingPrograms('openssl', 'curl') ||
     missingNetns() ||
@@ -149,7 +149,7 @@ test('startKonnectivityAgent() connects to startKonnectivityServer(), which then
 }, async () => {
   const authority = await authorityOf('konnectivity');
   await using tenant = await netns({ lo: ['172.31.0.1'] });
-  // Reached from the tenant; names would need a name server there.
+  // Dialled from the tenant by address; a name would need a name server there.
   const [bindAddress, sans] = [tenant.machine, [tenant.machine]];
   await using server = await startKonnectivityServer({ authority, bindAddress, sans });
   await assert.rejects(server.dial('172.31.0.1:80'), /konnectivity server/);

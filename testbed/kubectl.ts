@@ -1,4 +1,4 @@
-// kubectl, and the kubeconfig files that it and everything else of Kubernetes reads.
+// kubectl, and kubeconfig files.
 
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -8,16 +8,16 @@ import { goBuild } from './go-build.ts';
 import { type RunOptions, type RunResult, run } from './run.ts';
 
 export interface KubeconfigOptions {
-  /** As `https://127.0.0.1:6443`. */
+  /** For example `https://127.0.0.1:6443`. */
   readonly server: string;
   readonly caFile: string;
-  /** The name that is asked for and must be in the server's certificate. Default: the server's host. */
+  /** Sent as SNI, and must be in the server's certificate. Default: the server's host. */
   readonly serverName?: string | undefined;
-  /** Who the user is: a client certificate, or a bearer token. */
+  /** A client certificate, or a bearer token. */
   readonly user: Certificate | { readonly token: string };
 }
 
-/** The text of a kubeconfig file with everything in it, as JSON, which is YAML. */
+/** A self-contained kubeconfig file, as JSON, which is YAML. */
 export async function kubeconfig({ server, caFile, serverName, user }: KubeconfigOptions): Promise<string> {
   const base64 = async (file: string) => (await readFile(file)).toString('base64');
   const credentials =
@@ -42,7 +42,7 @@ export async function kubeconfig({ server, caFile, serverName, user }: Kubeconfi
   });
 }
 
-/** Runs kubectl with a kubeconfig file. It neither reads nor writes anything of the user's own. */
+/** Runs kubectl with a kubeconfig file. It neither reads nor writes the user's own files. */
 export async function kubectl(
   kubeconfigFile: string,
   args: readonly string[],
@@ -50,7 +50,7 @@ export async function kubectl(
 ): Promise<RunResult> {
   const home = await mkdtemp(join(tmpdir(), 'causeway-kubectl-'));
   try {
-    // A proxy of the machine's would be dialled for every address but 127.0.0.1.
+    // kubectl would use the machine's HTTP proxy for every address but 127.0.0.1.
     const env = { ...options.env, HOME: home, KUBECONFIG: '', NO_PROXY: '*', no_proxy: '*' };
     return await run(await goBuild('kubectl'), [`--kubeconfig=${kubeconfigFile}`, ...args], {
       ...options,

@@ -1,4 +1,4 @@
-// The log of our own program, read back by tests: its JSON lines as they come.
+// Reads back the JSON log of our own program.
 
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Program } from './program.ts';
@@ -12,7 +12,7 @@ export type LogLine = Record<string, unknown> & { readonly msg: string };
 
 export interface LogLines {
   lines(): readonly LogLine[];
-  /** The first line, past or to come, that fits. */
+  /** The first matching line, past or future. */
   line(fits: (line: LogLine) => boolean, timeoutMs?: number): Promise<LogLine>;
 }
 

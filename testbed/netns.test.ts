@@ -13,7 +13,7 @@ import { run } from './run.ts';
 const skip = missingNetns();
 const MODULE = JSON.stringify(new URL('./netns.ts', import.meta.url).href);
 
-/** Answers one connection with a word, in the namespace, on any address. */
+/** Answers one connection with a word, on any address of the namespace. */
 function startGreeter(node: Netns, port: number) {
   const program = `
     const greet = socket => socket.on('error', () => {}).end('hello from ${node.name}');
@@ -21,7 +21,7 @@ function startGreeter(node: Netns, port: number) {
   return node.start({ command: process.execPath, args: ['-e', program], ready: { port } });
 }
 
-/** What comes from there, as seen from a namespace or from this machine; empty where nothing does. */
+/** The answer from there, dialled from a namespace or from this machine; empty without one. */
 async function ask(from: Netns | undefined, host: string, port: number): Promise<string> {
   const args = ['-c', 'exec 3<>"/dev/tcp/$0/$1" && cat <&3', host, String(port)];
   const { stdout } = await run('bash', args, from === undefined ? {} : { netns: from });
@@ -32,12 +32,12 @@ async function namespaces(): Promise<string[]> {
   return readdir('/run/netns').catch(() => []);
 }
 
-/** The machine's ends of this process's hosts. Other tests run beside this one. */
+/** The machine's ends of this process's hosts only: other tests run beside this one. */
 async function ownDevices(): Promise<string[]> {
   return (await readdir('/sys/class/net')).filter(name => name.startsWith(`cwv${process.pid.toString(36)}-`));
 }
 
-test('netns() is a host that this machine and other hosts reach, and that reaches them', {
+test('netns() makes a host that reaches this machine and other hosts, and is reached by them', {
   skip,
 }, async () => {
   await using a = await netns({ name: 'a' });
@@ -62,7 +62,7 @@ test('netns() is a host that this machine and other hosts reach, and that reache
   machine.close();
 });
 
-test('netns() has a loopback of its own, with the addresses asked for', { skip }, async () => {
+test('netns() has its own loopback with the requested addresses', { skip }, async () => {
   await using a = await netns({ lo: ['172.20.0.1', 'fd00::1'], resolver: '198.51.100.53' });
   await using b = await netns({ lo: ['172.20.0.1'] });
   const port = await freePort();
@@ -75,8 +75,8 @@ test('netns() has a loopback of its own, with the addresses asked for', { skip }
   assert.notEqual(await readFile('/etc/resolv.conf', 'utf8'), 'nameserver 198.51.100.53\n');
 });
 
-test('netns() knows the names of this machine that it is told, and nobody else does', { skip }, async () => {
-  // Its own loopback refuses at once; this machine's resolver is out of reach, and would be waited for.
+test('netns() resolves the given names to this machine, in its namespace only', { skip }, async () => {
+  // Its own loopback refuses at once; this machine's resolver is unreachable and would time out.
   const resolver = '127.0.0.1';
   await using a = await netns({ names: ['api.a.test', 'api.b.test'], resolver });
   await using b = await netns({ resolver });
@@ -89,9 +89,9 @@ test('netns() knows the names of this machine that it is told, and nobody else d
     assert.equal((await host.run('getent', ['hosts', name])).stdout.toString().split(' ')[0], found, name);
 });
 
-test('netns() hosts find this machine where they did before, however many come', { skip }, async () => {
+test('netns() hosts still find this machine at the same place when more are added', { skip }, async () => {
   const found = async (node: Netns) => {
-    assert.match(await ask(node, node.machine, 9), /^$/); // nothing listens there, but the way is looked up
+    assert.match(await ask(node, node.machine, 9), /^$/); // nothing listens there, but the route is resolved
     const { stdout } = await node.run('ip', ['neighbour', 'show', node.machine]);
     return /lladdr (\S+)/.exec(stdout.toString())?.[1];
   };
@@ -102,7 +102,7 @@ test('netns() hosts find this machine where they did before, however many come',
   for (let i = 0; i < 8; i++) assert.equal(await found(stack.use(await netns())), machine);
 });
 
-test('netns() leaves nothing, neither what runs in it nor its devices', { skip }, async () => {
+test('netns() leaves neither processes nor devices behind', { skip }, async () => {
   let name: string;
   let pid: number;
   {
@@ -122,7 +122,7 @@ test('netns() leaves nothing, neither what runs in it nor its devices', { skip }
   assert.deepEqual(await ownDevices(), []);
 });
 
-test('netns() removes what it made when it fails', { skip }, async () => {
+test('netns() cleans up when it fails', { skip }, async () => {
   await assert.rejects(netns({ name: 'fails', address: 'nonsense' }), /ip .*nonsense.* ended with code/);
   assert.deepEqual(
     (await namespaces()).filter(name => name.endsWith('-fails')),
@@ -150,7 +150,7 @@ test('netns() is removed with everything in it when its process is killed', { sk
   await until(async () => !(await readdir('/sys/class/net')).includes(`cwb${number}p${owner}`));
 });
 
-test('netns() removes the leftovers of runs that are dead, and of no other', { skip }, async () => {
+test('netns() removes the leftovers of dead runs only', { skip }, async () => {
   const number = await unusedNumber();
   const dead = `causeway-${number}-${process.pid}-2`;
   const bridge = `cwb${number}p${process.pid}`;
@@ -159,7 +159,7 @@ test('netns() removes the leftovers of runs that are dead, and of no other', { s
   await run('ip', ['link', 'add', bridge, 'type', 'bridge']);
   await run('ip', ['netns', 'add', living]);
   try {
-    // In a process of its own, as they are looked for once in each.
+    // In another process, because each process looks for them once.
     const script = `const { netns } = await import(${MODULE}); await using _ = await netns();`;
     const { code, stderr } = await run(process.execPath, ['--input-type=module', '-e', script]);
     assert.equal(code, 0, stderr);
@@ -173,7 +173,7 @@ test('netns() removes the leftovers of runs that are dead, and of no other', { s
   }
 });
 
-/** That no process has, as far as can be known. */
+/** A number that no process has, as far as can be known. */
 async function unusedNumber(): Promise<number> {
   for (let number = 349; number >= 0; number--) if (await whileUnused(number, async () => {})) return number;
   throw new Error('Every number is in use');

@@ -1,11 +1,11 @@
 // Network namespaces as hosts: `await using node = await netns({ lo: ['172.20.0.1'] })`. Each has its own devices,
-// routes, firewall rules and loopback; programs are started in it by the `netns` option of every starter.
+// routes, firewall rules and loopback; the `netns` option of every starter runs a program in it.
 //
 //   this machine            the hosts of this process
 //   bridge cwb17p4711 ────┬──── eth0 198.18.17.2  node a   (lo: 127.0.0.1, 172.20.0.1)
 //   198.18.17.1           └──── eth0 198.18.17.3  node b
 //
-// Hosts have single addresses (/32, /128) and take everything to be on the link, so they find each other and this
+// Hosts have single addresses (/32, /128) and treat every address as on-link, so they find each other and this
 // machine by ARP on the bridge, whatever addresses a test gives them, and nothing depends on whether the machine
 // forwards. Nothing leads out of the machine.
 
@@ -19,10 +19,10 @@ import { missingPrograms } from './packages.ts';
 import { type Program, type ProgramOptions, startProgram } from './program.ts';
 import { type RunOptions, type RunResult, run } from './run.ts';
 
-/** Names of namespaces; the bridge has the same two numbers, the process's number and id: `cwb17p4711`. */
+/** Names of namespaces. The bridge's name has the process's number and id: `cwb17p4711`. */
 const NAMESPACE = /^causeway-(\d+)-(\d+)-/;
 const BRIDGE = /^cwb(\d+)p(\d+)$/;
-/** Locally administered. Each bridge is a network of its own: they may all have the same. */
+/** Locally administered. Each bridge is a separate network, so all may have the same. */
 const BRIDGE_MAC = '02:ca:5e:00:00:01';
 const FIRST_HOST = 2;
 const LAST_HOST = 254;
@@ -30,13 +30,13 @@ const LAST_HOST = 254;
 export interface NetnsOptions {
   /** Shown in `ip netns`, made unique. */
   readonly name?: string;
-  /** Default: a free one. A chosen address must not be one that a test file running beside this one chooses. */
+  /** Default: a free one. Test files that run at the same time must choose different addresses. */
   readonly address?: string;
   /** Further addresses, of either family, on its loopback device. */
   readonly lo?: readonly string[];
-  /** The name server in its /etc/resolv.conf. Default: the machine's, to which there is no way from there. */
+  /** The name server in its /etc/resolv.conf. Default: the machine's, which cannot be reached from there. */
   readonly resolver?: string;
-  /** Names that lead to this machine from there, by its /etc/hosts and without any name server. */
+  /** Names in its /etc/hosts that resolve to this machine. */
   readonly names?: readonly string[];
 }
 
@@ -44,17 +44,17 @@ export interface Netns extends AsyncDisposable {
   readonly name: string;
   /** Where this machine and other hosts reach it. */
   readonly address: string;
-  /** Undefined where the kernel has no IPv6. */
+  /** Undefined if the kernel has no IPv6. */
   readonly address6: string | undefined;
-  /** Where it reaches this machine: what listens there, or on the unspecified address. */
+  /** This machine's address as seen from the host. */
   readonly machine: string;
-  /** Runs a program in it to its end. */
+  /** Runs a program in it to completion. */
   run(command: string, args: readonly string[], options?: RunOptions): Promise<RunResult>;
   /** Starts a program in it. */
   start(options: ProgramOptions): Promise<Program>;
 }
 
-/** For the `skip` option of a test: false where this user can make network namespaces, else the reason. */
+/** For the `skip` option of a test: false if this user can create network namespaces, else the reason. */
 export function missingNetns(): string | false {
   if (process.getuid?.() !== 0) return 'network namespaces need root';
   const missing = missingPrograms('ip', 'unshare');
@@ -63,7 +63,7 @@ export function missingNetns(): string | false {
   return status === 0 ? false : `this machine allows no network namespaces: ${stderr.trim()}`;
 }
 
-/** Makes a host. What runs in it is killed and all of it removed at the end, also when this process is killed. */
+/** Creates a host. Its processes are killed and it is removed at the end, also when this process is killed. */
 export async function netns(options: NetnsOptions = {}): Promise<Netns> {
   const { lo = [], resolver, names = [] } = options;
   const bridge = await bridgeOfThisProcess();
@@ -78,7 +78,7 @@ export async function netns(options: NetnsOptions = {}): Promise<Netns> {
   guard(`netns:${name}`);
   const remove = async () => {
     await emptied(name);
-    // Its pair in the namespace goes with it at once, and not when the kernel gets to it.
+    // This removes its peer in the namespace at once, not when the kernel gets around to it.
     await tryIp('link', 'delete', device);
     await tryIp('netns', 'delete', name);
     for (const own of addresses)
@@ -98,7 +98,7 @@ export async function netns(options: NetnsOptions = {}): Promise<Netns> {
       await ip(family(own), 'route', 'add', single(own), 'dev', bridge.device);
     }
     for (const own of lo) await ip('-n', name, 'address', 'add', single(own), 'dev', 'lo');
-    // ip-netns(8): `ip netns exec` mounts what is there over /etc.
+    // ip-netns(8): `ip netns exec` bind-mounts these files over /etc.
     const etc = async (file: string, text: string) => {
       await mkdir(`/etc/netns/${name}`, { recursive: true });
       await writeFile(`/etc/netns/${name}/${file}`, text);
@@ -133,7 +133,7 @@ interface Bridge {
 
 let bridge: Promise<Bridge> | undefined;
 
-/** Stays until this process ends, when the guardian removes it. */
+/** The guardian removes it when this process ends. */
 function bridgeOfThisProcess(): Promise<Bridge> {
   bridge ??= makeBridge();
   return bridge;
@@ -143,14 +143,14 @@ async function makeBridge(): Promise<Bridge> {
   const number = await processNumber();
   await removeLeftovers(number);
   const device = `cwb${number}p${process.pid}`;
-  // RFC 2544's 198.18.0.0/15 is for tests of devices: no network of a machine should have it. RFC 4193's for IPv6.
+  // RFC 2544: 198.18.0.0/15 is for benchmarks of devices, so no real network should use it. RFC 4193 for IPv6.
   const prefix = `198.${18 + (number >> 8)}.${number & 255}.`;
   const address = `${prefix}1`;
   const prefix6 = `fdca:5e0a:${number.toString(16)}::`;
   const six = existsSync('/proc/sys/net/ipv6');
   guard(`device:${device}`);
-  // A bridge without an address of its own takes the lowest of its ports': with each further host it might change, and
-  // the hosts that are there would send to the former one for half a minute.
+  // A bridge without a fixed MAC address takes the lowest of its ports'. It could change with each new host, and
+  // the existing hosts would use the old one for half a minute.
   await ip('link', 'add', device, 'address', BRIDGE_MAC, 'type', 'bridge');
   await ip('address', 'add', single(address), 'dev', device);
   if (six) await ip('address', 'add', single(`${prefix6}1`), 'dev', device, 'nodad');
@@ -171,7 +171,7 @@ async function makeBridge(): Promise<Bridge> {
   };
 }
 
-/** What is left of runs that have ended where even the guardian was killed: their numbers are free, or ours now. */
+/** Removes what is left of runs whose guardian was killed too: their numbers are free, or ours now. */
 async function removeLeftovers(ownNumber: number): Promise<void> {
   const namespaces = await readdir('/run/netns').catch(() => []);
   const devices = await readdir('/sys/class/net');
@@ -196,7 +196,7 @@ async function removeLeftovers(ownNumber: number): Promise<void> {
   }
 }
 
-/** Kills what runs in a namespace: it would keep it alive. */
+/** Kills the processes in a namespace, which would keep it alive. */
 async function emptied(name: string): Promise<void> {
   const { stdout } = await run('ip', ['netns', 'pids', name]);
   for (const pid of stdout.toString().split('\n').filter(Boolean)) {

@@ -1,11 +1,11 @@
-// `openssl s_client` as a client. It does not tell the protocol agreed on by ALPN together with bare data.
+// `openssl s_client` as a client. It cannot print plain data and the ALPN protocol at the same time.
 
 import { flag } from './flag.ts';
 import { findProgram } from './packages.ts';
 import { run } from './run.ts';
 import type { TlsClientOptions, TlsClientReport } from './tls-client.ts';
 
-/** Visits a TLS server. */
+/** Connects to a TLS server. */
 export async function opensslClient(options: TlsClientOptions): Promise<TlsClientReport> {
   const { connect, serverName, alpn, input = '', answerBytes = Infinity, ca } = options;
   const args = [

@@ -1,4 +1,4 @@
-// The Debian packages that the tests need, which of them this machine lacks, and how they get here. `npm test`
+// The Debian packages that the tests need, which of them are missing, and how to install them. `npm test`
 // installs them before the first test; a test asks `missingPrograms()` and skips with that reason.
 
 import { execFileSync, spawnSync } from 'node:child_process';
@@ -7,7 +7,7 @@ import { delimiter, join } from 'node:path';
 
 interface DebianPackage {
   readonly name: string;
-  /** Where all of these are found, whoever brought them, the package is not needed. Empty: ask dpkg. */
+  /** If all of these programs are found, the package is not needed. Empty: ask dpkg. */
   readonly programs: readonly string[];
 }
 
@@ -20,24 +20,24 @@ export const PACKAGES: readonly DebianPackage[] = [
   { name: 'chromium', programs: ['chromium'] },
   { name: 'libnginx-mod-stream', programs: [] },
   { name: 'iproute2', programs: ['ip'] },
-  // kube-proxy writes its rules by these.
+  // kube-proxy writes its rules with these.
   { name: 'nftables', programs: ['nft'] },
   { name: 'iptables', programs: ['iptables'] },
-  // For HAProxy 3.0 (haproxy-build.ts), with the keys that Debian's archive is signed by.
+  // For HAProxy 3.0 (haproxy-build.ts), with the signing keys of Debian's archive.
   { name: 'debootstrap', programs: ['debootstrap'] },
   { name: 'debian-archive-keyring', programs: [] },
   { name: 'default-jdk-headless', programs: ['java', 'javac'] },
   { name: 'chromium', programs: ['chromium'] },
 ];
 
-/** Daemons live in sbin, which is not on everyone's PATH. */
+/** Daemons are in sbin, which is not on everyone's PATH. */
 const SBIN = ['/usr/local/sbin', '/usr/sbin', '/sbin'];
 
 /**
- * Debian starts a daemon as it is installed, and systemd again at the next boot. Ours are started by tests only:
- * policy-rc.d (invoke-rc.d(8)) refuses starts for as long as this shell lives, so that even one that was killed
- * leaves no lasting refusal, and the services of what is new here are disabled. What was installed before stays
- * as it is, and an existing policy-rc.d is not replaced.
+ * Debian starts a daemon when it is installed, and systemd starts it at the next boot. Only tests should start them:
+ * policy-rc.d (invoke-rc.d(8)) refuses starts while this shell lives, so that even a killed shell
+ * leaves no lasting refusal, and the services of newly installed packages are disabled. Packages that were there stay
+ * as they are, and an existing policy-rc.d is not replaced.
  */
 const INSTALL_SCRIPT = `
 set -e
@@ -64,20 +64,20 @@ export function findProgram(name: string): string | undefined {
   return directories.map(directory => join(directory, name)).find(isExecutable);
 }
 
-/** For the `skip` option of a test: false where every program is here, else the reason. */
+/** For the `skip` option of a test: false if every program is installed, else the reason. */
 export function missingPrograms(...names: readonly string[]): string | false {
   const missing = names.filter(name => findProgram(name) === undefined);
   return missing.length === 0 ? false : `not on this machine: ${missing.join(', ')}`;
 }
 
-/** The names of those packages that this machine lacks. */
+/** Names of the packages that this machine lacks. */
 export function missingPackages(): string[] {
   return PACKAGES.filter(({ name, programs }) =>
     programs.length > 0 ? missingPrograms(...programs) !== false : !isInstalled(name),
   ).map(({ name }) => name);
 }
 
-/** Installs packages by apt-get. Throws with the command to run where this user may not. */
+/** Installs packages with apt-get. If this user may not, it throws an error with the command to run. */
 export function installPackages(names: readonly string[]): void {
   if (names.length === 0) return;
   const elevation = elevationCommand();
@@ -96,7 +96,7 @@ export function installPackages(names: readonly string[]): void {
   }
 }
 
-/** What a person types to install packages. */
+/** The command that installs packages. */
 export function installCommand(names: readonly string[]): string {
   return `sudo apt-get update && sudo apt-get install -y --no-install-recommends ${names.join(' ')}`;
 }
@@ -122,7 +122,7 @@ function isInstalled(name: string): boolean {
   }
 }
 
-/** Nothing for root, `sudo` where it asks for no password, undefined for everyone else. */
+/** Empty for root, `sudo` if it needs no password, undefined otherwise. */
 function elevationCommand(): readonly string[] | undefined {
   if (process.getuid?.() === 0) return [];
   return spawnSync('sudo', ['-n', 'true'], { stdio: 'ignore' }).status === 0 ? ['sudo', '-n'] : undefined;

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { neededBuilds } from './prepare.ts';
 import { tempDir } from './temp-dir.ts';
 
-test('neededBuilds() follows imports to what builds a program', async () => {
+test('neededBuilds() follows imports to the builders they call', async () => {
   await using dir = await tempDir();
   await writeFile(dir.file('start.ts'), `await goBuild('etcd');\nawait goBuild('kubectl');\n`);
   await writeFile(
@@ -21,11 +21,11 @@ test('neededBuilds() follows imports to what builds a program', async () => {
   assert.deepEqual(neededBuilds([dir.file('b.test.ts')]), ['haproxyBuild()']);
 });
 
-test('neededBuilds() finds nothing for a test that builds nothing', () => {
+test('neededBuilds() returns nothing for a test that builds nothing', () => {
   assert.deepEqual(neededBuilds(['test/docs.test.ts', 'testbed/prepare.test.ts']), []);
 });
 
-test('neededBuilds() finds what the starters of the test bed use', () => {
+test('neededBuilds() finds the builds behind the starters of the test bed', () => {
   const found = neededBuilds(['testbed/kube.test.ts', 'testbed/routers.test.ts', 'testbed/starters.test.ts']);
   for (const call of ["goBuild('go-client')", 'javaBuild()', "goBuild('kube-apiserver')", 'haproxyBuild()'])
     assert.ok(found.includes(call), call);

@@ -1,5 +1,5 @@
-// Builds programs of the test bed before the tests, so that tests find them in the cache and need not count minutes
-// of compiling into their time limits: all of them (`npm run testbed`), or those that the chosen test files use
+// Builds programs of the test bed before the tests, so that compiling does not count
+// against their time limits: all programs (`npm run testbed`), or those that the chosen test files use
 // (`npm test`).
 
 import { readFileSync } from 'node:fs';
@@ -10,13 +10,13 @@ import { haproxyBuild } from './haproxy-build.ts';
 import { javaBuild } from './java-client.ts';
 import { missingPrograms } from './packages.ts';
 
-/** What the linker of the API server takes, and its compilers beside it. */
+/** Memory for the linker of the API server and the compilers beside it. */
 const MEMORY_PER_BUILD = 6 * 1024 ** 3;
-/** The Go compiler uses all cores as long as there are packages to compile, but one for the last of them. */
+/** The Go compiler uses all cores while there are packages to compile, but only one for the last of them. */
 const CORES_PER_BUILD = 2;
 
 interface Build {
-  /** How it is named in the code that needs it. */
+  /** The call in the code that needs it. */
   readonly call: string;
   /** Why it cannot be built here. */
   readonly missing: () => string | false;
@@ -37,7 +37,7 @@ const BUILDS: readonly Build[] = [
   },
 ];
 
-/** Builds what these test files use; without any, everything. What cannot be built here is left out: tests skip it. */
+/** Builds what these test files use, or everything. What cannot be built here is left out; its tests are skipped. */
 export async function prepare(testFiles?: readonly string[]): Promise<void> {
   const wanted = testFiles === undefined ? BUILDS : buildsFor(testFiles);
   const waiting = wanted.filter(({ missing }) => missing() === false).values();
@@ -48,7 +48,7 @@ export async function prepare(testFiles?: readonly string[]): Promise<void> {
   await Promise.all(Array.from({ length: Math.max(1, Math.floor(workers)) }, work));
 }
 
-/** The calls of builders in what test files import, directly or not: in the starters, that is. */
+/** Calls of builders in all files that the test files import: these are in the starters. */
 export function neededBuilds(testFiles: readonly string[]): string[] {
   return buildsFor(testFiles).map(({ call }) => call);
 }
@@ -59,7 +59,7 @@ function buildsFor(testFiles: readonly string[]): readonly Build[] {
   return BUILDS.filter(({ call }) => sources.some(text => text.includes(call)));
 }
 
-/** The text of files and of everything of ours that they import. This file names all builders and needs none. */
+/** The text of files and of all our files that they import, except this one, which names all builders. */
 function textsOf(urls: Iterable<string>): Map<string, string> {
   const texts = new Map<string, string>();
   const waiting = [...urls];

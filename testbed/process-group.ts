@@ -1,5 +1,5 @@
-// A program in a process group of its own, so that whatever it starts ends with it. The common ground of programs
-// that keep running (program.ts) and those that run to their end (run.ts).
+// A program in its own process group, so that whatever it starts ends with it. The base of programs
+// that keep running (program.ts) and of those that run to completion (run.ts).
 
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -7,7 +7,7 @@ import { basename } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { guard, release } from './guardian.ts';
 
-/** For output still in the pipes after the end. Only something that has left the group and holds them takes so long. */
+/** For output that is still in the pipes at the end. Only a process that left the group and holds them takes longer. */
 const DRAIN_MS = 10_000;
 
 export interface Exit {
@@ -19,7 +19,7 @@ export interface SpawnOptions {
   readonly command: string;
   readonly args?: readonly string[] | undefined;
   readonly cwd?: string | undefined;
-  /** In addition to this process's own. */
+  /** Added to this process's environment. */
   readonly env?: Readonly<Record<string, string>> | undefined;
   /** The network namespace it runs in (netns.ts). Default: this process's own. */
   readonly netns?: { readonly name: string } | undefined;
@@ -30,17 +30,17 @@ export interface ProcessGroup {
   readonly pid: number;
   /** Settles when the program has ended, its output is read, and nothing of the group is left. Never rejects. */
   readonly ended: Promise<Exit>;
-  /** Ends all of it now. */
+  /** Kills the group. */
   kill(): void;
 }
 
-/** Starts a program. `onOutput` hears what it prints from the first byte on. */
+/** Starts a program. `onOutput` gets what it prints, from the first byte. */
 export async function spawnGroup(
   options: SpawnOptions,
   onOutput: (chunk: Buffer, from: 'stdout' | 'stderr') => void,
 ): Promise<ProcessGroup> {
   const { cwd, env, netns, command: program, args: words = [] } = options;
-  // `ip netns exec` becomes the program: its process id, group and signals are the program's.
+  // `ip netns exec` replaces itself by the program: process id, group and signals are the program's.
   const [command, args] =
     netns === undefined ? [program, words] : ['ip', ['netns', 'exec', netns.name, program, ...words]];
   const child = spawn(command, args, {
@@ -51,7 +51,7 @@ export async function spawnGroup(
   });
   child.stdout.on('data', (chunk: Buffer) => onOutput(chunk, 'stdout'));
   child.stderr.on('data', (chunk: Buffer) => onOutput(chunk, 'stderr'));
-  // EPIPE: it has closed its input or is gone, which its end tells better.
+  // EPIPE: it closed its input or ended; its exit status says more.
   child.stdin.on('error', () => {});
   if (child.pid === undefined) {
     const [cause] = await once(child, 'error');

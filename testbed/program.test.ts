@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { startProgram } from './program.ts';
 
-/** A shell script that first says it is up. `wait` after a job lets traps run at once. */
+/** A shell script that first prints that it is up. `wait` after a job lets traps run at once. */
 const script = (text: string) => ({
   command: 'sh',
   args: ['-c', `echo up; ${text}`],
@@ -60,7 +60,7 @@ test('startProgram() waits for a probe', async () => {
   assert.equal(program.exit(), undefined);
 });
 
-test('startProgram() tells how a program died and what it said last', async () => {
+test('startProgram() reports how a program died and its last lines', async () => {
   const dies = startProgram({ ...script('echo no such option >&2; exit 3'), ready: { log: /never/ } });
   await assert.rejects(
     dies,
@@ -79,12 +79,12 @@ test('startProgram() stops a program that is not ready in time', async () => {
   assert.ok(pid > 0 && !isAlive(pid));
 });
 
-test('startProgram() tells that there is no such program', async () => {
+test('startProgram() reports an unknown program', async () => {
   const none = startProgram({ command: '/no/such/program', ready: { log: /x/ } });
   await assert.rejects(none, /^Error: Cannot start program: spawn \/no\/such\/program ENOENT$/);
 });
 
-test('stop() sends the signal asked for and gives the exit', async () => {
+test('stop() sends the chosen signal and returns the exit', async () => {
   await using program = await startProgram({
     ...script(`trap 'exit 7' USR1; ${SLEEP}`),
     stopSignal: 'SIGUSR1',
@@ -99,7 +99,7 @@ test('stop() kills a program that ignores its signal', async () => {
   assert.deepEqual(await program.stop(), { code: null, signal: 'SIGKILL' });
 });
 
-test('stop() ends what the program has started', async () => {
+test('stop() ends the processes that the program started', async () => {
   await using program = await startProgram(script(`sleep 1000 & echo child $!; wait`));
   const child = Number((await program.logged(/^child (\d+)$/m))[1]);
   assert.ok(isAlive(child));
@@ -107,12 +107,12 @@ test('stop() ends what the program has started', async () => {
   await gone(child);
 });
 
-test('logged() rejects when the program ends before', async () => {
+test('logged() rejects when the program ends first', async () => {
   await using program = await startProgram(script('exit 0'));
   await assert.rejects(program.logged(/never/), /sh ended \(code 0\) and did not print/);
 });
 
-test('startProgram() leaves nothing when this process is killed', async () => {
+test('startProgram() leaves nothing behind when this process is killed', async () => {
   const source = `
     const { startProgram } = await import(${JSON.stringify(new URL('./program.ts', import.meta.url).href)});
     const program = await startProgram(${JSON.stringify({ command: 'sh', args: ['-c', `trap '' TERM; echo up; ${SLEEP}`] }).slice(0, -1)}, ready: { log: /up/ } });

@@ -1,5 +1,5 @@
-// Starts a real program for a test, waits until it is ready, keeps what it prints, and leaves nothing of it behind:
-// `await using proxy = await startProgram({ ... })`. The typed starters (start-haproxy.ts, ...) stand on this.
+// Starts a real program for a test, waits until it is ready, keeps what it prints, and leaves nothing behind:
+// `await using proxy = await startProgram({ ... })`. The typed starters (start-haproxy.ts, ...) use this.
 
 import { connect } from 'node:net';
 import { basename } from 'node:path';
@@ -8,21 +8,21 @@ import { keptLog } from './kept-log.ts';
 import { describeExit, type Exit, type SpawnOptions, spawnGroup } from './process-group.ts';
 import { run } from './run.ts';
 
-/** Starts take well under a second on a quiet machine; this is for one that is busy with everything else. */
+/** Starts take well under a second on a quiet machine; this is for a busy one. */
 const READY_TIMEOUT_MS = 120_000;
-/** A program that is killed leaves its files behind, so a slow end is waited for. */
+/** A killed program leaves its files behind, so a slow end is waited for. */
 const STOP_TIMEOUT_MS = 60_000;
-/** Between two looks at a log, a port or a probe. */
+/** Between two checks of a log, a port or a probe. */
 const POLL_MS = 20;
-/** Lines of the log in an error message. */
+/** Log lines in an error message. */
 const TAIL_LINES = 25;
 
 type Ready =
   /** It has printed this. */
   | { readonly log: RegExp }
-  /** It accepts connections there (127.0.0.1 unless a host is given), one of which it gets and which says nothing. */
+  /** It accepts connections there (default host 127.0.0.1); the check is one connection without a byte. */
   | { readonly port: number | readonly [host: string, port: number] }
-  /** This says so. */
+  /** This returns true. */
   | { readonly probe: () => Promise<boolean> };
 
 export interface ProgramOptions extends SpawnOptions {
@@ -30,27 +30,27 @@ export interface ProgramOptions extends SpawnOptions {
   readonly readyTimeoutMs?: number;
   /** Default SIGTERM. */
   readonly stopSignal?: NodeJS.Signals;
-  /** After which SIGKILL follows. */
+  /** Then SIGKILL follows. */
   readonly stopTimeoutMs?: number;
 }
 
 export interface Program extends AsyncDisposable {
   readonly pid: number;
-  /** What it has printed so far, stdout and stderr as they came. */
+  /** What it has printed so far, stdout and stderr interleaved. */
   log(): string;
-  /** Waits until the log matches. Rejects when the program ends before, or when time is up. */
+  /** Waits until the log matches. Rejects if the program ends first, or after the time-out. */
   logged(pattern: RegExp, timeoutMs?: number): Promise<RegExpExecArray>;
   /** Undefined while it runs. */
   exit(): Exit | undefined;
-  /** Settles when it has ended, by itself or by `stop()`. Never rejects. */
+  /** Resolves when it has ended, on its own or by `stop()`. Never rejects. */
   readonly ended: Promise<Exit>;
-  /** A signal to the program alone, e.g. SIGHUP. */
+  /** Sends a signal to the program only, not to its group. */
   signal(signal: NodeJS.Signals): void;
-  /** Stops it and whatever it has started. May be called more than once. */
+  /** Stops it and whatever it started. May be called more than once. */
   stop(): Promise<Exit>;
 }
 
-/** Starts a program and settles when it is ready. When it is not, it is stopped, and the error has its last lines. */
+/** Starts a program and resolves when it is ready. Otherwise it is stopped, and the error has its last lines. */
 export async function startProgram(options: ProgramOptions): Promise<Program> {
   const program = await launch(options);
   const { ready, readyTimeoutMs = READY_TIMEOUT_MS } = options;
@@ -93,7 +93,7 @@ async function launch(options: ProgramOptions): Promise<Launched> {
   }
   const stop = () => (stopped ??= stopOnce());
 
-  /** Asks until the answer is neither false nor nothing, the program has ended, or time is up. */
+  /** Polls until the answer is truthy, the program has ended, or the time is up. */
   async function until<T>(
     what: string,
     timeoutMs: number,
@@ -101,7 +101,7 @@ async function launch(options: ProgramOptions): Promise<Launched> {
   ): Promise<NonNullable<T>> {
     const deadline = performance.now() + timeoutMs;
     for (;;) {
-      // Looked at before the question: the last thing it printed may be the answer.
+      // Read before asking: the last line that it printed may be the answer.
       const before = exit;
       const answer = await ask();
       if (answer) return answer;

@@ -1,4 +1,4 @@
-// The routers and name servers that stand before or behind the gateway in interop tests, directly: Traefik, HAProxy 3.0,
+// The routers and name servers of interop tests, without a gateway: Traefik, HAProxy 3.0,
 // CoreDNS. HAProxy 2.6 and nginx are in starters.test.ts.
 
 import assert from 'node:assert/strict';
@@ -31,18 +31,18 @@ defaults
   timeout client 20s
   timeout server 20s`;
 
-/** A server that tells its own certificate's name. */
+/** A server that reports the name in its certificate. */
 async function startBackend(host: string) {
   return startOpensslServer({ ...(await certificateFor(host)), answer: 'www' });
 }
 
-/** The status of a page, where the certificate was the host's own. */
+/** The status of a page, with the host's own certificate. */
 async function visit(host: string, port: number): Promise<number> {
   const { certFile: ca } = await authority();
   return (await curlClient({ url: `https://${host}/`, connect: `127.0.0.1:${port}`, ca })).status;
 }
 
-test('startTraefik() passes TLS through by SNI, and takes other routes', {
+test('startTraefik() passes TLS through by SNI, and applies new routes', {
   skip: skip || missingGoPrograms('traefik'),
   timeout: TIMEOUT_MS,
 }, async () => {

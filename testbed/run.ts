@@ -1,4 +1,4 @@
-// Runs a real program to its end: clients, compilers, checks of a configuration.
+// Runs a real program to completion: clients, compilers, checks of a configuration.
 
 import { basename } from 'node:path';
 import { type Exit, type SpawnOptions, spawnGroup } from './process-group.ts';
@@ -8,10 +8,10 @@ const TIMEOUT_MS = 120_000;
 
 export interface RunOptions extends Omit<SpawnOptions, 'command' | 'args'> {
   readonly input?: string | Uint8Array;
-  /** Keeps its input open until what it has printed on stdout satisfies this. Default: closed after the input. */
+  /** Keeps its input open until its stdout satisfies this. Default: closes it after `input`. */
   readonly inputUntil?: (stdout: Buffer) => boolean;
   readonly timeoutMs?: number;
-  /** Hears what it prints as it comes. */
+  /** Gets what it prints, as it comes. */
   readonly onOutput?: (chunk: Buffer, from: 'stdout' | 'stderr') => void;
 }
 
@@ -20,7 +20,7 @@ export interface RunResult extends Exit {
   readonly stderr: string;
 }
 
-/** What a program printed and how it ended, whatever its code. Rejects when it cannot be started or takes too long. */
+/** What a program printed and how it ended, whatever its exit code. Rejects if it cannot start or takes too long. */
 export async function run(
   command: string,
   args: readonly string[],

@@ -1,4 +1,4 @@
-// Starts `causeway agent` as a user would, in a process of its own or on a host of a tenant, with the log read back:
+// Starts `causeway agent` as a user would, in its own process or on a tenant's host, and reads its log:
 // `await using agent = await startAgent({ uplink: 'proxy', gateway: '127.0.0.1:6443', id: 'a-1' })`.
 
 import { type LogLine, type LogLines, logLines } from './log-lines.ts';
@@ -12,11 +12,11 @@ export interface AgentOptions {
   /** `host:port`. */
   readonly gateway: string;
   readonly id: string;
-  /** Default 127.0.0.1 and any free port. */
+  /** Default: 127.0.0.1 and any free port. */
   readonly on?: string;
   /** Further flags. */
   readonly args?: readonly string[];
-  /** In place of all flags. */
+  /** Replaces all flags. */
   readonly environment?: Readonly<Record<string, string>>;
   readonly netns?: Netns;
 }
@@ -25,16 +25,16 @@ export interface RunningAgent extends AsyncDisposable, LogLines {
   readonly program: Program;
   readonly port: number;
   readonly ready: LogLine;
-  /** Where its metrics are. */
+  /** URL of its metrics endpoint. */
   readonly metrics: string;
 }
 
-/** Settles when it listens, whether or not there is a gateway. */
+/** Resolves when it listens, whether or not there is a gateway. */
 export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
   const { uplink, gateway, id, on = '127.0.0.1:0', args = [], environment, netns } = options;
   const flags = ['--cluster-id', id, '--gateway', gateway, '--uplink', uplink, '--on', on, ...engineArgs()];
   await using stack = new AsyncDisposableStack();
-  // One that is killed leaves its own folder of sockets behind.
+  // A killed agent leaves its folder of sockets behind.
   const dir = stack.use(await tempDir());
   const program = stack.use(
     await startProgram({
@@ -56,14 +56,14 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
     metrics: String(ready.admin),
     ...log,
     async [Symbol.asyncDispose]() {
-      // The second signal ends what is open; it is another one, since the kernel makes one of two alike.
+      // The second signal ends open connections. It is a different one: the kernel merges equal pending signals.
       program.signal('SIGINT');
       await owned.disposeAsync();
     },
   };
 }
 
-/** As the gateway's: `CAUSEWAY_TEST_ENGINE` says which, else the program decides. */
+/** As for the gateway: `CAUSEWAY_TEST_ENGINE`, or the program's choice. */
 function engineArgs(): string[] {
   const engine = process.env.CAUSEWAY_TEST_ENGINE;
   return engine === undefined ? [] : ['--engine', engine];

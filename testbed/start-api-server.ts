@@ -1,5 +1,5 @@
-// A real kube-apiserver with an etcd of its own: `await using api = await startApiServer({ sans: ['api.a.test'] })`.
-// No controller and no kubelet: what a test wants to be there it applies.
+// A real kube-apiserver with its own etcd: `await using api = await startApiServer({ sans: ['api.a.test'] })`.
+// There is no controller and no kubelet: a test applies what it needs.
 
 import { randomUUID } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
@@ -15,55 +15,55 @@ import { type Etcd, startEtcd } from './start-etcd.ts';
 import { tempDir } from './temp-dir.ts';
 
 export interface ApiServerOptions {
-  /** Names and addresses of its certificate besides those that every API server has. */
+  /** Additional names and addresses in its certificate. */
   readonly sans?: readonly string[];
-  /** Default 10.96.0.0/16; two, by a comma, for both families. */
+  /** Default 10.96.0.0/16; two, separated by a comma, for dual stack. */
   readonly serviceCidr?: string;
   /** Who writes the endpoints of Service `default/kubernetes`: nobody (default), or the API server itself. */
   readonly endpointReconciler?: 'none' | 'lease' | 'master-count';
   /** Default 127.0.0.1. */
   readonly bindAddress?: string;
-  /** Default: any free one. */
+  /** Default: any free port. */
   readonly port?: number;
   readonly netns?: Netns;
-  /** Who signs its certificate and those of its clients. Default: an authority of its own. */
+  /** Signs its certificate and those of its clients. Default: its own authority. */
   readonly authority?: Authority;
-  /** What an earlier one has left: with its authority, it is the same cluster. Default: an empty one of its own. */
+  /** An earlier server's store: with the same authority it is the same cluster. Default: an empty one. */
   readonly store?: Etcd;
-  /** Further flags, as `--v=2`. A flag that is given twice counts as given here. */
+  /** Further flags, such as `--v=2`. They override the defaults. */
   readonly flags?: readonly string[];
 }
 
 export interface UserKubeconfigOptions {
-  /** Default: a client certificate, which proves possession of a key; a token can be passed on by anyone. */
+  /** Default: a client certificate, which proves possession of a key; a token can be forwarded by anyone. */
   readonly as?: 'certificate' | 'token';
-  /** Where it dials. Default: the API server itself. */
+  /** The server to dial. Default: the API server itself. */
   readonly server?: string;
   readonly serverName?: string;
 }
 
 export interface ApiServer extends Program {
-  /** As `https://127.0.0.1:16443`. */
+  /** For example `https://127.0.0.1:16443`. */
   readonly url: string;
   readonly host: string;
   readonly port: number;
   readonly authority: Authority;
   readonly caFile: string;
-  /** Of a user in system:masters. */
+  /** Token of a user in system:masters. */
   readonly admin: Certificate;
-  /** Of another one. */
+  /** Token of another one. */
   readonly token: string;
-  /** Writes a kubeconfig file for an administrator and gives its path. */
+  /** Writes a kubeconfig file for an administrator and returns its path. */
   kubeconfig(options?: UserKubeconfigOptions): Promise<string>;
-  /** What kubectl prints, as the administrator with the certificate. Rejects with what it says when it fails. */
+  /** What kubectl prints, run as the administrator with the certificate. Rejects with its message. */
   kubectl(...args: readonly string[]): Promise<string>;
-  /** Applies objects, whoever has written to them before. */
+  /** Applies objects, taking over fields from other managers. */
   apply(...objects: readonly object[]): Promise<void>;
-  /** Adds a node, ready and with its address, as a kubelet does. */
+  /** Adds a ready node with its address, as a kubelet does. */
   addNode(name: string, address: string): Promise<void>;
 }
 
-/** Starts an API server, and settles when it is ready and Service `default/kubernetes` is there. */
+/** Starts an API server, and resolves when it is ready and Service `default/kubernetes` exists. */
 export async function startApiServer(options: ApiServerOptions = {}): Promise<ApiServer> {
   const { sans = [], serviceCidr = '10.96.0.0/16', endpointReconciler = 'none', netns, flags = [] } = options;
   const { bindAddress = '127.0.0.1', authority = await authorityOf(`cluster ${randomUUID()}`) } = options;
@@ -74,7 +74,7 @@ export async function startApiServer(options: ApiServerOptions = {}): Promise<Ap
   const host = reachable(bindAddress, netns);
   const url = `https://${isIPv6(host) ? `[${host}]` : host}:${port}`;
 
-  // RFC 6066 3: one who dials an address sends no name, and then the address must be in the certificate.
+  // RFC 6066 3: a client that dials an address sends no name, so the address must be in the certificate.
   const serving = await authority.certificateFor(
     'kubernetes.default.svc',
     'kubernetes.default.svc.cluster.local',
@@ -86,7 +86,7 @@ export async function startApiServer(options: ApiServerOptions = {}): Promise<Ap
   const admin = await authority.clientCertificate({ user: 'admin', groups: ['system:masters'] });
   const token = randomUUID();
   await writeFile(dir.file('tokens.csv'), `${token},token-admin,token-admin,"system:masters"\n`);
-  // The same key for the same authority: tokens of service accounts outlive the process.
+  // One key per authority: tokens of service accounts outlive the process.
   const tokenSigner = await authority.certificateFor('service-accounts');
 
   const credentials = ['--cacert', authority.certFile, '--cert', admin.certFile, '--key', admin.keyFile];
@@ -119,7 +119,7 @@ export async function startApiServer(options: ApiServerOptions = {}): Promise<Ap
         probe: async () =>
           (await answers('/readyz')) && answers('/api/v1/namespaces/default/services/kubernetes'),
       },
-      // On SIGTERM it goes on for a while, for load balancers to notice.
+      // On SIGTERM it would keep serving for a while, so that load balancers notice.
       stopSignal: 'SIGKILL',
     }),
   );
@@ -174,14 +174,14 @@ export async function startApiServer(options: ApiServerOptions = {}): Promise<Ap
   };
 }
 
-/** Where a client dials a server that is bound to an address. */
+/** The host to dial for a server that is bound to an address. */
 function reachable(bindAddress: string, netns: Netns | undefined): string {
   if (bindAddress === '0.0.0.0') return netns?.address ?? '127.0.0.1';
   if (bindAddress === '::') return netns?.address6 ?? '::1';
   return bindAddress;
 }
 
-/** The one that Service `default/kubernetes` gets: `10.96.0.0/16` → `10.96.0.1`, `fd00:10:96::/112` → `fd00:10:96::1`. */
+/** Address of Service `default/kubernetes`: `10.96.0.0/16` → `10.96.0.1`, `fd00:10:96::/112` → `fd00:10:96::1`. */
 function firstAddress(cidr: string): string {
   const [base] = cidr.split('/');
   if (isIPv6(base)) return `${base}1`;

@@ -1,4 +1,4 @@
-// Starts our own program as a user would: `causeway run -c FILE` in a process of its own, with the log read back.
+// Starts our own program as a user would, `causeway run -c FILE` in its own process, and reads its log:
 // `await using gateway = await startCauseway({ config: \`listen: [":0"] …\` })`.
 
 import { mkdir, writeFile } from 'node:fs/promises';
@@ -16,31 +16,31 @@ export type { LogLine } from './log-lines.ts';
 
 export interface Causeway extends AsyncDisposable, LogLines {
   readonly program: Program;
-  /** The file it serves; write() replaces its content in place. */
+  /** The config file; write() replaces its content in place. */
   readonly file: string;
-  /** Of the first listener, and of each. */
+  /** Of the first listener. */
   readonly port: number;
   readonly ports: readonly number[];
   readonly admin: string;
   write(config: string): Promise<void>;
-  /** The lines of connections that ended so far. */
+  /** Log lines of the connections that have ended. */
   connections(): LogLine[];
-  /** The sum of a metric's series that have these labels. */
+  /** The sum of the series of a metric that have these labels. */
   metric(name: string, labels?: Record<string, string>): Promise<number>;
   status(): Promise<Record<string, unknown>>;
 }
 
 export interface CausewayOptions {
   /**
-   * causeway.yaml. Where it says nothing about them, `admin` is on a free port, and health checks are off: the word
-   * `health:` anywhere leaves them as they are written.
+   * causeway.yaml. Unless it sets them, `admin` is on a free port and health checks are off; the word
+   * `health:` anywhere leaves all checks as written.
    */
   readonly config: string;
   readonly args?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
   /** Default: this checkout's. */
   readonly command?: string;
-  /** The host it runs on. Its admin side is then reached from there alone. */
+  /** The host it runs on. Its admin listener can then be reached from there only. */
   readonly netns?: Netns;
 }
 
@@ -53,7 +53,7 @@ export async function startCauseway(options: CausewayOptions): Promise<Causeway>
     return /^admin:/m.test(quiet) ? quiet : `admin: { on: "127.0.0.1:0" }\n${quiet}`;
   };
   await writeFile(file, complete(config));
-  // Of its own: one that is killed, or has no time left after the second signal, leaves its folder of sockets behind.
+  // Its own: a gateway that is killed, or has no time left after the second signal, leaves its sockets behind.
   const tmp = join(dir.path, 'tmp');
   await mkdir(tmp);
   let program: Program;
@@ -94,8 +94,8 @@ export async function startCauseway(options: CausewayOptions): Promise<Causeway>
       return (await (await fetch(`${admin}/api/v1/status`)).json()) as Record<string, unknown>;
     },
     async [Symbol.asyncDispose]() {
-      // The drain of open tunnels is not what most tests are about: the second signal ends them. It is another one,
-      // since the kernel makes one of two alike that are pending.
+      // Most tests do not need the drain: a second signal ends open tunnels. It is a different one, because
+      // the kernel merges equal pending signals.
       program.signal('SIGINT');
       await program.stop();
       await dir[Symbol.asyncDispose]();
@@ -103,7 +103,7 @@ export async function startCauseway(options: CausewayOptions): Promise<Causeway>
   };
 }
 
-/** The same tests run on every engine: `CAUSEWAY_TEST_ENGINE` says which, else the program decides. */
+/** The same tests run on every engine: `CAUSEWAY_TEST_ENGINE`, or the program's choice. */
 function engineArgs(): string[] {
   const engine = process.env.CAUSEWAY_TEST_ENGINE;
   return engine === undefined ? [] : ['--engine', engine];

@@ -8,11 +8,11 @@ import { type Program, startProgram } from './program.ts';
 import { tempDir } from './temp-dir.ts';
 
 export interface CorednsOptions {
-  /** What stands in `.:port { }`: plugins, one in a line. */
+  /** The content of `.:port { }`: plugins, one per line. */
   readonly plugins: string;
   /** Default 127.0.0.1. */
   readonly bindAddress?: string;
-  /** Default: any free one. Over UDP and TCP. */
+  /** For UDP and TCP. Default: any free port. */
   readonly port?: number;
   readonly netns?: Netns;
 }
@@ -21,7 +21,7 @@ export interface Coredns extends Program {
   readonly port: number;
 }
 
-/** Starts CoreDNS for all names, and settles when it answers. */
+/** Starts CoreDNS for all names, and resolves when it answers. */
 export async function startCoredns(options: CorednsOptions): Promise<Coredns> {
   const { plugins, bindAddress = '127.0.0.1', port = await freePort(), netns } = options;
   await using stack = new AsyncDisposableStack();
@@ -34,7 +34,7 @@ export async function startCoredns(options: CorednsOptions): Promise<Coredns> {
       args: ['-conf', file],
       cwd: dir.path,
       netns,
-      // Printed after its servers have been bound.
+      // Printed once its servers are bound.
       ready: { log: /^CoreDNS-\d/m },
       stopSignal: 'SIGKILL',
     }),

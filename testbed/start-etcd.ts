@@ -1,4 +1,4 @@
-// etcd in a test, one member, for an API server: `await using store = await startEtcd()`.
+// A single etcd member for an API server: `await using store = await startEtcd()`.
 
 import { freePort } from './free-port.ts';
 import { goBuild } from './go-build.ts';
@@ -11,11 +11,11 @@ export interface EtcdOptions {
 }
 
 export interface Etcd extends Program {
-  /** Of its clients, on its own loopback. */
+  /** For clients on its own loopback. */
   readonly url: string;
 }
 
-/** Starts an empty etcd on 127.0.0.1, and settles when it takes requests. */
+/** Starts an empty etcd on 127.0.0.1, and resolves when it accepts requests. */
 export async function startEtcd({ netns }: EtcdOptions = {}): Promise<Etcd> {
   await using stack = new AsyncDisposableStack();
   const dir = stack.use(await tempDir());
@@ -36,7 +36,7 @@ export async function startEtcd({ netns }: EtcdOptions = {}): Promise<Etcd> {
       ],
       netns,
       ready: { log: /ready to serve client requests/ },
-      // It would hand over its leadership first.
+      // On SIGTERM it would transfer its leadership first.
       stopSignal: 'SIGKILL',
     }),
   );

@@ -1,4 +1,4 @@
-// `gnutls-serv` as a TLS backend: answers every line with itself, many connections at a time.
+// `gnutls-serv` as a TLS backend: echoes lines, on many connections at a time.
 
 import { flag } from './flag.ts';
 import { freePort } from './free-port.ts';

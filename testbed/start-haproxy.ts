@@ -1,5 +1,5 @@
-// HAProxy in a test: `await using proxy = await startHaproxy({ config })`. The configuration is a test's own; only a
-// runtime socket is added, by which the starter knows that it serves and a test can ask it things.
+// HAProxy in a test: `await using proxy = await startHaproxy({ config })`. The test brings the configuration; only a
+// runtime socket is added, which shows the starter that it serves and lets a test run commands.
 
 import { writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
@@ -12,9 +12,9 @@ import { run } from './run.ts';
 import { tempDir } from './temp-dir.ts';
 
 export interface HaproxyOptions {
-  /** The whole file, with the ports it binds. A further `global` section is put before it. */
+  /** The whole file, with the ports it binds. Another `global` section is prepended. */
   readonly config: string;
-  /** Default: the machine's own, 2.6 on Debian 12. 3.0 has TLVs of the PROXY protocol, both ways. */
+  /** Default: the machine's own, 2.6 on Debian 12. 3.0 sends and reads PROXY protocol TLVs. */
   readonly version?: '3.0';
   readonly netns?: Netns;
 }
@@ -24,7 +24,7 @@ export interface Haproxy extends Program {
   runtime(command: string): Promise<string>;
 }
 
-/** Starts HAProxy, and settles when its loop runs, which is after it has bound everything. */
+/** Starts HAProxy, and resolves when its loop runs, which is after it has bound everything. */
 export async function startHaproxy(options: HaproxyOptions): Promise<Haproxy> {
   const { config, version, netns } = options;
   const command = version === '3.0' ? await haproxyBuild() : (findProgram('haproxy') ?? 'haproxy');

@@ -1,5 +1,5 @@
 // Konnectivity (apiserver-network-proxy) in a test: the server beside an API server, and the agent in the tenant that
-// dials it and opens connections there on its behalf.
+// dials it and opens connections in the tenant on its behalf.
 
 import { connect, type Socket } from 'node:net';
 import type { Authority } from './certificates.ts';
@@ -12,29 +12,29 @@ import { type RunResult, run } from './run.ts';
 import { tempDir } from './temp-dir.ts';
 
 export interface KonnectivityServerOptions {
-  /** Signs its certificate, and those of agents that may come. */
+  /** Signs its certificate and those of permitted agents. */
   readonly authority: Authority;
-  /** Names and addresses of its certificate besides 127.0.0.1. */
+  /** Names and addresses in its certificate, besides 127.0.0.1. */
   readonly sans?: readonly string[];
-  /** Where agents come in. Default 127.0.0.1 and any free port. */
+  /** Where agents connect. Default: 127.0.0.1 and any free port. */
   readonly bindAddress?: string;
   readonly agentPort?: number;
-  /** Of all replicas together: an agent goes on dialling until it has met that many. Default 1. */
+  /** Number of replicas: an agent keeps dialling until it has reached that many. Default 1. */
   readonly serverCount?: number;
   readonly netns?: Netns;
   readonly flags?: readonly string[];
 }
 
 export interface KonnectivityServer extends Program {
-  /** Where agents come in. */
+  /** Where agents connect. */
   readonly port: number;
-  /** The unix socket for an API server's egress selector (HTTPConnect), or anyone on this machine. */
+  /** The unix socket for an API server's egress selector (HTTPConnect), or for any local client. */
   readonly socket: string;
-  /** Opens a connection to an address as an agent sees it. Rejects when the server says no. */
+  /** Opens a connection to an address as seen from an agent. Rejects if the server refuses. */
   dial(address: string): Promise<Socket>;
 }
 
-/** Starts a server, and settles when it takes agents. */
+/** Starts a server, and resolves when it accepts agents. */
 export async function startKonnectivityServer(
   options: KonnectivityServerOptions,
 ): Promise<KonnectivityServer> {
@@ -64,7 +64,7 @@ export async function startKonnectivityServer(
         ...flags,
       ],
       netns,
-      // Its readiness is that an agent has come.
+      // Its /readyz waits for an agent.
       ready: { probe: () => answers(`http://127.0.0.1:${health}/healthz`, netns) },
       stopSignal: 'SIGKILL',
     }),
@@ -80,20 +80,20 @@ export async function startKonnectivityServer(
 }
 
 export interface KonnectivityAgentOptions {
-  /** `host:port` that it dials: a server, or what stands before it. The host is sent as SNI. */
+  /** `host:port` to dial: a server, or a proxy in front of it. The host is sent as SNI. */
   readonly server: string;
-  /** Signed the server's certificate, and signs the agent's. */
+  /** Signs the certificates of the server and the agent. */
   readonly authority: Authority;
   readonly netns?: Netns;
   readonly flags?: readonly string[];
 }
 
 export interface KonnectivityAgent extends Program {
-  /** How many different servers it is connected to. */
+  /** Number of different servers that it is connected to. */
   servers(): Promise<number>;
 }
 
-/** Starts an agent, and settles when it is connected to a server. */
+/** Starts an agent, and resolves when it is connected to a server. */
 export async function startKonnectivityAgent(options: KonnectivityAgentOptions): Promise<KonnectivityAgent> {
   const { server, authority, netns, flags = [] } = options;
   const [, host, port] = /^(.*):(\d+)$/.exec(server) ?? [];
@@ -136,7 +136,7 @@ function fetchFrom(url: string, netns: Netns | undefined): Promise<RunResult> {
   return run('curl', ['--silent', '--fail', '--noproxy', '*', '--max-time', '5', url], { netns });
 }
 
-/** HTTP CONNECT over the server's unix socket, as the API server does it. */
+/** HTTP CONNECT over the server's unix socket, as an API server does it. */
 async function dial(path: string, address: string): Promise<Socket> {
   const socket = connect({ path });
   socket.write(`CONNECT ${address} HTTP/1.1\r\nHost: ${address}\r\n\r\n`);
@@ -153,7 +153,7 @@ async function dial(path: string, address: string): Promise<Socket> {
   throw new Error(`The konnectivity server does not reach ${address}: ${head.trim()}`);
 }
 
-/** One at a time, so that what follows the head stays in the socket. */
+/** One byte at a time, so that everything after the head stays in the socket. */
 async function readByte(socket: Socket): Promise<string | undefined> {
   for (;;) {
     const byte = socket.read(1) as Buffer | null;

@@ -6,9 +6,9 @@ import type { Netns } from './netns.ts';
 import { type Program, startProgram } from './program.ts';
 
 export interface KubeProxyOptions {
-  /** The node. Its rules are the namespace's own. */
+  /** The node. The rules apply to this namespace only. */
   readonly netns: Netns;
-  /** A file that leads to the API server from there. */
+  /** A kubeconfig file whose server can be reached from there. */
   readonly kubeconfig: string;
   /** The Node object's name (`api.addNode()`). kube-proxy waits half a minute for one with an address. */
   readonly node: string;
@@ -17,7 +17,7 @@ export interface KubeProxyOptions {
   readonly flags?: readonly string[];
 }
 
-/** Starts kube-proxy, and settles when it has written its rules for the first time. */
+/** Starts kube-proxy, and resolves when it has written its first rules. */
 export async function startKubeProxy(options: KubeProxyOptions): Promise<Program> {
   const { netns, kubeconfig, node, mode = 'nftables', flags = [] } = options;
   return startProgram({
@@ -29,7 +29,7 @@ export async function startKubeProxy(options: KubeProxyOptions): Promise<Program
       `--bind-address=${netns.address}`,
       `--healthz-bind-address=127.0.0.1:${await freePort()}`,
       `--metrics-bind-address=127.0.0.1:${await freePort()}`,
-      // The machine's table of connections is not this namespace's to size.
+      // A namespace cannot resize the machine's conntrack table.
       '--conntrack-max-per-core=0',
       '--v=2',
       ...flags,

@@ -1,5 +1,5 @@
-// nginx in a test: `await using proxy = await startNginx({ stream: '...' })`. Everything that it writes, its process
-// id and its temporary files go to a directory of the test, so that it neither reads nor touches the machine's own.
+// nginx in a test: `await using proxy = await startNginx({ stream: '...' })`. Its logs, process
+// id and temporary files are in a directory of the test; it neither reads nor touches the machine's own.
 
 import { access, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -10,16 +10,16 @@ import { run } from './run.ts';
 import { tempDir } from './temp-dir.ts';
 
 export interface NginxOptions {
-  /** What stands in `http { }`. */
+  /** The content of `http { }`. */
   readonly http?: string;
-  /** What stands in `stream { }`. Loads the module where it is not built in. */
+  /** The content of `stream { }`. Loads the module if it is not built in. */
   readonly stream?: string;
   readonly netns?: Netns;
 }
 
 const TEMPORARY = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'];
 
-/** Starts nginx, and settles when its worker runs, which is after it has bound everything. */
+/** Starts nginx, and resolves when its worker runs, which is after it has bound everything. */
 export async function startNginx(options: NginxOptions): Promise<Program> {
   const { netns } = options;
   const command = findProgram('nginx') ?? 'nginx';
@@ -28,9 +28,9 @@ export async function startNginx(options: NginxOptions): Promise<Program> {
   const file = dir.file('nginx.conf');
   await writeFile(file, await configuration(command, dir.path, options));
 
-  // -e: before it has read the file it would open the log of the machine's own.
+  // -e: before it has read the file it would open the machine's own log.
   const args = ['-p', dir.path, '-e', 'stderr', '-c', file];
-  // The check binds as well.
+  // The check binds ports too.
   const check = await run(command, ['-t', ...args], { netns });
   if (check.code !== 0) throw new Error(`nginx does not accept its configuration:\n${check.stderr}`);
 
@@ -44,7 +44,7 @@ export async function startNginx(options: NginxOptions): Promise<Program> {
 
 async function configuration(command: string, dir: string, { http, stream }: NginxOptions): Promise<string> {
   const lines = ['daemon off;', 'worker_processes 1;', `pid ${dir}/nginx.pid;`, 'error_log stderr info;'];
-  // Workers would otherwise become a user who may not read the directory.
+  // Otherwise workers would run as a user who may not read the directory.
   if (process.getuid?.() === 0) lines.push('user root;');
   const module = stream === undefined ? undefined : await streamModule(command);
   if (module !== undefined) lines.unshift(`load_module ${module};`);
@@ -57,7 +57,7 @@ async function configuration(command: string, dir: string, { http, stream }: Ngi
   return `${lines.join('\n')}\n`;
 }
 
-/** The dynamic module's path by what nginx was compiled with; undefined where it is a part of nginx itself. */
+/** The dynamic module's path, from nginx's compile options; undefined if it is built in. */
 async function streamModule(command: string): Promise<string | undefined> {
   const { stderr } = await run(command, ['-V']);
   if (/--with-stream(\s|$)/.test(stderr)) return undefined;

@@ -11,11 +11,11 @@ export interface OpensslServerOptions {
   readonly port?: number;
   readonly alpn?: readonly string[];
   /**
-   * What it does with a connection: `reverse` (default) answers each line with that line reversed, `www` answers a
+   * `reverse` (default) answers each line with that line reversed; `www` answers a
    * GET with an HTML page about the TLS session and closes.
    */
   readonly answer?: 'reverse' | 'www';
-  /** As `-tls1_2`, further flags of s_server(1). */
+  /** Further flags of s_server(1), such as `-tls1_2`. */
   readonly flags?: readonly string[];
 }
 

@@ -9,23 +9,23 @@ import { run } from './run.ts';
 import { tempDir } from './temp-dir.ts';
 
 export interface TraefikOptions {
-  /** Host name to `address:port`. TLS is not opened. */
+  /** Host name to `address:port`. TLS is passed through. */
   readonly routes: Readonly<Record<string, string>>;
-  /** Of the entry point. Default: 127.0.0.1 and any free port. */
+  /** The entry point. Default: 127.0.0.1 and any free port. */
   readonly bindAddress?: string;
   readonly port?: number;
   readonly netns?: Netns;
-  /** Further static configuration, as `--log.level=DEBUG`. */
+  /** Further static configuration, such as `--log.level=DEBUG`. */
   readonly flags?: readonly string[];
 }
 
 export interface Traefik extends Program {
   readonly port: number;
-  /** Other routes in place of these. It reads them when it notices, which takes a moment. */
+  /** Replaces the routes. Traefik takes a moment to notice. */
   write(routes: TraefikOptions['routes']): Promise<void>;
 }
 
-/** Starts Traefik, and settles when it has taken all routes. */
+/** Starts Traefik, and resolves when it has all routes. */
 export async function startTraefik(options: TraefikOptions): Promise<Traefik> {
   const { routes, bindAddress = '127.0.0.1', netns, flags = [] } = options;
   await using stack = new AsyncDisposableStack();
@@ -45,7 +45,7 @@ export async function startTraefik(options: TraefikOptions): Promise<Traefik> {
         `--providers.file.filename=${file}`,
         '--providers.file.watch=true',
         '--log.level=INFO',
-        // It would tell its makers that it runs, and ask them whether there is a newer one.
+        // No usage reports and no version checks.
         '--global.sendAnonymousUsage=false',
         '--global.checkNewVersion=false',
         ...flags,
@@ -88,7 +88,7 @@ function dynamic(routes: TraefikOptions['routes']): object {
   };
 }
 
-/** How many routers it has enabled; -1 before it answers. */
+/** Number of enabled routers; -1 before it answers. */
 async function routersOf(admin: number, netns: Netns | undefined): Promise<number> {
   const url = `http://127.0.0.1:${admin}/api/tcp/routers`;
   const { code, stdout } = await run('curl', ['--silent', '--fail', '--noproxy', '*', url], { netns });

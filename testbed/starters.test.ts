@@ -1,5 +1,5 @@
-// Every server of the test bed with its clients, directly, without a gateway between them: what fails here is not
-// the gateway's fault.
+// Every server of the test bed with its clients, without a gateway in between: a failure here is not
+// the gateway's.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -28,12 +28,12 @@ const CLIENTS = { openssl: opensslClient, gnutls: gnutlsClient, go: goClient, ja
 const PROGRAMS = { openssl: ['openssl'], gnutls: ['gnutls-cli'], go: ['go'], java: ['java', 'javac'] };
 
 const skipAll = missingPrograms('openssl');
-/** Starters and clients put their files here, so that what they leave can be seen. */
+/** Starters and clients put their files here, so that leftovers are found. */
 const base = await tempDir();
 process.env.TMPDIR = base.path;
 after(() => base[Symbol.asyncDispose]());
 
-/** After its scope nothing of a program may be left: process, port, files. */
+/** After its scope a program must leave no process, port or file. */
 async function assertGone({ pid }: Program, port: number): Promise<void> {
   assert.throws(() => process.kill(pid, 0), { code: 'ESRCH' });
   const server = createServer().listen({ port, exclusive: true });
@@ -46,7 +46,9 @@ async function assertGone({ pid }: Program, port: number): Promise<void> {
 for (const [name, client] of Object.entries(CLIENTS)) {
   const skip = skipAll || missingPrograms(...PROGRAMS[name as keyof typeof PROGRAMS]);
 
-  test(`${name}Client() gets the answer of openssl s_server and leaves nothing`, { skip }, async () => {
+  test(`${name}Client() gets the answer of openssl s_server and leaves nothing behind`, {
+    skip,
+  }, async () => {
     const { certFile: ca } = await authority();
     const server = await startOpensslServer(await certificateFor(HOST));
     {
@@ -100,7 +102,7 @@ for (const [name, client] of Object.entries(CLIENTS)) {
     ]);
   });
 
-  test(`${name}Client() tells the alert it received`, { skip }, async () => {
+  test(`${name}Client() reports the alert that it received`, { skip }, async () => {
     const alert = Buffer.from([21, 3, 1, 0, 2, 2, 112]); // RFC 6066 3: unrecognized_name
     const server = createServer(socket => socket.once('data', () => socket.end(alert)).on('error', () => {}));
     await once(server.listen(0, '127.0.0.1'), 'listening');
@@ -111,7 +113,7 @@ for (const [name, client] of Object.entries(CLIENTS)) {
   });
 
   test(`${name}Client() does not trust a stranger's certificate`, { skip }, async () => {
-    // Signed by our authority, and so a stranger to one who trusts this certificate alone.
+    // Signed by our authority, so a client that trusts only this certificate refuses it.
     const { certFile: ca } = await certificateFor('elsewhere.test');
     await using server = await startOpensslServer(await certificateFor(HOST));
     const report = await client({ connect: `127.0.0.1:${server.port}`, serverName: HOST, input: HELLO, ca });
@@ -121,13 +123,13 @@ for (const [name, client] of Object.entries(CLIENTS)) {
 
 const skipGo = skipAll || missingPrograms('go');
 
-test('goClient() has a post-quantum key share by default', { skip: skipGo }, async () => {
+test('goClient() sends a post-quantum key share by default', { skip: skipGo }, async () => {
   await using server = await startGoServer(await certificateFor(HOST));
   const report = await goClient({ connect: `127.0.0.1:${server.port}`, serverName: HOST, answerBytes: 0 });
   assert.deepEqual([report.curve, report.version], ['X25519MLKEM768', 'TLS 1.3']);
 });
 
-test('goClient() gets back all it sent after it has closed its side', { skip: skipGo }, async () => {
+test('goClient() gets back everything it sent after it closed its side', { skip: skipGo }, async () => {
   await using server = await startGoServer(await certificateFor(HOST));
   const connect = `127.0.0.1:${server.port}`;
   const report = await goClient({ connect, serverName: HOST, size: 3_000_000, seed: 7, halfClose: true });
@@ -136,7 +138,7 @@ test('goClient() gets back all it sent after it has closed its side', { skip: sk
   assert.equal(report.receivedSha256, report.sentSha256);
 });
 
-test('bulkClient() and startBulkServer() send both ways at once, each what the other hashes', {
+test('bulkClient() and startBulkServer() send both ways at once, and each receives what the other sent', {
   skip: skipGo,
 }, async () => {
   const bytes = 8 << 20;
@@ -172,7 +174,7 @@ test('curlClient() gets a page from openssl s_server', { skip: skipCurl }, async
   assert.match(report.answer.toString(), /s_server -accept/);
 });
 
-test('curlClient() tells the alert it received', { skip: skipCurl }, async () => {
+test('curlClient() reports the alert that it received', { skip: skipCurl }, async () => {
   const alert = Buffer.from([21, 3, 1, 0, 2, 2, 80]); // internal_error
   const server = createServer(socket => socket.once('data', () => socket.end(alert)).on('error', () => {}));
   await once(server.listen(0, '127.0.0.1'), 'listening');
@@ -182,7 +184,7 @@ test('curlClient() tells the alert it received', { skip: skipCurl }, async () =>
   assert.deepEqual([report.handshake, report.alert, report.status], [false, 80, 0], report.printed);
 });
 
-test('startHaproxy() passes TLS by SNI, answers on its socket, and leaves nothing', {
+test('startHaproxy() passes TLS by SNI, answers on its socket, and leaves nothing behind', {
   skip: skipCurl || missingPrograms('haproxy'),
 }, async () => {
   const { certFile: ca } = await authority();
@@ -212,7 +214,7 @@ backend a
   await assertGone(proxy, port);
 });
 
-test('startHaproxy() shows what HAProxy says to a bad configuration, and leaves nothing', {
+test('startHaproxy() shows what HAProxy prints about a bad configuration, and leaves nothing behind', {
   skip: missingPrograms('haproxy'),
 }, async () => {
   await assert.rejects(startHaproxy({ config: 'frontend x\n  bnd :1' }), /unknown keyword 'bnd'/);
@@ -221,7 +223,9 @@ test('startHaproxy() shows what HAProxy says to a bad configuration, and leaves 
 
 const skipNginx = skipCurl || missingPrograms('nginx');
 
-test('startNginx() serves http over TLS with HTTP/2, and leaves nothing', { skip: skipNginx }, async () => {
+test('startNginx() serves HTTP over TLS with HTTP/2, and leaves nothing behind', {
+  skip: skipNginx,
+}, async () => {
   const { certFile: ca } = await authority();
   const { certFile, keyFile } = await certificateFor(HOST);
   const port = await freePort();
@@ -245,7 +249,7 @@ test('startNginx() serves http over TLS with HTTP/2, and leaves nothing', { skip
   await assertGone(server, port);
 });
 
-test('startNginx() passes TLS by SNI with its stream module, and leaves nothing', {
+test('startNginx() passes TLS by SNI with its stream module, and leaves nothing behind', {
   skip: skipNginx,
 }, async () => {
   const { certFile: ca } = await authority();
@@ -264,14 +268,14 @@ test('startNginx() passes TLS by SNI with its stream module, and leaves nothing'
   await assertGone(proxy, port);
 });
 
-test('startNginx() shows what nginx says to a bad configuration, and leaves nothing', {
+test('startNginx() shows what nginx prints about a bad configuration, and leaves nothing behind', {
   skip: skipNginx,
 }, async () => {
   await assert.rejects(startNginx({ http: 'sever { }' }), /unknown directive "sever"/);
   assert.ok((await readdir(base.path)).every(name => name.startsWith('causeway-certificates-')));
 });
 
-test('certificateFor() gives the same names the same certificate, other names another', {
+test('certificateFor() returns the same certificate for the same names, and another for other names', {
   skip: skipAll,
 }, async () => {
   const first = await certificateFor(HOST, '127.0.0.1', '::1');

@@ -1,16 +1,16 @@
-// What every TLS client of the test bed is asked and tells, whichever program it is.
+// Options and report of every TLS client of the test bed.
 
 import type { Netns } from './netns.ts';
 
 export interface TlsClientOptions {
   /** `host:port` or `[v6]:port` to dial. */
   readonly connect: string;
-  /** Sent as SNI, and what the certificate must be for when `ca` is given. None: no SNI is sent. */
+  /** Sent as SNI; with `ca`, the certificate must be for it. Absent: no SNI is sent. */
   readonly serverName?: string;
   readonly alpn?: readonly string[];
   /** Sent after the handshake. */
   readonly input?: string | Uint8Array;
-  /** Closes after this many bytes have come. Default: when the server closes. */
+  /** Closes after this many bytes were received. Default: when the server closes. */
   readonly answerBytes?: number;
   /** File with the authority to trust. Default: trusts anyone. */
   readonly ca?: string;
@@ -20,17 +20,17 @@ export interface TlsClientOptions {
 
 export interface TlsClientReport {
   readonly handshake: boolean;
-  /** All that the server sent. */
+  /** Everything that the server sent. */
   readonly answer: Buffer;
-  /** The number of the alert that ended it (RFC 8446 6), where one was received. */
+  /** The number of the received alert (RFC 8446 6), if any. */
   readonly alert: number | undefined;
-  /** The protocol agreed on; undefined where there is none, and for programs that do not tell. */
+  /** The negotiated ALPN protocol; undefined without one, and for programs that do not report it. */
   readonly alpn: string | undefined;
-  /** What the program printed besides, for a failing test. */
+  /** The rest of the program's output, for a failing test. */
   readonly printed: string;
 }
 
-/** The parts of `host:port`, the brackets of an IPv6 address removed. */
+/** Splits `host:port`, and removes the brackets of an IPv6 address. */
 export function splitAddress(address: string): { host: string; port: number } {
   const match = /^(?:\[(?<six>[^\]]+)\]|(?<host>[^:]+)):(?<port>\d+)$/.exec(address);
   if (!match?.groups)

@@ -24,7 +24,7 @@ function clustersOf(text: string) {
   return read.config.clusters;
 }
 
-test('withoutHealthChecks() switches off the checks of every route, and changes nothing else', () => {
+test('withoutHealthChecks() turns off the checks of every route, and changes nothing else', () => {
   const before = clustersOf(file);
   const after = clustersOf(withoutHealthChecks(file));
   const checks = after.flatMap(({ routes }) =>
@@ -39,7 +39,7 @@ test('withoutHealthChecks() switches off the checks of every route, and changes 
   assert.deepEqual(rest(after), rest(before));
 });
 
-test('withoutHealthChecks() leaves a file alone that says something about them, or has mistakes', () => {
+test('withoutHealthChecks() does not change a file that sets them, or that is invalid', () => {
   for (const text of [
     file.replace('backends:', 'health: { check: tcp }, backends:'),
     `${file}what: is this\n`,

@@ -1,10 +1,10 @@
-// Most tests look at every connection that a backend gets, and their backends do not speak TLS: health checks would
-// only be in the way. This switches them off in a file that says nothing about them.
+// Most tests count every connection to a backend, and their backends do not speak TLS, so health checks would
+// only disturb. This turns them off in a file that does not set them.
 
 import { isMap, isSeq, parseDocument, type YAMLMap } from 'yaml';
 import { readConfig } from '../src/config/read-config.ts';
 
-/** A file with mistakes stays as it is, since its mistakes are told by line and column. */
+/** An invalid file stays as it is, because its errors have line and column. */
 export function withoutHealthChecks(text: string): string {
   if (/\bhealth:/.test(text) || !readConfig(text, 'causeway.yaml').ok) return text;
   const document = parseDocument(text);

@@ -1,4 +1,4 @@
-// The admin API: what is served, what is open, ending a connection, explaining one, and drain.
+// The admin API: clusters, connections and ending one, explain, and drain.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -45,7 +45,7 @@ after(() => stack.disposeAsync());
 async function tunnel(said: Uint8Array, from?: string): Promise<Peer> {
   const client = await connectClient(gateway.port, from === undefined ? {} : { from });
   client.send(said);
-  await client.hears('backend\n');
+  await client.receives('backend\n');
   return client;
 }
 
@@ -101,7 +101,7 @@ describe('clusters', () => {
     ]);
   });
 
-  test('count what is open, what was moved and why it ended; status has the sum', async () => {
+  test('count open connections, bytes and close reasons; status has the sum', async () => {
     using client = await tunnel(hello('api.lab.test'));
     const api = async () => (await ask(gateway, '/api/v1/clusters/lab')).json.routes[0];
     const open = await api();
@@ -131,7 +131,7 @@ describe('clusters', () => {
     assert.deepEqual([traffic.unrouted.connections, traffic.unrouted.recent.opened], [1, 1]);
   });
 
-  test('one that is not there: 404 with a sentence', async () => {
+  test('an unknown one: 404 with a message', async () => {
     const { status, json } = await ask(gateway, '/api/v1/clusters/nowhere');
     assert.equal(status, 404);
     assert.match(json.error, /no cluster 'nowhere'/);
@@ -182,7 +182,7 @@ describe('connections', () => {
     assert.deepEqual(keys.toSorted(), [...logged, 'id'].toSorted());
   });
 
-  test('may be those of one cluster, and only so many', async () => {
+  test('can be filtered by cluster and limited in number', async () => {
     using client = await tunnel(hello('api.lab.test'));
     using silent = await connectClient(gateway.port);
     const peers = async (query: string) =>
@@ -195,7 +195,7 @@ describe('connections', () => {
       assert.equal((await ask(gateway, `/api/v1/connections?limit=${limit}`)).status, 400);
   });
 
-  test('DELETE ends one with revoked and a reset, and no other; 404 afterwards and for nonsense', async () => {
+  test('DELETE resets one as revoked, and no other; 404 afterwards and for an invalid id', async () => {
     using victim = await tunnel(hello('api.lab.test'));
     using other = await tunnel(hello('api.lab.test'));
     const { json } = await ask(gateway, '/api/v1/connections');
@@ -217,7 +217,7 @@ describe('connections', () => {
     assert.equal((await lineOf(gateway, other)).reason, 'done');
   });
 
-  test('DELETE ends one that has not said a word yet', async () => {
+  test('DELETE ends one that has not sent a byte', async () => {
     using silent = await connectClient(gateway.port);
     const { id } = await until('it to be there', async () => {
       const list = (await ask(gateway, '/api/v1/connections')).json;
@@ -257,7 +257,7 @@ describe('explain', () => {
     assert.deepEqual([byId.json.served, byId.json.cluster], [true, 'lab']);
   });
 
-  test('a bad question: 400 with a sentence', async () => {
+  test('a bad query: 400 with a message', async () => {
     for (const [query, reported] of [
       ['', /Name a host/],
       ['host=a&from=nowhere', /must be an IPv4 or IPv6 address: nowhere/],
@@ -270,7 +270,7 @@ describe('explain', () => {
     }
   });
 
-  test('knows the table as it is after an edit', async () => {
+  test('uses the table after an edit', async () => {
     await using edited = await startCauseway({ config: 'listen: ["127.0.0.1:0"]\nworkers: 1\n' });
     const served = async () => (await ask(edited, '/api/v1/explain?host=new.test')).json.served;
     assert.equal(await served(), false);
@@ -284,7 +284,7 @@ describe('explain', () => {
 });
 
 describe('drain', () => {
-  test('as SIGTERM: what is open may finish, then the process ends with 0', async () => {
+  test('like SIGTERM: open connections may finish, then the process exits with 0', async () => {
     await using draining = await startCauseway({
       config: `
 listen: ["127.0.0.1:0"]
@@ -294,11 +294,11 @@ clusters: [{ name: lab, api: { hosts: [api.lab.test], backends: ["${backend.text
     });
     using client = await connectClient(draining.port);
     client.send(hello('api.lab.test'));
-    await client.hears('backend\n');
+    await client.receives('backend\n');
     const { status, json } = await ask(draining, '/api/v1/drain', { method: 'POST', headers: changing });
     assert.deepEqual([status, json], [202, { draining: true, connections: 1 }]);
     assert.equal((await ask(draining, '/readyz')).status, 503);
-    // Once more, and a signal on top: it is draining already, and goes on.
+    // A second request and a signal change nothing: it is already draining.
     assert.equal((await ask(draining, '/api/v1/drain', { method: 'POST', headers: changing })).status, 202);
     draining.program.signal('SIGTERM');
     client.send('still here');
@@ -319,7 +319,7 @@ clusters: [{ name: lab, api: { hosts: [api.lab.test], backends: ["${backend.text
     });
     using client = await connectClient(draining.port);
     client.send(hello('api.lab.test'));
-    await client.hears('backend\n');
+    await client.receives('backend\n');
     await ask(draining, '/api/v1/drain', { method: 'POST', headers: changing });
     draining.program.signal('SIGTERM');
     draining.program.signal('SIGINT');
@@ -345,7 +345,7 @@ describe('methods and paths', () => {
     assert.equal((await ask(gateway, '/readyz')).status, 200);
   });
 
-  test('OPTIONS says what there is, and grants no other origin anything', async () => {
+  test('OPTIONS lists the methods, and grants nothing to other origins', async () => {
     const { status, headers } = await ask(gateway, '/api/v1/drain', {
       method: 'OPTIONS',
       headers: { Origin: 'http://evil.test', 'Access-Control-Request-Method': 'POST' },
@@ -367,7 +367,7 @@ describe('methods and paths', () => {
     ['GET', '/api/v2/status', 404],
     ['POST', '/nowhere', 404],
   ] as const) {
-    test(`${method} ${path}: ${status}, as JSON with a sentence`, async () => {
+    test(`${method} ${path}: ${status}, as JSON with a message`, async () => {
       const { status: found, json, headers } = await ask(gateway, path, { method });
       assert.equal(found, status);
       assert.equal(typeof json.error, 'string');
@@ -375,7 +375,7 @@ describe('methods and paths', () => {
     });
   }
 
-  test('every answer has the headers that keep browsers strict', async () => {
+  test('every response has the security headers for browsers', async () => {
     for (const path of ['/healthz', '/api/v1/status', '/nowhere', '/api/v1/explain']) {
       const { headers } = await ask(gateway, path);
       assert.match(String(headers['content-security-policy']), /default-src 'none'/, path);
@@ -384,7 +384,7 @@ describe('methods and paths', () => {
     }
   });
 
-  test('nothing of it disturbs what is served', async () => {
+  test('none of it disturbs the served connections', async () => {
     assert.equal(await servedBy(gateway.port, hello('api.lab.test')), 'backend');
   });
 });

@@ -1,4 +1,4 @@
-// Who may change something, and the admin side over TLS.
+// Who may make changes, and the admin listener over TLS.
 
 import assert from 'node:assert/strict';
 import { copyFile, readFile, writeFile } from 'node:fs/promises';
@@ -45,7 +45,7 @@ after(() => stack.disposeAsync());
 const admin = as('admin', 'open sesame');
 const viewer = as('viewer', 'only looking');
 
-/** An id that is never open: 404 means that the change was let through. */
+/** An id that is never open: 404 means that the change was allowed. */
 const end = (headers: Readonly<Record<string, string>>) =>
   ask(gateway, '/api/v1/connections/0-0-0-0', { method: 'DELETE', headers });
 
@@ -75,7 +75,7 @@ describe('a change', () => {
     });
   }
 
-  test('refused, changes nothing', async () => {
+  test('that is refused changes nothing', async () => {
     for (const headers of [
       { ...viewer, ...changing },
       admin,
@@ -101,26 +101,26 @@ test('a viewer sees everything', async () => {
   for (const path of ['/nowhere', '/api/v1/drain']) assert.equal((await ask(gateway, path)).status, 401);
 });
 
-test('who guesses passwords is slowed, and nobody else', async () => {
+test('a source that guesses passwords is slowed, and no other', async () => {
   const from = '127.0.0.66';
   const guess = (password: string) =>
     ask(gateway, '/api/v1/status', { headers: as('admin', password), from });
   const answers = await Promise.all(Array.from({ length: 60 }, (_, index) => guess(`guess ${index}`)));
   const refused = answers.filter(({ status }) => status === 429);
   assert.equal(answers.filter(({ status }) => status === 401).length + refused.length, 60);
-  assert.ok(refused.length > 20, `only ${refused.length} of 60 were not looked at`);
+  assert.ok(refused.length > 20, `only ${refused.length} of 60 were refused unchecked`);
   assert.ok(Number(refused[0].headers['retry-after']) >= 1);
   assert.match(refused[0].json.error, /^Too many wrong passwords from this address; try again in \d+ s$/);
   const line = await gateway.line(({ msg }) => msg === 'wrong passwords are slowed');
   assert.equal(line.address, from);
-  // Others, whoever they are, and what needs no password.
+  // Other sources, and requests that need no password.
   for (let round = 0; round < 20; round++) {
     assert.equal((await ask(gateway, '/api/v1/status', { headers: admin })).status, 200);
   }
   assert.equal((await ask(gateway, '/readyz', { from })).status, 200);
 });
 
-test('a password file that is missing is told at the start, and counts when it is there', async () => {
+test('a missing password file is reported at the start, and used once it exists', async () => {
   await using folder = await tempDir();
   const file = folder.file('late.password');
   await using late = await startCauseway({
@@ -141,7 +141,7 @@ admin: { on: "127.0.0.1:0", auth: { username: ann, passwordFile: ${file} } }
   assert.equal((await ask(late, '/api/v1/status', { headers })).status, 200);
 });
 
-test('without auth, on loopback, changes keep to the same rules', async () => {
+test('without auth, on loopback, changes follow the same rules', async () => {
   await using open = await startCauseway({ config: 'listen: ["127.0.0.1:0"]\nworkers: 1\n' });
   const change = (headers: Readonly<Record<string, string>>) =>
     ask(open, '/api/v1/connections/0-0-0-0', { method: 'DELETE', headers });
@@ -151,7 +151,7 @@ test('without auth, on loopback, changes keep to the same rules', async () => {
 });
 
 describe('TLS', { skip: missingPrograms('openssl') }, () => {
-  /** Relative names are found beside the file. */
+  /** Relative paths are relative to the file. */
   async function put(folder: string, ...names: readonly [string, ...string[]]): Promise<void> {
     const { certFile, keyFile } = await certificateFor(...names);
     await copyFile(certFile, join(folder, 'tls.crt'));
@@ -173,7 +173,7 @@ admin: { on: "127.0.0.1:0", tls: { certFile: ${certFile}, keyFile: ${keyFile} } 
       socket.on('error', reject);
     });
 
-  test('serves https, and takes a new pair without dropping anyone', async () => {
+  test('serves https, and reloads the pair without dropping a connection', async () => {
     await using folder = await tempDir();
     await put(folder.path, '127.0.0.1', 'localhost');
     await using secure = await startCauseway({
@@ -208,7 +208,7 @@ admin: { on: "127.0.0.1:0", tls: { certFile: ${certFile}, keyFile: ${keyFile} } 
     assert.equal(await serialNumber(port), renewed);
   });
 
-  test('cleartext to it is closed and harms nobody', async () => {
+  test('cleartext is closed, and others are unaffected', async () => {
     await using folder = await tempDir();
     await put(folder.path, '127.0.0.1');
     await using secure = await startCauseway({
@@ -224,7 +224,7 @@ admin: { on: "127.0.0.1:0", tls: { certFile: ${certFile}, keyFile: ${keyFile} } 
     ['a key of another', 'tls.crt', 'other.key', /admin\.tls\.keyFile: must be the key of the certificate/],
     ['a file that is no key', 'tls.crt', 'causeway.yaml', /admin\.tls\.keyFile: must contain a private key/],
   ] as const) {
-    test(`${what} at the start: exit 1 with a sentence`, async () => {
+    test(`${what} at the start: exit 1 with a message`, async () => {
       await using folder = await tempDir();
       await put(folder.path, '127.0.0.1');
       await copyFile((await certificateFor('other.test')).keyFile, folder.file('other.key'));
@@ -237,13 +237,13 @@ admin: { on: "127.0.0.1:0", tls: { certFile: ${certFile}, keyFile: ${keyFile} } 
     });
   }
 
-  test('names relative to the file are found beside it', async () => {
+  test('relative paths are relative to the file', async () => {
     await using folder = await tempDir();
     await put(folder.path, '127.0.0.1');
     await writeFile(folder.file('causeway.yaml'), config('./tls.crt', 'tls.key'));
     const { code, stdout } = await run(causewayBin, ['check', '-c', folder.file('causeway.yaml')]);
     assert.deepEqual([code, String(stdout)], [0, 'ok: 0 clusters, 0 routes, 0 hosts\n']);
-    // startCauseway() writes its file elsewhere: this one is started by hand.
+    // startCauseway() writes its file elsewhere, so this gateway is started directly.
     await using program = await startProgram({
       command: causewayBin,
       args: ['run', '-c', folder.file('causeway.yaml')],

@@ -1,4 +1,4 @@
-// Events of the admin side: refusals and table changes as they happen, to as many as it takes, at nobody's cost.
+// Events of the admin API: refusals and table changes, for a bounded number of clients, without cost to others.
 
 import assert from 'node:assert/strict';
 import { connect } from 'node:net';
@@ -28,7 +28,7 @@ const started = async (more?: string): Promise<Causeway> =>
   stack.use(await startCauseway({ config: config(more) }));
 
 for (const logged of ['all', 'refused', 'none']) {
-  test(`a refusal is told with the keys of the log (log.connections: ${logged})`, async () => {
+  test(`a refusal is an event with the keys of the log (log.connections: ${logged})`, async () => {
     const gateway = await started(`log: { connections: ${logged} }`);
     using events = await Events.open(gateway);
     await servedBy(gateway.port, hello('api.lab.test'));
@@ -54,7 +54,7 @@ for (const logged of ['all', 'refused', 'none']) {
       dialMs: null,
       skipped: 0,
     });
-    // The one that was served is no refusal; and the log keeps to what it was told.
+    // The served connection is no refusal; and the log has only what log.connections selects.
     await visit(gateway.port, hello('second.test'));
     await events.event('refusal', ({ host }) => host === 'second.test');
     assert.equal(events.all().length, 2);
@@ -65,7 +65,7 @@ for (const logged of ['all', 'refused', 'none']) {
 }
 
 describe('table', () => {
-  test('is told for a file that is served, and for one that is refused', async () => {
+  test('is sent for an applied file and for a refused one', async () => {
     const gateway = await started();
     using events = await Events.open(gateway);
     await gateway.write(`${config()}  # edited\n`.replace('api.lab.test', 'api.lab.test, b.lab.test'));
@@ -82,19 +82,19 @@ describe('table', () => {
   });
 });
 
-test('a revoked connection is told as a refusal', async () => {
+test('a revoked connection is a refusal event', async () => {
   const gateway = await started();
   using events = await Events.open(gateway);
   using client = await connectClient(gateway.port);
   client.send(hello('api.lab.test'));
-  await client.hears('backend\n');
+  await client.receives('backend\n');
   const [{ id }] = (await ask(gateway, '/api/v1/connections')).json;
   await ask(gateway, `/api/v1/connections/${id}`, { method: 'DELETE', headers: changing });
   const { reason, cluster, peer } = await events.event('refusal');
   assert.deepEqual([reason, cluster, peer], ['revoked', 'lab', client.address]);
 });
 
-test('at most 32 streams, then 503; one that closes makes room', async () => {
+test('at most 32 streams, then 503; closing one frees a place', async () => {
   const gateway = await started();
   const streams = await Promise.all(Array.from({ length: 32 }, () => Events.open(gateway)));
   const refused = await ask(gateway, '/api/v1/events');
@@ -114,7 +114,7 @@ test('at most 32 streams, then 503; one that closes makes room', async () => {
   }
 });
 
-test('a flood of refusals is thinned, and a client that does not read harms nobody', async () => {
+test('a flood of refusals is sampled, and a client that does not read affects no other', async () => {
   const gateway = await started('log: { connections: none }');
   using events = await Events.open(gateway);
   const { port } = new URL(gateway.admin);
@@ -126,8 +126,8 @@ test('a flood of refusals is thinned, and a client that does not read harms nobo
   for (let done = 0; done < flood; done += 50)
     await Promise.all(Array.from({ length: 50 }, () => visit(gateway.port, said)));
   const reported = () => events.all().reduce((sum, { data }) => sum + 1 + Number(data.skipped), 0);
-  // What was left out at the end is said with the next one.
-  await until('all to be told or counted', async () => {
+  // The next event reports what was left out at the end.
+  await until('all to be sent or counted', async () => {
     await visit(gateway.port, said);
     return reported() >= flood;
   });
@@ -139,7 +139,7 @@ test('a flood of refusals is thinned, and a client that does not read harms nobo
   deaf.destroy();
 });
 
-test('streams end when the process does, and do not hold it up', async () => {
+test('streams end with the process, and do not delay its exit', async () => {
   const gateway = await started('timeouts: { drain: 1h }');
   using events = await Events.open(gateway);
   gateway.program.signal('SIGTERM');

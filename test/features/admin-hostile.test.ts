@@ -1,4 +1,4 @@
-// Admin clients that flood, dawdle, never read or send too much: bounded, and nobody else notices.
+// Admin clients that flood, stall, never read or send too much: they are bounded, and others are unaffected.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -8,7 +8,7 @@ import { type Causeway, startCauseway } from '../../testbed/start-causeway.ts';
 import { ask, changing } from './ask-admin.ts';
 import { Backend, connectClient, hello, type Peer, until } from './given.ts';
 
-/** More than the admin side lets be open at a time. */
+/** More than the admin listener keeps open. */
 const FLOOD = 600;
 
 let gateway: Causeway;
@@ -17,7 +17,7 @@ const stack = new AsyncDisposableStack();
 
 before(async () => {
   const backend = stack.use(await Backend.start({ name: 'backend' }));
-  // A table whose JSON is some megabytes: what a client that never reads would hold.
+  // A table with megabytes of JSON, which a client that never reads would hold.
   const clusters = Array.from(
     { length: 4000 },
     (_, i) => `  - { name: c${i}, api: { hosts: [a${i}.test, b${i}.test], backends: ["${backend.text}"] } }`,
@@ -35,12 +35,12 @@ ${clusters.join('\n')}
   );
   tunnel = stack.use(await connectClient(gateway.port));
   tunnel.send(hello('api.lab.test'));
-  await tunnel.hears('backend\n');
+  await tunnel.receives('backend\n');
 });
 
 after(() => stack.disposeAsync());
 
-/** A raw client of the admin side that reads nothing unless told to. */
+/** A raw client of the admin listener that does not read unless resumed. */
 async function raw(said = ''): Promise<Socket> {
   const socket = connect(Number(new URL(gateway.admin).port), '127.0.0.1');
   socket.on('error', () => {}).pause();
@@ -60,7 +60,7 @@ async function residentMiB(): Promise<number> {
   return (await gateway.metric('process_resident_memory_bytes')) / 2 ** 20;
 }
 
-/** Probes are answered, the API is, and the tunnel from before still moves bytes. */
+/** Probes and the API are answered, and the existing tunnel still moves bytes. */
 async function othersAreUnharmed(): Promise<void> {
   assert.equal((await ask(gateway, '/healthz')).status, 200);
   assert.equal((await ask(gateway, '/readyz')).status, 200);
@@ -74,16 +74,16 @@ async function othersAreUnharmed(): Promise<void> {
   });
 }
 
-test('a flood of silent connections: the oldest go, probes and scrapes get in', async () => {
+test('a flood of silent connections: the oldest are closed, probes and scrapes are served', async () => {
   using flood = await raws(FLOOD);
   await othersAreUnharmed();
   const open = () => flood.sockets.filter(socket => !socket.destroyed).length;
-  // Only a socket that is read notices its end.
+  // Only a socket that is being read sees its end.
   for (const socket of flood.sockets) socket.resume();
   await until('the surplus to be closed', () => open() <= 256);
 });
 
-test('a flood of half requests: probes and scrapes get in', async () => {
+test('a flood of incomplete requests: probes and scrapes are served', async () => {
   using _ = await raws(FLOOD, 'GET /api/v1/status HTTP/1.1\r\nHost: localhost\r\nX-Slow: ');
   await othersAreUnharmed();
 });
@@ -97,11 +97,11 @@ test('a slow request is cut', async () => {
   await othersAreUnharmed();
 });
 
-test('clients that never read their answers hold a bounded amount of memory', async () => {
+test('clients that never read their responses hold bounded memory', async () => {
   const { body } = await ask(gateway, '/api/v1/clusters');
   assert.ok(body.length > 1_000_000, `${body.length}`);
   const before = await residentMiB();
-  // Each asks for much more than the kernel takes, again and again.
+  // Each requests much more than the kernel buffers, repeatedly.
   const request = 'GET /api/v1/clusters HTTP/1.1\r\nHost: localhost\r\n\r\n';
   using deaf = await raws(200, request);
   const asked = (): number => ((deaf.sockets.length * body.length) / 2 ** 20) * rounds;
@@ -111,7 +111,7 @@ test('clients that never read their answers hold a bounded amount of memory', as
     for (const socket of deaf.sockets) socket.write(request);
     await probe();
   }
-  // All is answered, or refused, or cut; then the API answers again.
+  // Everything is answered, refused or cut; then the API answers again.
   await until('room again', async () => {
     await probe();
     for (const socket of deaf.sockets) socket.destroy();
@@ -129,7 +129,7 @@ test('a huge head: 431', async () => {
   await othersAreUnharmed();
 });
 
-test('a huge body is refused, announced or not', async () => {
+test('a huge body is refused, with or without Content-Length', async () => {
   const { status, json } = await ask(gateway, '/api/v1/connections/0-0-0-0', {
     method: 'DELETE',
     headers: { ...changing, 'Content-Length': '10000000000' },
@@ -153,7 +153,7 @@ test('a huge body is refused, announced or not', async () => {
   await othersAreUnharmed();
 });
 
-test('questions that cost are answered one after the other, and the surplus is refused', async () => {
+test('expensive requests are answered one at a time, and the surplus is refused', async () => {
   const answers = await Promise.all(
     Array.from({ length: 200 }, () => ask(gateway, '/api/v1/connections?limit=10000')),
   );

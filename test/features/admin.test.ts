@@ -1,4 +1,4 @@
-// The admin side: health, status and metrics to the letter of what documents and dashboards rely on, and who may ask.
+// The admin listener: health, status and metrics exactly as documented, and access to them.
 
 import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
@@ -45,7 +45,7 @@ after(() => stack.disposeAsync());
 const get = (gateway: Causeway, path: string, headers: Record<string, string> = {}) =>
   ask(gateway, path, { headers });
 
-/** Name → its labels and value, in the order of the text. */
+/** Name → labels and value, in the order of the text. */
 interface Sample {
   readonly name: string;
   readonly labels: Readonly<Record<string, string>>;
@@ -63,7 +63,7 @@ const SAMPLE = new RegExp(
   `^(${NAME})(?:\\{(${LABEL}(?:,${LABEL})*),?\\})? (-?[0-9.]+(?:e[+-]?[0-9]+)?|[+-]Inf|NaN)$`,
 );
 
-/** Reads the text format strictly: HELP and TYPE once and first, the samples of a family in one piece. */
+/** Parses the text format strictly: HELP and TYPE once and first, the samples of a family together. */
 function parseMetrics(text: string): Map<string, Family> {
   assert.ok(text.endsWith('\n'));
   const families = new Map<string, Family>();
@@ -110,7 +110,7 @@ function labelsOf({ samples }: Family): string[] {
   return [...new Set(samples.flatMap(({ labels }) => Object.keys(labels)))];
 }
 
-/** interface.md, section 4, and what was added since. */
+/** The documented metrics. */
 const families: Readonly<Record<string, readonly [type: string, ...labels: string[]]>> = {
   causeway_connections_total: ['counter', 'cluster', 'route', 'reason'],
   causeway_connections_active: ['gauge', 'cluster', 'route'],
@@ -169,7 +169,7 @@ test('status has exactly these keys', async () => {
 test('status counts open connections', async () => {
   using client = await connectClient(gateway.port);
   client.send(hello('api.lab.test'));
-  await client.hears('backend\n');
+  await client.receives('backend\n');
   const { counts } = (await gateway.status()) as { counts: { connections: number } };
   assert.equal(counts.connections, 1);
   assert.equal(await gateway.metric('causeway_connections_active', { cluster: 'lab', route: 'api' }), 1);
@@ -178,7 +178,7 @@ test('status counts open connections', async () => {
 });
 
 describe('metrics', () => {
-  test('have the names, types and labels of the interface, and no others of ours', async () => {
+  test('have exactly the documented names, types and labels', async () => {
     await servedBy(gateway.port, hello('api.lab.test'));
     await visit(gateway.port, 'GET / HTTP/1.1\r\nHost: a.apps.lab.test\r\nConnection: close\r\n\r\n');
     await until('the first check of a backend', async () => {
@@ -193,7 +193,7 @@ describe('metrics', () => {
     assert.ok(found.has('process_cpu_seconds_total') && found.has('process_resident_memory_bytes'));
   });
 
-  test('a histogram: its series appears with its first use, cumulative, with sum and count', async () => {
+  test('a histogram: its series appears with the first observation, cumulative, with sum and count', async () => {
     const dials = async () => (await metrics()).get('causeway_dial_seconds')?.samples ?? [];
     const before = await dials();
     assert.ok(before.every(({ labels }) => labels.route === 'api'));
@@ -216,14 +216,14 @@ describe('metrics', () => {
     assert.ok((series.find(({ name }) => name.endsWith('_sum'))?.value ?? -1) > 0);
   });
 
-  test('a histogram that was never used has no series', async () => {
+  test('a histogram without observations has no series', async () => {
     await using fresh = await startCauseway({ config: 'listen: ["127.0.0.1:0"]\nworkers: 1\n' });
     const found = parseMetrics((await get(fresh, '/metrics')).body);
     assert.deepEqual(found.get('causeway_hello_seconds')?.samples, []);
     assert.deepEqual(found.get('causeway_dial_seconds')?.samples, []);
   });
 
-  test('never carry what a client chose', async () => {
+  test('never contain client-chosen values', async () => {
     await visit(gateway.port, hello('chosen-by-the-client.test'));
     await servedBy(gateway.port, hello('chosen-by-the-client.api.lab.test'));
     const { body } = await get(gateway, '/metrics');
@@ -231,7 +231,7 @@ describe('metrics', () => {
     assert.match(body, /^causeway_connections_total\{cluster="",route="",reason="unknown-host"\} 1$/m);
   });
 
-  test('as OpenMetrics where that is asked for', async () => {
+  test('as OpenMetrics on request', async () => {
     const { headers, body } = await get(gateway, '/metrics', {
       Accept: 'application/openmetrics-text; version=1.0.0',
     });
@@ -248,13 +248,13 @@ describe('metrics', () => {
     const { body: open } = await get(gateway, '/metrics', { Accept: 'application/openmetrics-text' });
     for (const body of [text, open]) {
       const seconds = Number(/^process_cpu_seconds_total (.+)$/m.exec(body)?.[1]);
-      // Workers, an engine and a table take tenths of a second; the scrapes before this one do not.
+      // Starting workers, an engine and a table takes tenths of a second; the previous scrapes do not.
       assert.ok(seconds > 0.05, `${seconds}`);
     }
   });
 
-  test('tell of no lag of the event loop where none was sampled', async () => {
-    // The second of two scrapes in a row has nothing new.
+  test('omit the event loop lag if none was sampled', async () => {
+    // The second of two consecutive scrapes has no new sample.
     await metrics();
     const found = await metrics();
     assert.ok(found.has('nodejs_eventloop_lag_min_seconds'));
@@ -286,7 +286,7 @@ describe('the Host', { concurrency: true }, () => {
     });
   }
 
-  test('none, as in a probe of HTTP/1.0 → 200; elsewhere the password is needed all the same', async () => {
+  test('none, as in a probe of HTTP/1.0 → 200; other paths still need the password', async () => {
     const asked = async (path: string) => {
       const { received } = await visit(Number(new URL(guarded.admin).port), `GET ${path} HTTP/1.0\r\n\r\n`);
       return received.toString().split('\r\n', 1)[0];
@@ -321,7 +321,7 @@ describe('auth', () => {
     });
   }
 
-  test('a changed password counts at once', async () => {
+  test('a changed password applies at once', async () => {
     await writeFile(dir.file('admin.password'), 'another one\n');
     assert.equal((await get(guarded, '/metrics', as('admin', 'open sesame'))).status, 401);
     assert.equal((await get(guarded, '/metrics', as('admin', 'another one'))).status, 200);
@@ -330,7 +330,7 @@ describe('auth', () => {
   });
 });
 
-test('off: nobody listens, and the ready line says null', async () => {
+test('off: nothing listens, and the ready line has null', async () => {
   await using gateway = await startCauseway({
     config: 'listen: ["127.0.0.1:0"]\nworkers: 1\nadmin: { on: "off" }\n',
   });

@@ -1,5 +1,5 @@
-// What the tests of agents are made of: a gateway with tunnel, secrets and two clusters; keys and certificates as files;
-// and a way through each uplink, from a client of the agent to a backend of the gateway.
+// The basis of the agent tests: a gateway with a tunnel, secrets and two clusters; keys and certificates as files;
+// and connections over each uplink, from a client of the agent to a backend of the gateway.
 
 import { once } from 'node:events';
 import { copyFile, readFile, writeFile } from 'node:fs/promises';
@@ -15,10 +15,10 @@ import { hello, until } from './given.ts';
 
 export const SECRET = 'a secret for tests, of at least 32 bytes';
 export const TUNNEL_HOST = 'tunnel.example.com';
-/** Leads to the tunnel too; the certificate there is not for it. */
+/** Also a tunnel host, but the certificate there does not have this name. */
 export const MISNAMED_HOST = 'misnamed.example.com';
 export const API_HOST = 'api.a.test';
-/** As a HyperShift cluster has it: the header in front is 67 bytes. */
+/** The id of a HyperShift cluster: it makes a header of 67 bytes. */
 export const ID = '0b9c7c0e-6d2c-4d7b-9d5c-2f3f0a2f8f11';
 export const OTHER_ID = 'other-1';
 
@@ -29,7 +29,7 @@ export type Uplink = (typeof uplinks)[number];
 export interface Ends extends Disposable {
   readonly client: Duplex;
   readonly backend: Duplex;
-  /** RST from that end. */
+  /** Sends RST from that end. */
   resetClient(): void;
   resetBackend(): void;
 }
@@ -38,18 +38,18 @@ export class World implements AsyncDisposable {
   readonly #stack = new AsyncDisposableStack();
   readonly dir: TempDir;
   readonly gateway: Causeway;
-  /** Accepts what it is sent, and TLS where the uplink is terminate. */
-  readonly plain: EndOfAll;
-  readonly tls: EndOfAll;
+  /** The backend of all uplinks but terminate, whose backend is `tls`. */
+  readonly plain: SilentBackend;
+  readonly tls: SilentBackend;
   readonly caFile: string;
-  /** The connection that is being opened: its bytes at the backend do not tell it from another. */
+  /** The open() in progress: two at once could not be told apart at the backend. */
   #opening: Promise<unknown> = Promise.resolve();
 
   private constructor(
     dir: TempDir,
     gateway: Causeway,
-    plain: EndOfAll,
-    tls: EndOfAll,
+    plain: SilentBackend,
+    tls: SilentBackend,
     caFile: string,
     stack: AsyncDisposableStack,
   ) {
@@ -64,8 +64,8 @@ export class World implements AsyncDisposable {
   static async start({ hello = '1m' } = {}): Promise<World> {
     await using stack = new AsyncDisposableStack();
     const dir = stack.use(await tempDir());
-    const plain = stack.use(await EndOfAll.start());
-    const tls = stack.use(await EndOfAll.startTls(API_HOST, '127.0.0.1'));
+    const plain = stack.use(await SilentBackend.start());
+    const tls = stack.use(await SilentBackend.startTls(API_HOST, '127.0.0.1'));
     await writeFile(dir.file('secret'), `${SECRET}\n`);
     for (const [id, name] of [
       [ID, 'key'],
@@ -118,7 +118,7 @@ clusters:
     return startAgent({ uplink, gateway, id, args: [...flags, ...args] });
   }
 
-  /** A connection by that agent, with TLS at both ends where the uplink opens it. A hello goes ahead. One at a time. */
+  /** Opens a connection through the agent, with TLS at both ends for terminate, else with a hello first. Serialised. */
   async open(uplink: Uplink, agent: RunningAgent): Promise<Ends> {
     const opened = this.#opening.then(() => this.#open(uplink, agent));
     this.#opening = opened.catch(() => {});
@@ -136,13 +136,13 @@ clusters:
       const tls = tlsConnect({ socket: raw, ca: await readFile(this.caFile), host: '127.0.0.1' });
       tls.on('error', () => {});
       await once(tls, 'secureConnect').catch(error => {
-        throw new Error(`No TLS with the agent, which printed:\n${agent.program.log()}`, { cause: error });
+        throw new Error(`TLS with the agent failed. It printed:\n${agent.program.log()}`, { cause: error });
       });
       client = tls;
     } else {
       raw.write(hello(''));
     }
-    // By its bytes: a test beside this one may connect to a port that was its own a moment ago.
+    // Only with bytes: a stray connection of another test may reach this port, which was reused.
     const accepted = await until('the backend', () =>
       end.accepted.slice(before).find(({ stream }) => uplink === 'terminate' || stream.readableLength > 0),
     );
@@ -164,8 +164,8 @@ clusters:
 }
 
 /**
- * Programs for a row of tests, of which the next two start while a test runs: a start is most of what such a test takes.
- * Each test may dispose its own.
+ * Programs for a series of tests. The next two start while a test runs, because starting takes most of its time.
+ * A test may dispose the one it took.
  */
 export class StartedAhead<Started extends AsyncDisposable> implements AsyncDisposable {
   readonly #starts: readonly (() => Promise<Started>)[];
@@ -179,7 +179,7 @@ export class StartedAhead<Started extends AsyncDisposable> implements AsyncDispo
     for (const at of [index, index + 1, index + 2]) {
       if (at >= this.#starts.length || this.#started.has(at)) continue;
       const start = this.#starts[at]();
-      // Its own test gets the failure.
+      // The test that takes it gets the failure.
       start.catch(() => {});
       this.#started.set(at, start);
     }
@@ -192,7 +192,7 @@ export class StartedAhead<Started extends AsyncDisposable> implements AsyncDispo
   }
 }
 
-/** The key that an agent of that cluster is given. */
+/** Writes the key of that cluster's agent. */
 export async function writeKey(path: string, id: string, secret = SECRET): Promise<void> {
   await writeFile(path, `${Buffer.from(clusterKey(Buffer.from(secret), id)).toString('base64url')}\n`);
 }
@@ -202,8 +202,8 @@ interface Accepted {
   readonly stream: Duplex;
 }
 
-/** A backend that keeps what it has accepted, and says nothing by itself. */
-export class EndOfAll implements AsyncDisposable {
+/** A silent backend that keeps its connections. */
+export class SilentBackend implements AsyncDisposable {
   readonly accepted: Accepted[] = [];
   readonly port: number;
   readonly #close: () => Promise<void>;
@@ -213,11 +213,11 @@ export class EndOfAll implements AsyncDisposable {
     this.#close = close;
   }
 
-  static async start(port = 0, host = '127.0.0.1'): Promise<EndOfAll> {
+  static async start(port = 0, host = '127.0.0.1'): Promise<SilentBackend> {
     const sockets = new Set<Socket>();
     const server = createServer({ allowHalfOpen: true }).listen(port, host);
     await once(server, 'listening');
-    const end = new EndOfAll((server.address() as AddressInfo).port, async () => {
+    const end = new SilentBackend((server.address() as AddressInfo).port, async () => {
       for (const socket of sockets) socket.destroy();
       server.close();
       await once(server, 'close');
@@ -230,21 +230,21 @@ export class EndOfAll implements AsyncDisposable {
     return end;
   }
 
-  static async startTls(...names: [string, ...string[]]): Promise<EndOfAll> {
-    return EndOfAll.startTlsWith(await certificateFor(...names), 'h2', 'http/1.1');
+  static async startTls(...names: [string, ...string[]]): Promise<SilentBackend> {
+    return SilentBackend.startTlsWith(await certificateFor(...names), 'h2', 'http/1.1');
   }
 
   static async startTlsWith(
     { certFile, keyFile }: Certificate,
     ...alpn: readonly string[]
-  ): Promise<EndOfAll> {
+  ): Promise<SilentBackend> {
     const [cert, key] = await Promise.all([readFile(certFile), readFile(keyFile)]);
     const sockets = new Set<Socket>();
     const raws: Socket[] = [];
     const server = tlsServer({ cert, key, allowHalfOpen: true, ALPNProtocols: [...alpn] });
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
-    const end = new EndOfAll((server.address() as AddressInfo).port, async () => {
+    const end = new SilentBackend((server.address() as AddressInfo).port, async () => {
       for (const socket of sockets) socket.destroy();
       server.close();
       await once(server, 'close');

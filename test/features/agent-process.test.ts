@@ -1,5 +1,5 @@
-// `causeway agent` as a process: what it sends first, flags and environment, addresses of the gateway, files that are
-// replaced, metrics, signals, and a gateway that goes away and comes back.
+// `causeway agent` as a process: its first bytes, flags and environment, addresses of the gateway, reloaded
+// files, metrics, signals, and a gateway that restarts.
 
 import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
@@ -39,7 +39,7 @@ async function served(uplink: Uplink, agent: RunningAgent, place = world): Promi
   });
 }
 
-/** Hears the first segment of the first connection, as one read gives it. */
+/** A server that keeps the first segment of its first connection, as one read returns it. */
 async function startEar(port = 0): Promise<AsyncDisposable & { port: number; first: Promise<Buffer> }> {
   const { promise: first, resolve } = Promise.withResolvers<Buffer>();
   const server = createServer(socket => {
@@ -56,12 +56,12 @@ async function startEar(port = 0): Promise<AsyncDisposable & { port: number; fir
   };
 }
 
-/** What an IP address and a port are on the wire. */
+/** A loopback address as on the wire. */
 function endpoint(address: 'IPv4' | 'IPv6'): string {
   return address === 'IPv4' ? '7f000001' : `${'0'.repeat(31)}1`;
 }
 
-/** The names in the certificate that a client sees there. */
+/** The names in the certificate that the server there presents. */
 async function namesAt(port: number): Promise<string> {
   const socket = tlsConnect({ port, host: '127.0.0.1', rejectUnauthorized: false });
   await once(socket, 'secureConnect');
@@ -70,7 +70,7 @@ async function namesAt(port: number): Promise<string> {
   return new X509Certificate(raw).subjectAltName ?? '';
 }
 
-// Most of what these tests take is the start of an agent each; so some run at a time.
+// Three at a time: starting its agent takes most of a test's time.
 describe('causeway agent', { concurrency: 3 }, () => {
   describe('the first bytes of --uplink proxy', () => {
     for (const [family, host, head, length] of [
@@ -95,12 +95,12 @@ describe('causeway agent', { concurrency: 3 }, () => {
       });
     }
 
-    test('have the hello in the same segment when it is there', async () => {
+    test('have the hello in the same segment if it has arrived', async () => {
       const port = await freePort();
       await using agent = await startAgent({ uplink: 'proxy', gateway: `127.0.0.1:${port}`, id: ID });
       using client = await connectClient(agent.port);
       client.send(hello('a.test'));
-      // The first attempt fails; by the next one the hello has been read.
+      // The first attempt fails; the hello has been read before the next one.
       await delay(300);
       await using gateway = await startEar(port);
       const first = await gateway.first;
@@ -108,30 +108,30 @@ describe('causeway agent', { concurrency: 3 }, () => {
     });
   });
 
-  test('--uplink connect asks for the id, and passes nothing on before the answer', async () => {
+  test('--uplink connect sends CONNECT with the id, and forwards nothing before the response', async () => {
     await using gateway = await Backend.start({ silent: true });
     await using agent = await startAgent({ uplink: 'connect', gateway: gateway.text, id: ID });
     using client = await connectClient(agent.port);
     client.send('ahead');
     const peer = await gateway.accepted();
-    await peer.hears('\r\n\r\n');
+    await peer.receives('\r\n\r\n');
     await delay(100);
     assert.equal(peer.received().toString(), `CONNECT ${ID}:6443 HTTP/1.1\r\nHost: ${ID}:6443\r\n\r\n`);
     peer.send('HTTP/1.1 200 Fine\r\nVia: somebody\r\n\r\nand more');
-    await peer.hears('ahead');
-    assert.equal((await client.hears(8)).toString(), 'and more');
+    await peer.receives('ahead');
+    assert.equal((await client.receives(8)).toString(), 'and more');
   });
 
   describe('a client that leaves while the gateway is dialled', () => {
     for (const uplink of ['connect', 'tunnel', 'terminate'] as const) {
-      test(`is client-gone by ${uplink}, and the gateway is let go of`, async () => {
+      test(`is client-gone by ${uplink}, and the connection to the gateway is closed`, async () => {
         await using gateway = await Backend.start({ silent: true });
         const flags = await world.flags(uplink);
         await using agent = await startAgent({ uplink, gateway: gateway.text, id: ID, args: flags });
         using client = await connectClient(agent.port);
         client.send(hello(''));
         const peer = await gateway.accepted();
-        await peer.hears(1);
+        await peer.receives(1);
         client.finish();
         await peer.untilEnd();
         assert.equal((await agent.line(line => line.msg === 'connection')).reason, 'client-gone');
@@ -141,8 +141,8 @@ describe('causeway agent', { concurrency: 3 }, () => {
 
   describe('several addresses of the gateway', () => {
     for (const uplink of uplinks) {
-      test(`are tried in turn by ${uplink}, and the one that works is remembered`, async () => {
-        // The gateway listens on 127.0.0.1 alone.
+      test(`are tried in order by ${uplink}, and the working one is remembered`, async () => {
+        // The gateway does not listen on the first two.
         const addresses = ['127.0.0.3', '127.0.0.4', '127.0.0.1'].flatMap(ip => ['--gateway-address', ip]);
         const args = [...(await world.flags(uplink)), ...addresses];
         const gateway = `gateway.test:${world.gateway.port}`;
@@ -153,7 +153,7 @@ describe('causeway agent', { concurrency: 3 }, () => {
       });
     }
 
-    test('by name: it starts though the name does not resolve, and says so', async () => {
+    test('by name: it starts although the name does not resolve, and logs that', async () => {
       await using agent = await startAgent({
         uplink: 'proxy',
         gateway: 'no-such-gateway.invalid:6443',
@@ -210,7 +210,7 @@ describe('causeway agent', { concurrency: 3 }, () => {
     });
 
     test('--cert-file and --cert-key-file', async () => {
-      // What namesAt() opens would be taken for a connection of another test.
+      // Its own: open() would take the connections of namesAt() for those of another test.
       await using own = await World.start();
       const [certFile, keyFile] = [own.dir.file('shown.crt'), own.dir.file('shown.key')];
       const show = async (...names: [string, ...string[]]) => {
@@ -240,8 +240,8 @@ describe('causeway agent', { concurrency: 3 }, () => {
       assert.match(await namesAt(agent.port), /renewed\.test/);
     });
 
-    test("the gateway's certificate for the tunnel, and a bad one leaves it as it is", async () => {
-      // Others go on with theirs meanwhile.
+    test("the gateway's certificate for the tunnel; a bad one is not used", async () => {
+      // Its own: other tests use the certificate meanwhile.
       await using own = await World.start();
       await using agent = await own.agent('tunnel');
       await served('tunnel', agent, own);
@@ -266,7 +266,7 @@ describe('causeway agent', { concurrency: 3 }, () => {
     });
   });
 
-  test('every flag is an environment variable, and a flag stands above it', async () => {
+  test('every flag has an environment variable, which the flag overrides', async () => {
     const { certFile, keyFile } = await certificateFor('127.0.0.1');
     const environment = {
       CAUSEWAY_AGENT_CLUSTER_ID: ID,
@@ -297,7 +297,7 @@ describe('causeway agent', { concurrency: 3 }, () => {
     );
   });
 
-  test('a flag that the uplink has no use for is named in the log, and its file need not be there', async () => {
+  test('a flag that the uplink does not use is logged, and its file may be missing', async () => {
     await using agent = await world.agent('proxy', { args: ['--ca-file', '/no/such/file'] });
     await served('proxy', agent);
     await agent.line(
@@ -322,7 +322,7 @@ describe('causeway agent', { concurrency: 3 }, () => {
   });
 
   describe('signals', () => {
-    test('the first one drains: nothing new, what is open may finish; exit code 0', async () => {
+    test('the first one drains: no new connections, open ones may finish; exit code 0', async () => {
       await using agent = await world.agent('tunnel', { args: ['--metrics-on', '127.0.0.1:0'] });
       using ends = await world.open('tunnel', agent);
       ends.backend.resume();
@@ -338,7 +338,7 @@ describe('causeway agent', { concurrency: 3 }, () => {
       assert.equal((await agent.program.ended).code, 0);
     });
 
-    test('the second one ends now, with exit code 0', async () => {
+    test('the second one ends the process at once, with exit code 0', async () => {
       await using agent = await world.agent('proxy');
       using ends = await world.open('proxy', agent);
       ends.client.resume();
@@ -350,7 +350,7 @@ describe('causeway agent', { concurrency: 3 }, () => {
     });
   });
 
-  test('a gateway that is started again is found again, by every uplink', async () => {
+  test('every uplink reaches a restarted gateway', async () => {
     const port = await freePort();
     const config = `
 listen: [{ on: "127.0.0.1:${port}", agents: [127.0.0.1/32] }]

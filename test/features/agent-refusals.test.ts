@@ -1,5 +1,5 @@
-// What an agent, or one who pretends to be one, is refused: one close reason at the gateway, a sentence in the agent's
-// log that says what to do, nothing at the backend, and the next connection is served.
+// Refusals of agents, real or forged: each has one close reason at the gateway and a message in the agent's
+// log that says what to do; nothing reaches the backend, and the next connection is served.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -18,11 +18,11 @@ import { type RunningAgent, startAgent } from '../../testbed/start-agent.ts';
 import { causewayBin } from '../../testbed/start-causeway.ts';
 import {
   API_HOST,
-  EndOfAll,
   ID,
   MISNAMED_HOST,
   OTHER_ID,
   SECRET,
+  SilentBackend,
   StartedAhead,
   TUNNEL_HOST,
   World,
@@ -31,7 +31,7 @@ import {
 import { alert, bytes, connectClient, hello, until, visit } from './given.ts';
 
 let world: World;
-/** The same with little time for a hello. */
+/** The same with a short hello time-out. */
 let hasty: World;
 let good: RunningAgent;
 before(async () => {
@@ -52,7 +52,7 @@ beforeEach(() => {
   accepted = world.plain.accepted.length;
 });
 
-/** The gateway's reasons for what has ended since the test began, as soon as there are so many. */
+/** Waits for this many connections to end since the test began, and returns their close reasons. */
 async function reasons(count: number): Promise<string[]> {
   await until(`${count} lines`, () => world.gateway.connections().length >= lines + count);
   return world.gateway
@@ -62,7 +62,7 @@ async function reasons(count: number): Promise<string[]> {
     .toSorted();
 }
 
-/** Nothing has reached the backend, and the next client does. */
+/** Asserts that nothing has reached the backend, and that the next client does. */
 async function unharmed(): Promise<void> {
   assert.equal(world.plain.accepted.length, accepted);
   const before = world.gateway.connections().length;
@@ -192,7 +192,7 @@ describe('an agent is refused', () => {
       client.send(hello('a.test'));
       assert.equal(await client.untilEnd(), 'FIN');
       client.finish();
-      // Nobody knows what a client speaks that had not said a word when the gateway refused.
+      // The protocol is unknown if the client had not sent a byte when the gateway refused.
       const { in: said } = await agent.line(line => line.msg === 'connection');
       const word = code === undefined || said === 0 ? Buffer.alloc(0) : alert(code);
       assert.deepEqual(client.received(), word);
@@ -203,10 +203,10 @@ describe('an agent is refused', () => {
   }
 });
 
-test('a client that leaves before it is answered is no refusal', async () => {
+test('a client that leaves before the response is not reported as a refusal', async () => {
   const left = async (uplink: 'proxy' | 'tunnel') => {
     await using agent = await world.agent(uplink);
-    // What was said of the first would stand in front of the second one's line.
+    // A message about the first would come before the second one's line.
     for (const round of [1, 2]) {
       using ends = await world.open(uplink, agent);
       ends.client.end();
@@ -222,8 +222,8 @@ test('a client that leaves before it is answered is no refusal', async () => {
   await Promise.all([left('proxy'), left('tunnel')]);
 });
 
-test('one refusal does not keep another from being told', async () => {
-  await using gateway = await EndOfAll.start();
+test('one kind of refusal does not suppress the message of another', async () => {
+  await using gateway = await SilentBackend.start();
   await using agent = await startAgent({ uplink: 'proxy', gateway: `127.0.0.1:${gateway.port}`, id: ID });
   const answers: readonly [Uint8Array, RegExp][] = [
     [Buffer.alloc(0), /closed without an answer/],
@@ -291,7 +291,7 @@ describe('a gateway is not trusted', () => {
     });
   }
 
-  test('by terminate, where a tunnel ends and no API server is', async () => {
+  test('by terminate, at a tunnel host instead of an API server', async () => {
     const own = await world.flags('terminate');
     await using agent = await startAgent({
       uplink: 'terminate',
@@ -312,7 +312,7 @@ describe('a gateway is not trusted', () => {
 
   test('whose certificate has expired', async () => {
     const expired = await expiredCertificate('expired.example.com');
-    await using server = await EndOfAll.startTlsWith(expired, 'causeway/1');
+    await using server = await SilentBackend.startTlsWith(expired, 'causeway/1');
     await using agent = await startAgent({
       uplink: 'tunnel',
       gateway: `127.0.0.1:${server.port}`,
@@ -358,7 +358,7 @@ describe('a gateway is not trusted', () => {
   }
 });
 
-/** A tunnel as an agent opens it. */
+/** Opens a tunnel as an agent does. */
 async function tunnel(options: ConnectionOptions = {}): Promise<TLSSocket> {
   const raw = connect({ port: world.gateway.port, host: '127.0.0.1', allowHalfOpen: true });
   const outer = tlsConnect({
@@ -384,7 +384,7 @@ async function heard(stream: Duplex): Promise<Buffer> {
 const source = { address: Uint8Array.of(10, 1, 2, 3), port: 40_000 };
 const destination = { address: Uint8Array.of(172, 20, 0, 1), port: 6443 };
 
-/** Signed, unless `seconds` is undefined: so far from now. */
+/** Signed `seconds` from now, or `unsigned`. */
 function header(id: string | undefined, seconds: number | undefined = 0): Uint8Array {
   const key = clusterKey(Buffer.from(SECRET), id ?? '');
   const tlvs = id === undefined ? [] : [{ type: 0x20, value: Buffer.from(id) }];
@@ -395,7 +395,12 @@ function header(id: string | undefined, seconds: number | undefined = 0): Uint8A
 const unsigned = Number.NaN;
 
 describe('inside a tunnel', () => {
-  const cases: readonly (readonly [what: string, said: () => Uint8Array, reason: string, hears: Buffer])[] = [
+  const cases: readonly (readonly [
+    what: string,
+    said: () => Uint8Array,
+    reason: string,
+    receives: Buffer,
+  ])[] = [
     ['an id that is not signed', () => bytes(header(ID, unsigned), hello('')), 'bad-signature', alert(49)],
     ['a header without an id', () => bytes(header(undefined), hello('a.test')), 'bad-signature', alert(49)],
     ['a hello without a header', () => hello('a.test'), 'bad-signature', alert(49)],
@@ -418,18 +423,18 @@ describe('inside a tunnel', () => {
     ],
     ['two headers', () => bytes(header(ID), header(ID), hello('')), 'bad-proxy-header', Buffer.alloc(0)],
   ];
-  for (const [what, said, reason, hears] of cases) {
+  for (const [what, said, reason, receives] of cases) {
     test(`${what} is ${reason}`, async () => {
       const outer = await tunnel();
       outer.write(said());
-      assert.deepEqual(await heard(outer), hears);
+      assert.deepEqual(await heard(outer), receives);
       outer.end();
       assert.deepEqual(await reasons(2), [reason, 'done'].toSorted());
       await unharmed();
     });
   }
 
-  test('a header that was used before is bad-signature', async () => {
+  test('a replayed header is bad-signature', async () => {
     const replayed = header(ID);
     const first = await tunnel();
     first.write(bytes(replayed, hello('')));
@@ -448,7 +453,7 @@ describe('inside a tunnel', () => {
     );
   });
 
-  test("a tunnel's own name is no tunnel: it goes to the cluster, as every name that is not its own", async () => {
+  test('a tunnel host as the inner name is no tunnel: it goes to the cluster, as every unknown name', async () => {
     const outer = await tunnel();
     const inner = hello(TUNNEL_HOST);
     outer.write(bytes(header(ID), inner));
@@ -469,9 +474,9 @@ describe('inside a tunnel', () => {
 });
 
 describe('a client of terminate that refuses the certificate', () => {
-  // A server of HTTP/2 speaks first: there is something to write to the client while it refuses.
+  // An HTTP/2 server sends first, so there are bytes for the client while it refuses.
   for (const greeting of ['', 'SETTINGS']) {
-    test(`is told of in the log, where the server ${greeting ? 'speaks first' : 'waits'}`, async () => {
+    test(`is logged, with a server that ${greeting ? 'sends first' : 'waits'}`, async () => {
       const { certFile, keyFile } = await certificateFor(API_HOST);
       const [cert, key] = await Promise.all([readFile(certFile), readFile(keyFile)]);
       const server = createServer({ cert, key }, socket => socket.on('error', () => {}).write(greeting));
@@ -519,24 +524,24 @@ describe('the end of a tunnel', () => {
     await unharmed();
   });
 
-  test('gives up on a handshake that is not finished in time', async () => {
+  test('ends a handshake that does not finish in time', async () => {
     const { end } = await visit(hasty.gateway.port, realHello());
     assert.equal(end, 'FIN');
     await hasty.gateway.line(({ reason }) => reason === 'hello-timeout');
   });
 
-  test('notes a client that leaves in the middle', async () => {
+  test('records a client that leaves during the handshake', async () => {
     using client = await connectClient(world.gateway.port);
     client.send(realHello());
-    await client.hears(1);
+    await client.receives(1);
     client.reset();
     assert.match((await reasons(1))[0], /^client-(gone|reset)$/);
     await unharmed();
   });
 });
 
-test('CONNECT reaches nothing but configured backends', async () => {
-  await using decoy = await EndOfAll.start();
+test('CONNECT reaches only configured backends', async () => {
+  await using decoy = await SilentBackend.start();
   const names = [
     `127.0.0.1:${decoy.port}`,
     `localhost:${decoy.port}`,
@@ -568,7 +573,7 @@ function isCa(flags: readonly string[], at: number): boolean {
   return [flags[at], flags[at - 1]].some(flag => flag === '--ca-file' || flag === '--server-name');
 }
 
-/** One that a server can go on from, as Node says it. */
+/** A complete ClientHello, as Node sends it. */
 function realHello(alpn: readonly string[] = ['causeway/1']): Buffer {
   const sent: Buffer[] = [];
   const transport = new Duplex({

@@ -9,7 +9,7 @@ import type { RunningAgent } from '../../testbed/start-agent.ts';
 import { ID, StartedAhead, type Uplink, World } from './agent-given.ts';
 import { hello, until } from './given.ts';
 
-/** More than the kernels and programs on the way can hold. */
+/** More than all buffers on the path can hold. */
 const BULK = 32 * 1024 * 1024;
 const CHUNK = 1024 * 1024;
 
@@ -47,7 +47,7 @@ for (const [number, [uplink, signed]] of ways.entries()) {
     });
     after(() => agent?.[Symbol.asyncDispose]());
 
-    /** Opens a connection; `line` is what the agent says of it in the end. */
+    /** Opens a connection; `line` waits for its line in the agent's log. */
     const open = async () => {
       const isConnection = ({ msg }: { readonly msg: string }) => msg === 'connection';
       const before = agent.lines().filter(isConnection).length;
@@ -56,13 +56,13 @@ for (const [number, [uplink, signed]] of ways.entries()) {
       return { ...ends, line };
     };
 
-    test('says where it serves', () => {
+    test('logs what it serves', () => {
       assert.equal(agent.ready.clusterId, ID);
       assert.equal(agent.ready.uplink, uplink);
       assert.equal(agent.ready.engine, process.env.CAUSEWAY_TEST_ENGINE ?? 'epoll');
     });
 
-    test('carries bytes, and FIN from the client first', async () => {
+    test('forwards bytes, and FIN from the client first', async () => {
       using ends = await open();
       const { client, backend, line } = ends;
       client.end('from the client');
@@ -74,7 +74,7 @@ for (const [number, [uplink, signed]] of ways.entries()) {
       assert.ok(Number(dialMs) >= 0, `dialMs is ${dialMs}`);
     });
 
-    test('carries FIN from the backend first', async () => {
+    test('forwards FIN from the backend first', async () => {
       using ends = await open();
       const { client, backend, line } = ends;
       backend.end('from the backend');
@@ -84,7 +84,7 @@ for (const [number, [uplink, signed]] of ways.entries()) {
       assert.equal((await line()).reason, 'done');
     });
 
-    test('carries 32 MB each way at once, without a byte changed', async () => {
+    test('forwards 32 MB each way at once, unchanged', async () => {
       using ends = await open();
       const { client, backend, line } = ends;
       const first = uplink === 'terminate' ? new Uint8Array() : hello('');
@@ -97,7 +97,7 @@ for (const [number, [uplink, signed]] of ways.entries()) {
       assert.equal((await line()).reason, 'done');
     });
 
-    test("passes on the client's reset", async () => {
+    test("forwards the client's reset", async () => {
       using ends = await open();
       const lost = lossOf(ends.backend);
       ends.client.write('more');
@@ -108,7 +108,7 @@ for (const [number, [uplink, signed]] of ways.entries()) {
       assert.equal((await ends.line()).reason, 'client-reset');
     });
 
-    test("passes on the backend's reset, behind what came before it", async () => {
+    test("forwards the backend's reset after its bytes", async () => {
       using ends = await open();
       const heard: Buffer[] = [];
       ends.client.on('data', (chunk: Buffer) => heard.push(chunk));
@@ -120,7 +120,7 @@ for (const [number, [uplink, signed]] of ways.entries()) {
       assert.equal((await ends.line()).reason, 'backend-reset');
     });
 
-    test('is not slowed by one that does not read', async () => {
+    test('is not slowed by a client that does not read', async () => {
       using slow = await open();
       slow.client.pause();
       let written = 0;
@@ -155,7 +155,7 @@ async function all(stream: Duplex): Promise<string> {
   return Buffer.concat(chunks).toString('latin1');
 }
 
-/** Sends `first`, which is on its way already, and BULK bytes; then FIN. The hash of all. */
+/** Sends BULK bytes, then FIN. Returns the hash of `first`, which was sent before, and these. */
 async function pour(to: Duplex, first: Uint8Array): Promise<string> {
   const hash = createHash('sha256').update(first);
   const block = randomBytes(CHUNK);

@@ -1,5 +1,5 @@
-// Requests to the admin side, to the letter: unlike fetch() it sends the Host it is given, and trusts whom it is told.
-// And a reader of event streams.
+// Requests to the admin listener: unlike fetch() it sends the given Host and trusts the given certificates.
+// Also a reader of event streams.
 
 import { once } from 'node:events';
 import { type IncomingHttpHeaders, type IncomingMessage, request as requestHttp } from 'node:http';
@@ -11,8 +11,8 @@ export interface Answer {
   readonly status: number | undefined;
   readonly headers: IncomingHttpHeaders;
   readonly body: string;
-  /** The body, when it is JSON. */
-  // oxlint-disable-next-line typescript/no-explicit-any -- tests look into it as they know it to be
+  /** The body, if it is JSON. */
+  // oxlint-disable-next-line typescript/no-explicit-any -- tests know its shape
   readonly json: any;
 }
 
@@ -22,7 +22,7 @@ export interface AskOptions {
   readonly body?: string;
   /** Certificates to trust, in PEM form. */
   readonly ca?: string;
-  /** The address to come from. */
+  /** Source address. */
   readonly from?: string;
 }
 
@@ -53,7 +53,7 @@ export async function ask(
   };
 }
 
-/** What a change needs, besides who asks. */
+/** The header that a change needs, besides credentials. */
 export const changing = { 'Content-Type': 'application/json' };
 
 export function as(user: string, password: string): { readonly Authorization: string } {
@@ -65,7 +65,7 @@ export interface ServerSentEvent {
   readonly data: Readonly<Record<string, unknown>>;
 }
 
-/** An open event stream that keeps what it hears. */
+/** An open event stream that keeps its events. */
 export class Events implements Disposable {
   readonly response: IncomingMessage;
   ended = false;
@@ -83,7 +83,7 @@ export class Events implements Disposable {
     response.on('error', () => {});
   }
 
-  /** Its first bytes are there: what happens from now on is told. */
+  /** Resolves when the first bytes have arrived: later events will be received. */
   static async open({ admin }: Pick<Causeway, 'admin'>, headers: Readonly<Record<string, string>> = {}) {
     const asked = requestHttp(new URL('/api/v1/events', admin), { headers, agent: false });
     asked.on('error', () => {});
@@ -104,7 +104,7 @@ export class Events implements Disposable {
     });
   }
 
-  /** The first one, past or to come, that fits. */
+  /** The first matching event, past or future. */
   async event(name: string, fits: (data: ServerSentEvent['data']) => boolean = () => true) {
     const found = await until(`an event ${name}`, () =>
       this.all().find(event => event.name === name && fits(event.data)),

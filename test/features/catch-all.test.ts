@@ -1,5 +1,5 @@
-// `hosts: ["*"]`: what nobody else has, TLS without a server name included, goes to one cluster; nothing that somebody
-// has does.
+// `hosts: ["*"]`: one cluster gets everything that no other route matches, including TLS without SNI, and nothing
+// that another route matches.
 
 import assert from 'node:assert/strict';
 import { after, describe, test } from 'node:test';
@@ -55,12 +55,12 @@ describe('TLS', () => {
     });
   }
 
-  test('ALPN tells two routes with "*" apart', async () => {
+  test('ALPN selects between two routes with "*"', async () => {
     assert.equal(await servedBy(gateway.port, hello('nobody.test', 'http/1.1', 'h2')), 'h2');
     assert.equal(await servedBy(gateway.port, hello('', 'h2')), 'h2');
   });
 
-  test('what somebody has stays theirs: by name, by wildcard, by id', async () => {
+  test('other routes keep their names, wildcards and ids', async () => {
     for (const said of [
       hello('api.test', 'h2'),
       hello('x.api.test'),
@@ -70,7 +70,7 @@ describe('TLS', () => {
       assert.equal(await servedBy(gateway.port, said), 'named');
   });
 
-  test('a listener that shows neither route of "*" refuses as ever', async () => {
+  test('a listener without the "*" routes refuses', async () => {
     for (const [said, reason] of [
       [hello('nobody.test'), 'unknown-host'],
       [hello(''), 'no-sni'],
@@ -81,14 +81,14 @@ describe('TLS', () => {
     }
   });
 
-  test('a CONNECT name that nobody has is not left to "*"', async () => {
+  test('an unknown CONNECT name does not go to "*"', async () => {
     const { received } = await visit(gateway.port, 'CONNECT nobody.test:443 HTTP/1.1\r\n\r\n');
     assert.match(received.toString('latin1'), /^HTTP\/1\.1 404 /);
   });
 });
 
 describe('HTTP', () => {
-  test('a Host that nobody has goes to "*", an IP address too', async () => {
+  test('an unknown Host goes to "*", also an IP address', async () => {
     using visitor = await HttpClient.connect(gateway.port);
     for (const [host, backend] of [
       ['named.test', 'named'],
@@ -100,19 +100,19 @@ describe('HTTP', () => {
       assert.equal((await visitor.echo(host)).backend, backend, host);
   });
 
-  test('a request without a Host is malformed all the same', async () => {
+  test('a request without a Host is still malformed', async () => {
     using visitor = await HttpClient.connect(gateway.port);
     visitor.send('GET / HTTP/1.1\r\n\r\n');
     assert.equal((await visitor.lastAnswer()).status, 400);
   });
 
-  test('a listener that does not show it refuses', async () => {
+  test('a listener without it refuses', async () => {
     using visitor = await HttpClient.connect(gateway.ports[1]);
     assert.equal((await visitor.get('nobody.test')).status, 421);
   });
 });
 
-test('"*" comes and goes with an edit', async () => {
+test('"*" is added and removed by an edit', async () => {
   await gateway.write(config('apps: { hosts: [rest.test], https: [] }'));
   await gateway.line(({ msg, generation }) => msg === 'applied' && generation === 2);
   assert.deepEqual((await visit(gateway.port, hello(''))).received, alert(112));
@@ -124,7 +124,7 @@ test('"*" comes and goes with an edit', async () => {
 async function withFin(said: Uint8Array) {
   using client = await connectClient(gateway.port);
   client.send(said);
-  const heard = await client.hears('\n');
+  const heard = await client.receives('\n');
   client.finish();
   assert.equal(await client.untilEnd(), 'FIN');
   return { received: heard.toString('latin1').trimEnd(), address: client.address, since: client.since };

@@ -1,4 +1,4 @@
-// Every close reason that can be reached: what the client sees, alert bytes and FIN or RST included, the one log
+// Every reachable close reason: what the client sees, including alert bytes and FIN or RST, the single log
 // line, and that the metrics count each connection exactly once.
 
 import assert from 'node:assert/strict';
@@ -27,7 +27,7 @@ import {
 
 const seen = new Set<CloseReason>();
 
-/** 127.0.0.1 is an agent, this is not. */
+/** Not in `agents`, unlike 127.0.0.1. */
 const STRANGER = '127.0.0.9';
 
 /** A dial lasts until the client leaves. */
@@ -36,7 +36,7 @@ const PATIENT = 'connect: 1m';
 let backend: Backend;
 let silent: Backend;
 let gateway: Causeway;
-/** The same, for what must not run out of time meanwhile, however slow the machine is. */
+/** The same with long time-outs, for tests that a slow machine must not time out. */
 let patient: Causeway;
 let config: (narrow: string, timeouts?: string) => string;
 let made = 0;
@@ -75,7 +75,7 @@ async function client(options?: ClientOptions): Promise<Peer> {
   return connectClient(gateway.port, options);
 }
 
-/** The connection ended for that reason, and its one line says so. */
+/** Asserts that the connection ended for that reason, with one log line. */
 async function endedAs(reason: CloseReason, peer: Peer, by = gateway) {
   const line = await lineOf(by, peer);
   assert.equal(line.reason, reason);
@@ -92,116 +92,130 @@ function connectTo(name: string): string {
 interface Refusal {
   readonly reason: CloseReason;
   readonly when: string;
-  readonly says: string | Uint8Array;
-  /** All bytes it hears, or the status of an HTTP answer. FIN follows. */
-  readonly hears: Buffer | number;
+  readonly sends: string | Uint8Array;
+  /** All bytes that it receives, or the status of an HTTP response. FIN follows. */
+  readonly receives: Buffer | number;
   readonly from?: string;
 }
 
 const refusals: readonly Refusal[] = [
-  { reason: 'not-recognized', when: 'it speaks nothing known', says: '\0\x01\x02', hears: nothing },
+  { reason: 'not-recognized', when: 'it speaks nothing known', sends: '\0\x01\x02', receives: nothing },
   {
     reason: 'hello-timeout',
     when: 'its hello stops',
-    says: hello('plain.test').subarray(0, 20),
-    hears: nothing,
+    sends: hello('plain.test').subarray(0, 20),
+    receives: nothing,
   },
-  { reason: 'hello-timeout', when: 'it says nothing', says: '', hears: nothing },
-  { reason: 'hello-timeout', when: 'its HTTP head stops', says: 'GET / HTTP/1.1\r\nHost', hears: 408 },
-  { reason: 'hello-timeout', when: 'its CONNECT stops', says: 'CONNECT plain HTTP/1.1\r\n', hears: 408 },
-  { reason: 'bad-hello', when: 'its hello is broken', says: brokenHello(), hears: alert(50) },
-  { reason: 'no-sni', when: 'it names no host', says: hello(''), hears: alert(112) },
-  { reason: 'unknown-host', when: 'nobody has the host', says: hello('nobody.test'), hears: alert(112) },
-  { reason: 'unknown-host', when: 'nobody has the name', says: connectTo('nobody.test'), hears: 404 },
-  { reason: 'bad-proxy-header', when: 'it is malformed', says: 'PROXY TCP4 nonsense\r\n', hears: nothing },
+  { reason: 'hello-timeout', when: 'it sends nothing', sends: '', receives: nothing },
+  { reason: 'hello-timeout', when: 'its HTTP head stops', sends: 'GET / HTTP/1.1\r\nHost', receives: 408 },
+  { reason: 'hello-timeout', when: 'its CONNECT stops', sends: 'CONNECT plain HTTP/1.1\r\n', receives: 408 },
+  { reason: 'bad-hello', when: 'its hello is broken', sends: brokenHello(), receives: alert(50) },
+  { reason: 'no-sni', when: 'it names no host', sends: hello(''), receives: alert(112) },
+  { reason: 'unknown-host', when: 'nobody has the host', sends: hello('nobody.test'), receives: alert(112) },
+  { reason: 'unknown-host', when: 'nobody has the name', sends: connectTo('nobody.test'), receives: 404 },
+  {
+    reason: 'bad-proxy-header',
+    when: 'it is malformed',
+    sends: 'PROXY TCP4 nonsense\r\n',
+    receives: nothing,
+  },
   {
     reason: 'untrusted-agent',
     when: 'a stranger sends a header',
-    says: proxyV2({ id: 'id-1' }),
+    sends: proxyV2({ id: 'id-1' }),
     from: STRANGER,
-    hears: nothing,
+    receives: nothing,
   },
   {
     reason: 'untrusted-agent',
     when: 'a stranger sends CONNECT',
-    says: connectTo('plain'),
+    sends: connectTo('plain'),
     from: STRANGER,
-    hears: 403,
+    receives: 403,
   },
   {
     reason: 'unknown-cluster',
     when: 'nobody has the id',
-    says: bytes(proxyV2({ id: 'id-2' }), hello('plain.test')),
-    hears: alert(49),
+    sends: bytes(proxyV2({ id: 'id-2' }), hello('plain.test')),
+    receives: alert(49),
   },
   {
     reason: 'unknown-cluster',
     when: 'no hello follows the id',
-    says: bytes(proxyV2({ id: 'id-2' }), 'GET / '),
-    hears: nothing,
+    sends: bytes(proxyV2({ id: 'id-2' }), 'GET / '),
+    receives: nothing,
   },
   {
     reason: 'bad-signature',
     when: 'the id is not signed',
-    says: bytes(proxyV2({ id: 'id-3' }), hello('plain.test')),
-    hears: alert(49),
+    sends: bytes(proxyV2({ id: 'id-3' }), hello('plain.test')),
+    receives: alert(49),
   },
   {
     reason: 'bad-signature',
     when: 'no hello follows the id',
-    says: bytes(proxyV2({ id: 'id-3' }), 'GET / '),
-    hears: nothing,
+    sends: bytes(proxyV2({ id: 'id-3' }), 'GET / '),
+    receives: nothing,
   },
-  { reason: 'bad-signature', when: 'the name is not signed', says: connectTo('signed'), hears: 403 },
-  { reason: 'not-allowed', when: 'it is not in the list', says: hello('denied.test'), hears: alert(49) },
-  { reason: 'not-allowed', when: 'it is not in the list', says: connectTo('denied'), hears: 403 },
-  { reason: 'no-backend', when: 'the pool is empty', says: hello('empty.test'), hears: alert(80) },
-  { reason: 'no-backend', when: 'the pool is empty', says: connectTo('empty'), hears: 503 },
-  { reason: 'connect-failed', when: 'the backend refuses', says: hello('refusing.test'), hears: alert(80) },
-  { reason: 'connect-failed', when: 'the backend refuses', says: connectTo('refusing'), hears: 502 },
+  { reason: 'bad-signature', when: 'the name is not signed', sends: connectTo('signed'), receives: 403 },
+  { reason: 'not-allowed', when: 'it is not in the list', sends: hello('denied.test'), receives: alert(49) },
+  { reason: 'not-allowed', when: 'it is not in the list', sends: connectTo('denied'), receives: 403 },
+  { reason: 'no-backend', when: 'the pool is empty', sends: hello('empty.test'), receives: alert(80) },
+  { reason: 'no-backend', when: 'the pool is empty', sends: connectTo('empty'), receives: 503 },
+  {
+    reason: 'connect-failed',
+    when: 'the backend refuses',
+    sends: hello('refusing.test'),
+    receives: alert(80),
+  },
+  { reason: 'connect-failed', when: 'the backend refuses', sends: connectTo('refusing'), receives: 502 },
   {
     reason: 'connect-timeout',
     when: 'the backend does not answer',
-    says: hello('swallowing.test'),
-    hears: alert(80),
+    sends: hello('swallowing.test'),
+    receives: alert(80),
   },
   {
     reason: 'connect-timeout',
     when: 'the backend does not answer',
-    says: connectTo('swallowing'),
-    hears: 504,
+    sends: connectTo('swallowing'),
+    receives: 504,
   },
   {
     reason: 'bad-request',
     when: 'its CONNECT is malformed',
-    says: 'CONNECT a b HTTP/1.1\r\n\r\n',
-    hears: 400,
+    sends: 'CONNECT a b HTTP/1.1\r\n\r\n',
+    receives: 400,
   },
-  { reason: 'bad-request', when: 'its HTTP head is malformed', says: 'GET / HTTP/1.1\n\n', hears: 400 },
+  { reason: 'bad-request', when: 'its HTTP head is malformed', sends: 'GET / HTTP/1.1\n\n', receives: 400 },
 ];
 
 describe('a refused connection', { concurrency: true }, () => {
-  for (const { reason, when, says, hears, from } of refusals) {
+  for (const { reason, when, sends, receives, from } of refusals) {
     const reported =
-      typeof hears === 'number' ? `HTTP ${hears}` : hears.length === 0 ? 'nothing' : `alert ${hears[6]}`;
+      typeof receives === 'number'
+        ? `HTTP ${receives}`
+        : receives.length === 0
+          ? 'nothing'
+          : `alert ${receives[6]}`;
     test(`${reason} when ${when}: ${reported}, then FIN`, async () => {
       using peer = await client(from === undefined ? {} : { from });
-      if (says.length > 0) peer.send(says);
+      if (sends.length > 0) peer.send(sends);
       assert.equal(await peer.untilEnd(), 'FIN');
-      if (typeof hears === 'number') assertStatus(peer.received(), hears, reason);
-      else assert.deepEqual(peer.received(), hears);
+      if (typeof receives === 'number') assertStatus(peer.received(), receives, reason);
+      else assert.deepEqual(peer.received(), receives);
       const line = await endedAs(reason, peer);
-      assert.equal(line.in, says.length);
+      assert.equal(line.in, sends.length);
       assert.equal(line.out, peer.received().length);
     });
   }
 });
 
 describe('an ended connection', { concurrency: true }, () => {
-  test('done: FIN, when both sides finished', async () => {
+  test('done: FIN, when both sides have finished', async () => {
     using peer = await client();
     peer.send(hello('plain.test'));
-    await peer.hears('backend\n');
+    await peer.receives('backend\n');
     peer.finish();
     assert.equal(await peer.untilEnd(), 'FIN');
     await endedAs('done', peer);
@@ -252,15 +266,15 @@ describe('an ended connection', { concurrency: true }, () => {
   test('over-limit: alert 80, CONNECT 503, then FIN', async () => {
     using first = await connectClient(patient.port);
     await tunnel(first, 'full.test', 'the only one');
-    for (const [says, hears] of [
+    for (const [sends, receives] of [
       [hello('full.test'), alert(80)],
       [connectTo('full'), 503],
     ] as const) {
       using peer = await connectClient(patient.port);
-      peer.send(says);
+      peer.send(sends);
       assert.equal(await peer.untilEnd(), 'FIN');
-      if (typeof hears === 'number') assertStatus(peer.received(), hears, 'over-limit');
-      else assert.deepEqual(peer.received(), hears);
+      if (typeof receives === 'number') assertStatus(peer.received(), receives, 'over-limit');
+      else assert.deepEqual(peer.received(), receives);
       await endedAs('over-limit', peer, patient);
     }
     first.reset();
@@ -323,7 +337,7 @@ clusters: [{ name: plain, api: { hosts: [plain.test], backends: ["${backend.text
       using peer = await connectClient(gateway.port);
       peer.send(hello('plain.test'));
       const served = await backend.accepted();
-      await served.hears(hello('plain.test'));
+      await served.receives(hello('plain.test'));
       gateway.program.signal('SIGTERM');
       await gateway.line(line => line.msg === 'draining');
       if (signals === 2) gateway.program.signal('SIGTERM');
@@ -343,7 +357,7 @@ test('all reasons were seen', () => {
   );
 });
 
-/** Served by the silent backend, which finds its connection by what the client says first. */
+/** A tunnel to the silent backend, whose connection is found by the client's first bytes. */
 async function tunnel(peer: Peer, host: string, word: string): Promise<[Peer, Peer]> {
   peer.send(hello(host), word);
   const served = await until(`${word} at the backend`, () =>
@@ -360,7 +374,7 @@ function assertStatus(received: Buffer, status: number, reason: CloseReason): vo
   assert.ok(body.startsWith(`${reason}: `), body);
 }
 
-/** The length of the handshake message's extensions is more than there is. */
+/** The extensions of the handshake message claim more bytes than there are. */
 function brokenHello(): Uint8Array {
   const message = helloMessage({ extensions: [] });
   message[message.length - 1] = 9;

@@ -1,5 +1,5 @@
-// CONNECT: a name selects a route, which is admitted and dialled before the 200. Nothing but a configured backend is
-// ever dialled, whatever the request says.
+// CONNECT: a name selects a route, which is admitted and dialled before the 200. Only configured backends are
+// ever dialled, whatever the request contains.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -12,7 +12,7 @@ const STRANGER = '127.0.0.9';
 
 let api: Backend;
 let konnectivity: Backend;
-/** Listens, and no configuration has it. */
+/** Listens, but is not configured. */
 let foreign: Backend;
 let gateway: Causeway;
 const stack = new AsyncDisposableStack();
@@ -88,7 +88,7 @@ describe('CONNECT is served', { concurrency: true }, () => {
     test(`by ${by}`, async () => {
       using client = await connectClient(gateway.port);
       client.send(`${head}\r\n\r\n`);
-      await client.hears(`${backend}\n`);
+      await client.receives(`${backend}\n`);
       client.finish();
       assert.equal(await client.untilEnd(), 'FIN');
       assert.deepEqual(client.received(), bytes(ESTABLISHED, `${backend}\n`));
@@ -144,19 +144,19 @@ describe('CONNECT is refused', { concurrency: true }, () => {
     });
   }
 
-  test('with 503 when there are too many', async () => {
+  test('with 503 over the limit', async () => {
     const answers = await Promise.all(
       Array.from({ length: 3 }, async () => {
         using client = await connectClient(gateway.port);
         client.send('CONNECT full:443 HTTP/1.1\r\n\r\n');
-        return (await client.hears('\r\n\r\n')).toString();
+        return (await client.receives('\r\n\r\n')).toString();
       }),
     );
     assert.ok(answers.some(answer => answer.startsWith('HTTP/1.1 200 ')));
     assert.ok(answers.some(answer => /^HTTP\/1\.1 503 .*\r\n\r\nover-limit: /s.test(answer)));
   });
 
-  test('with 404 where the listener does not show the route', async () => {
+  test('with 404 if the listener does not serve the route', async () => {
     const { received } = await visit(gateway.ports[1], 'CONNECT lab:443 HTTP/1.1\r\n\r\n', {
       to: '127.0.0.2',
       from: '127.0.0.1',
@@ -165,36 +165,36 @@ describe('CONNECT is refused', { concurrency: true }, () => {
   });
 });
 
-test('what follows the head in the same segment reaches the backend, and the head does not', async () => {
+test('bytes after the head in the same segment reach the backend, and the head does not', async () => {
   const before = api.connections.length;
   using client = await connectClient(gateway.port);
   const early = bytes(hello('whatever.test'), 'CONNECT lab:443 HTTP/1.1\r\n\r\n');
   client.send('CONNECT lab:443 HTTP/1.1\r\n\r\n', early);
   const served = await api.accepted(before);
-  assert.deepEqual(await served.hears(early.length), early);
-  assert.equal((await client.hears('api\n')).toString(), `${ESTABLISHED}api\n`);
+  assert.deepEqual(await served.receives(early.length), early);
+  assert.equal((await client.receives('api\n')).toString(), `${ESTABLISHED}api\n`);
 });
 
-test('a head in single bytes is read as in one piece', async () => {
+test('a head may arrive in single bytes', async () => {
   const before = konnectivity.connections.length;
   using client = await connectClient(gateway.port);
   await client.drip(bytes('CONNECT konnectivity.lab.svc.cluster.local:8132 HTTP/1.1\r\nHost: x\r\n\r\n'));
   client.send('the first bytes');
   const served = await konnectivity.accepted(before);
-  assert.equal((await served.hears('the first bytes')).toString(), 'the first bytes');
+  assert.equal((await served.receives('the first bytes')).toString(), 'the first bytes');
 });
 
-test('the 200 comes once a backend is reached, be it the second', async () => {
+test('the 200 is sent once a backend is connected, even the second one', async () => {
   for (let turn = 0; turn < 2; turn++) {
     using client = await connectClient(gateway.port);
     client.send('CONNECT half:443 HTTP/1.1\r\n\r\n');
-    assert.equal((await client.hears('api\n')).toString(), `${ESTABLISHED}api\n`);
+    assert.equal((await client.receives('api\n')).toString(), `${ESTABLISHED}api\n`);
     client.finish();
     assert.equal((await lineOf(gateway, client)).backend, api.text);
   }
 });
 
-test('nothing but a configured backend is dialled', async () => {
+test('only configured backends are dialled', async () => {
   const targets = [
     `127.0.0.1:${foreign.port}`,
     `localhost:${foreign.port}`,

@@ -1,4 +1,4 @@
-// `causeway demo` as a person meets it: everything it claims, every command that it prints, and nothing left behind.
+// `causeway demo` as a user sees it: everything it claims, every command it prints, and nothing left behind.
 
 import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
@@ -12,11 +12,12 @@ import { tempDir } from '../../testbed/temp-dir.ts';
 import { isClosed, until } from './given.ts';
 
 const CANNOT_START = 2;
-const ENDED = 'The demo has ended and ./demo-out was removed\n';
-/** curl's code for a failed handshake, which is what a refusal by TLS alert is. */
+const ENDED = 'The demo has ended and ./demo-out was removed
+';
+/** curl's exit code for a failed handshake, as after a TLS alert. */
 const CURL_SSL_CONNECT_ERROR = 35;
 
-test('demo --once proves every way in, and leaves nothing', async () => {
+test('demo --once proves every way in, and leaves nothing behind', async () => {
   await using dir = await tempDir();
   const { code, stdout, stderr } = await run(causewayBin, ['demo', '--once'], { cwd: dir.path });
   const lines = stdout.toString().trimEnd().split('\n');
@@ -38,7 +39,7 @@ test('demo --once proves every way in, and leaves nothing', async () => {
   assert.deepEqual(readdirSync(dir.path), []);
 });
 
-test('demo prints commands that work as they stand, and ends with Ctrl-C', async () => {
+test('demo prints commands that work unchanged, and ends on Ctrl-C', async () => {
   await using dir = await tempDir();
   const port = await freePort();
   await using demo = await startDemo(dir.path, port);
@@ -49,7 +50,7 @@ test('demo prints commands that work as they stand, and ends with Ctrl-C', async
   assert.ok(commands.length >= 12, `only ${commands.length} commands`);
   for (const command of commands) {
     const watches = command.includes('--watch');
-    // It would go on for ever; in time it has to have listed and waited.
+    // A watch never ends; by then it must have listed the objects.
     const { code, stdout, stderr } = await run('sh', ['-c', watches ? `timeout 3 ${command}` : command], {
       cwd: dir.path,
       env: { KUBECACHEDIR: dir.file('cache') },
@@ -84,12 +85,12 @@ test('demo that is interrupted while it starts prints one line', async () => {
   });
   demo.signal('SIGINT');
   assert.deepEqual(await demo.ended, { code: 0, signal: null });
-  // On a machine that was busy elsewhere it may have been ready by then, and have said what to try.
+  // On a busy machine it may have been ready by then, and have printed what to try.
   assert.match(demo.log(), new RegExp(`^(?:[^]*Press Ctrl-C to end[^]*\\n)?${ENDED}$`));
   assert.deepEqual(readdirSync(dir.path), []);
 });
 
-test('demo ends with SIGTERM, and a second demo in its directory does not start', async () => {
+test('demo ends on SIGTERM, and a second demo in its directory does not start', async () => {
   await using dir = await tempDir();
   await using first = await startDemo(dir.path, await freePort());
   const second = await run(causewayBin, ['demo', '--once'], { cwd: dir.path });
@@ -101,10 +102,10 @@ test('demo ends with SIGTERM, and a second demo in its directory does not start'
   assert.deepEqual(readdirSync(dir.path), []);
 });
 
-test('demo takes another port for its dashboard where somebody has the usual one', async () => {
+test('demo uses another dashboard port if the usual one is taken', async () => {
   await using one = await tempDir();
   await using other = await tempDir();
-  // Started at once, both find the usual port free when they look.
+  // Started at the same time, both find the usual port free.
   const demos = await Promise.all([
     startDemo(one.path, await freePort()),
     startDemo(other.path, await freePort()),
@@ -115,7 +116,7 @@ test('demo takes another port for its dashboard where somebody has the usual one
   for (const dashboard of dashboards) assert.equal((await fetch(`${dashboard}/readyz`)).status, 200);
 });
 
-test('demo leaves a demo-out alone that is not its own, and does not start', async () => {
+test('demo does not touch a demo-out that is not its own, and does not start', async () => {
   await using dir = await tempDir();
   mkdirSync(dir.file('demo-out'));
   writeFileSync(dir.file('demo-out/mine'), 'x');
@@ -125,7 +126,7 @@ test('demo leaves a demo-out alone that is not its own, and does not start', asy
   assert.deepEqual(readdirSync(dir.file('demo-out')), ['mine']);
 });
 
-test('demo says that its port is taken, and which to try', async () => {
+test('demo reports that its port is taken, and which to try', async () => {
   await using dir = await tempDir();
   const port = await freePort();
   await using server = createServer().listen({ host: '127.0.0.1', port });
@@ -137,7 +138,7 @@ test('demo says that its port is taken, and which to try', async () => {
   assert.deepEqual(readdirSync(dir.path), []);
 });
 
-test('demo refuses a port that is none, and what it does not know', async () => {
+test('demo refuses an invalid port and unknown flags', async () => {
   for (const args of [['--port', '0'], ['--port', '70000'], ['--port', 'x'], ['--twice']]) {
     const { code, stderr } = await run(causewayBin, ['demo', ...args]);
     assert.equal(code, 64, args.join(' '));

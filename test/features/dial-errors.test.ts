@@ -1,5 +1,5 @@
 // Why a backend was not reached: `error` in the connection's log line, which is a warning, and in its event, for
-// connections, HTTP requests and an agent's uplinks alike.
+// connections, HTTP requests and an agent's uplinks.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -23,7 +23,7 @@ before(async () => {
   closed = await freePort();
   const backends = [
     ['refused', `127.0.0.1:${closed}`],
-    // The kernel has no way there.
+    // The kernel has no route there.
     ['unreachable', '255.255.255.255:9'],
     ['timeout', `127.0.0.1:${hole.port}`],
     ['name-not-found', 'nowhere.invalid:443'],
@@ -81,7 +81,7 @@ describe('a backend that is not reached', { concurrency: true }, () => {
     }
   }
 
-  test('is told in the refusal event', async () => {
+  test('is in the refusal event', async () => {
     using events = await Events.open(gateway);
     const { address } = await visit(gateway.port, hello('refused.test'));
     const { reason, error } = await events.event('refusal', ({ peer }) => peer === address);
@@ -89,13 +89,13 @@ describe('a backend that is not reached', { concurrency: true }, () => {
   });
 });
 
-test('other refusals have no error and are no warning', async () => {
+test('other refusals have no error and are not warnings', async () => {
   const line = await lineOf(gateway, await visit(gateway.port, hello('unknown.test')));
   assert.deepEqual([line.reason, line.error, line.level], ['unknown-host', null, 'info']);
 });
 
 describe('a gateway that an agent does not reach', { skip: missingPrograms('openssl') }, () => {
-  test('reset: it breaks off an agent’s CONNECT', async () => {
+  test('reset: it resets an agent’s CONNECT', async () => {
     await using breaking = await Backend.start({ silent: true });
     await using agent = await startAgent({ uplink: 'connect', gateway: breaking.text, id: 'a-1' });
     using client = await connectClient(agent.port);
@@ -103,7 +103,7 @@ describe('a gateway that an agent does not reach', { skip: missingPrograms('open
     // Its four attempts.
     for (let attempt = 0; attempt < 4; attempt++) {
       const asked = await breaking.accepted(attempt);
-      await asked.hears('CONNECT a-1');
+      await asked.receives('CONNECT a-1');
       asked.reset();
     }
     await client.untilEnd();

@@ -1,4 +1,4 @@
-// Which backend is reached, in which order and within which time, and what it is told of the client.
+// Which backend is dialled, in which order and with which deadlines, and the PROXY header that it gets.
 
 import assert from 'node:assert/strict';
 import { lookup } from 'node:dns/promises';
@@ -21,14 +21,14 @@ import {
   visit,
 } from './given.ts';
 
-/** Of each attempt; all together have three times as long. */
+/** Deadline of each attempt; all together have three times as long. */
 const CONNECT_MS = 500;
 
-/** Not every machine has two addresses for any name at all. */
+/** Some machines have no name with two addresses. */
 const bothFamilies = (await lookup('localhost', { all: true })).some(({ family }) => family === 6);
 
 let gateway: Causeway;
-/** It goes on trying for longer than any machine takes to start a backend. */
+/** It retries for longer than any machine takes to start a backend. */
 let patient: Causeway;
 let a: Backend;
 let b: Backend;
@@ -98,35 +98,35 @@ function pool(...backends: readonly Backend[]): string {
 }
 
 describe('attempts', { concurrency: true }, () => {
-  test('the next backend is tried when one refuses, and the client hears nothing of it', async () => {
+  test('the next backend is tried when one refuses, unseen by the client', async () => {
     for (let turn = 0; turn < 2; turn++) assert.equal(await servedBy(gateway.port, hello('next.test')), 'a');
   });
 
   test('there are 1 + retries of them', async () => {
-    // Round-robin: the first connection begins with the first backend, and its four attempts do not reach the fifth.
+    // Round-robin: the first connection starts at the first backend, and its four attempts do not reach the fifth.
     const { received, address } = await visit(gateway.port, hello('last.test'));
     assert.deepEqual(received, alert(80));
     assert.equal((await lineOf(gateway, { address })).reason, 'connect-failed');
     assert.equal(await servedBy(gateway.port, hello('last.test')), 'a');
   });
 
-  test('after a pause of 250 ms the list is tried again', async () => {
+  test('the list is tried again after a back-off of 250 ms', async () => {
     using client = await connectClient(patient.port);
     client.send(hello('later.test'));
     await until('the first attempt', () =>
       patient.metric('causeway_connections_active', { cluster: 'later' }),
     );
     await using _late = await Backend.start({ name: 'late', on: { port: comesLater } });
-    await client.hears('late\n');
+    await client.receives('late\n');
     client.finish();
     const { dialMs } = (await lineOf(patient, client)) as unknown as { dialMs: number };
     assert.ok(dialMs >= 250, `dialled for ${dialMs} ms`);
   });
 
-  test('each has its time, then the next backend is tried', async () => {
+  test('each has a deadline, then the next backend is tried', async () => {
     using client = await connectClient(gateway.port);
     client.send(hello('half-hole.test'));
-    await client.hears('a\n');
+    await client.receives('a\n');
     client.finish();
     const { dialMs } = (await lineOf(gateway, client)) as unknown as { dialMs: number };
     assert.ok(dialMs >= CONNECT_MS, `dialled for ${dialMs} ms`);
@@ -160,14 +160,14 @@ describe('attempts', { concurrency: true }, () => {
     });
   }
 
-  test('what the client sends meanwhile arrives in order, be it more than is held for it', async () => {
+  test('bytes that the client sends meanwhile arrive in order, even more than the buffer holds', async () => {
     using client = await connectClient(gateway.port);
     const parts = Array.from({ length: 400 }, (_, i) => `part ${i} `.repeat(40));
     client.send(hello('half-raw.test'));
     for (const part of parts) client.send(part);
     const all = bytes(hello('half-raw.test'), ...parts);
     const served = await raw.accepted();
-    assert.ok((await served.hears(all.length)).equals(all));
+    assert.ok((await served.receives(all.length)).equals(all));
   });
 });
 
@@ -179,31 +179,31 @@ describe('addresses', { concurrency: true }, () => {
   test('a name is one backend, labelled as written', async () => {
     using client = await connectClient(gateway.port);
     client.send(hello('named.test'));
-    await client.hears('a\n');
+    await client.receives('a\n');
     client.finish();
     assert.equal((await lineOf(gateway, client)).backend, `localhost:${a.port}`);
   });
 
   if (bothFamilies) {
     test('both families of a name are tried', async () => {
-      // One of them has nobody listening on that port.
+      // Nothing listens on that port of one of them.
       assert.equal(await servedBy(gateway.port, hello('named.test')), 'a');
       assert.equal(await servedBy(gateway.port, hello('named-v6.test')), 'v6');
     });
   }
 
-  test('a name that does not resolve is passed over', async () => {
+  test('a name that does not resolve is skipped', async () => {
     for (let turn = 0; turn < 2; turn++)
       assert.equal(await servedBy(gateway.port, hello('half-named.test')), 'a');
   });
 });
 
-test('round-robin takes turns over all workers', async () => {
+test('round-robin is shared by all workers', async () => {
   const names = await inTurn(9, () => servedBy(gateway.port, hello('turns.test')));
   assert.deepEqual(names, ['a', 'b', 'c', 'a', 'b', 'c', 'a', 'b', 'c']);
 });
 
-test('host: the same backend for a host whoever asks, and hosts spread', async () => {
+test('host: one backend per host for all clients, and hosts are spread', async () => {
   const hosts = Array.from({ length: 20 }, (_, i) => `h${i}.hosts.test`);
   const first = await inTurn(20, i => servedBy(gateway.port, hello(hosts[i]), { from: '127.0.1.1' }));
   const again = await inTurn(20, i =>
@@ -213,18 +213,18 @@ test('host: the same backend for a host whoever asks, and hosts spread', async (
   assert.deepEqual(new Set(first), new Set(['a', 'b', 'c']));
 });
 
-test('random uses them all', async () => {
+test('random uses all of them', async () => {
   const names = await inTurn(60, () => servedBy(gateway.port, hello('random.test')));
   assert.deepEqual(new Set(names), new Set(['a', 'b', 'c']));
 });
 
-test('least-connections: each gets as many as the others, and who has fewest is next', async () => {
+test('least-connections: connections are spread evenly, and the backend with the fewest is next', async () => {
   await using open = new AsyncDisposableStack();
   const hold = async () => {
     const client = await connectClient(gateway.port);
     open.adopt(client, held => held[Symbol.dispose]());
     client.send(hello('least.test'));
-    return { client, name: (await client.hears('\n')).toString().trim() };
+    return { client, name: (await client.receives('\n')).toString().trim() };
   };
   const held = await inTurn(6, hold);
   assert.deepEqual(held.map(({ name }) => name).toSorted(), ['a', 'a', 'b', 'b', 'c', 'c']);
@@ -238,7 +238,7 @@ test('least-connections: each gets as many as the others, and who has fewest is 
   );
 });
 
-test('source: the same backend for a client, here and in another process; a removed one moves only its own', async () => {
+test('source: one backend per client, in other processes too; removing one moves only its clients', async () => {
   const clients = Array.from({ length: 24 }, (_, i) => `127.0.3.${i + 1}`);
   const ask = () =>
     inTurn(clients.length, i => servedBy(gateway.port, hello('sticky.test'), { from: clients[i] }));
@@ -269,7 +269,7 @@ describe('the PROXY header to the backend', () => {
     readonly to?: string;
     readonly from?: string;
     readonly says?: readonly Uint8Array[];
-    /** By the client's port and the listener's. */
+    /** From the ports of the client and the listener. */
     readonly v1: (client: number, listener: number) => string;
     readonly v2: (client: number, listener: number) => string;
   }[] = [
@@ -310,7 +310,7 @@ describe('the PROXY header to the backend', () => {
   ];
   for (const { given, on = 0, to = '127.0.0.1', from, says = [], v1, v2 } of cases) {
     for (const version of ['v1', 'v2'] as const) {
-      test(`${version} tells of ${given}`, async () => {
+      test(`${version} describes ${given}`, async () => {
         const before = raw.connections.length;
         using client = await connectClient(gateway.ports[on], { to, ...(from !== undefined && { from }) });
         client.send(...says, hello(`${version}.test`));
@@ -319,13 +319,13 @@ describe('the PROXY header to the backend', () => {
         const header =
           version === 'v1' ? bytes(v1(localPort, remotePort)) : hex(signature + v2(localPort, remotePort));
         const all = bytes(header, hello(`${version}.test`));
-        assert.deepEqual(await served.hears(all.length), all);
+        assert.deepEqual(await served.receives(all.length), all);
       });
     }
   }
 });
 
-/** One after the other. */
+/** Sequentially. */
 async function inTurn<T>(count: number, each: (index: number) => Promise<T>): Promise<T[]> {
   const results: T[] = [];
   for (let index = 0; index < count; index++) results.push(await each(index));

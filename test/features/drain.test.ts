@@ -1,4 +1,4 @@
-// The end of the process: who is in time is served to the end, and it ends when it is told to.
+// Drain and exit: connections that arrived in time are served, and the process ends on its signals.
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -52,7 +52,7 @@ describe('a drain', { concurrency: true }, () => {
     assert.equal(gateway.lines().filter(line => line.msg === 'draining').length, 1);
   });
 
-  test('fails readyz at once, accepts until drainDelay is over, lets tunnels finish, ends with code 0', async () => {
+  test('fails readyz at once, accepts during drainDelay, lets tunnels finish, ends with code 0', async () => {
     await using gateway = await start(`drainDelay: 2s, drain: ${NEVER}`);
     const [client, served] = await tunnel(gateway);
     using _ = client;
@@ -68,7 +68,7 @@ describe('a drain', { concurrency: true }, () => {
     assert.ok(performance.now() - begun >= 2000);
     assert.equal(gateway.program.exit(), undefined);
     client.send('still open');
-    await served.hears('still open');
+    await served.receives('still open');
     for (const peer of [client, late]) {
       peer.finish();
       (await servedFor(peer)).finish();
@@ -77,7 +77,7 @@ describe('a drain', { concurrency: true }, () => {
     assert.deepEqual(await gateway.program.ended, { code: 0, signal: null });
   });
 
-  test('cuts what is open when its time is over', async () => {
+  test('ends open connections when its time is over', async () => {
     await using gateway = await start('drain: 500ms');
     const [client, served] = await tunnel(gateway);
     using _ = client;
@@ -89,7 +89,7 @@ describe('a drain', { concurrency: true }, () => {
     assert.equal((await lineOf(gateway, client)).reason, 'drained');
   });
 
-  test('serves what the kernel has queued', async () => {
+  test('serves the connections in the kernel’s accept queue', async () => {
     await using gateway = await start(`drain: ${NEVER}`);
     gateway.program.signal('SIGSTOP');
     const clients = await Promise.all(Array.from({ length: 20 }, () => connectClient(gateway.port)));
@@ -109,7 +109,7 @@ describe('a drain', { concurrency: true }, () => {
   });
 });
 
-describe('a second signal ends it now, with code 0', { concurrency: true }, () => {
+describe('a second signal ends the process at once, with code 0', { concurrency: true }, () => {
   for (const [when, timeouts] of [
     ['while tunnels may finish', `drain: ${NEVER}`],
     ['while drainDelay lasts', `drainDelay: ${NEVER}`],
@@ -127,7 +127,7 @@ describe('a second signal ends it now, with code 0', { concurrency: true }, () =
     });
   }
 
-  test('while there is nothing open', async () => {
+  test('while nothing is open', async () => {
     await using gateway = await start(`drainDelay: ${NEVER}`);
     gateway.program.signal('SIGINT');
     await gateway.line(line => line.msg === 'draining');
@@ -137,10 +137,10 @@ describe('a second signal ends it now, with code 0', { concurrency: true }, () =
 });
 
 describe('a signal before it serves', { concurrency: true, skip: process.platform !== 'linux' }, () => {
-  /** Takes about a second to be read. */
+  /** Takes about a second to read. */
   const clusters = Array.from({ length: 3000 }, (_, i) => `  - { name: c${i}, api: { backends: [] } }\n`);
 
-  /** Has its handlers, and is still reading its file. */
+  /** Resolves when it has its signal handlers and is still reading its file. */
   async function startReading(): Promise<AsyncDisposable & { program: Program; isReady(): boolean }> {
     await using stack = new AsyncDisposableStack();
     const dir = stack.use(await tempDir());
@@ -155,7 +155,7 @@ describe('a signal before it serves', { concurrency: true, skip: process.platfor
     );
     const { lines } = logLines(program);
     const isReady = () => lines().some(line => line.msg === 'ready');
-    // The last of its handlers; Node itself has some for the others.
+    // The last handler that it installs; Node itself handles the other signals.
     await until('its handlers', () => catchesHangup(program.pid));
     assert.equal(isReady(), false);
     const all = stack.move();

@@ -1,5 +1,5 @@
-// Faults beside the path of connections: a health check that throws counts neither way, an admin request that throws is a 500,
-// an event that cannot be told is left out. Each is a line in the log, and everything else goes on.
+// Faults outside the data path: a health check that throws has no result, an admin request that throws is a 500,
+// an event that throws is dropped. Each is logged, and everything else continues.
 
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
@@ -33,7 +33,7 @@ function assertStack(line: LogLine): void {
   assert.match((line.err as { stack: string }).stack, /^Error: injected: .*src\//s);
 }
 
-test('a health check that throws counts neither way, and the next ones go on', async () => {
+test('a health check that throws has no result, and later checks run', async () => {
   const checks = (cluster: string) => gateway.metric('causeway_health_checks_total', { cluster });
   await until('some checks', async () => (await checks('sound')) > 3 && lines('fault', 'health').length > 3);
   assert.equal(await checks('broken'), 0);
@@ -44,7 +44,7 @@ test('a health check that throws counts neither way, and the next ones go on', a
   assertAlive(gateway);
 });
 
-test('an admin request that throws is a 500 with a line, and the next one is answered', async () => {
+test('an admin request that throws is a 500 with a log line, and the next one is answered', async () => {
   const explain = (host: string) => fetch(`${gateway.admin}/api/v1/explain?host=${host}`);
   const failed = await explain('fault-route.test');
   assert.equal(failed.status, 500);
@@ -55,7 +55,7 @@ test('an admin request that throws is a 500 with a line, and the next one is ans
   assert.equal((await explain('sound.test')).status, 200);
 });
 
-test('an event stream that cannot begin is a 500', async () => {
+test('an event stream that throws at its start is a 500', async () => {
   const { status } = await fetch(`${gateway.admin}/api/v1/events`, {
     headers: { 'User-Agent': 'fault-open' },
   });
@@ -95,7 +95,7 @@ test('an event stream that throws ends, and the others get the event', async () 
   await sound.response.body?.cancel().catch(() => {});
 });
 
-test('a connection that cannot be told of has its line, and the control thread lives', async () => {
+test('a connection whose event throws has its log line, and the control thread lives', async () => {
   const before = lines('fault', 'control').length;
   using client = await connectClient(gateway.port);
   client.send(hello('fault-told.test'));

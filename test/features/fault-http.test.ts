@@ -1,5 +1,5 @@
-// One fault, one connection, in the HTTP and TLS threads: an exception in any of the callbacks that serve a request, an
-// HTTP/2 stream or a tunnel ends that connection with a reset and the reason `fault`. The thread and everybody else go on.
+// One fault, one connection, in the protocol threads: an exception in any callback that serves a request, an
+// HTTP/2 stream or a tunnel resets that connection with the reason `fault`. The thread and other connections continue.
 
 import assert from 'node:assert/strict';
 import { readdir, writeFile } from 'node:fs/promises';
@@ -42,7 +42,7 @@ await writeFile(dir.file('secret'), 'a secret for tests, of at least 32 bytes');
 const hasTls = missingPrograms('openssl') === undefined || missingPrograms('openssl') === false;
 const { certFile, keyFile } = hasTls ? await certificateFor('ok.tunnel.test') : { certFile: '', keyFile: '' };
 
-/** One place each: what a fault leaves counted shuts the next one out. */
+/** One connection per cluster: if a fault leaked its count, the next connection would be refused. */
 const names = ['arrived', 'ask', 'look', 'plain'];
 const gateway = stack.use(
   await startCauseway({
@@ -86,7 +86,7 @@ function counted(reason: string): Promise<number> {
   return gateway.metric('causeway_connections_total', { reason });
 }
 
-/** The one fault that `strike` meets: its line, its connection's reason; and that nothing is left of it. */
+/** Asserts that `strike` causes one fault, with its log line and close reason, and that nothing is left of it. */
 async function assertContained(
   thread: string,
   strike: () => Promise<{ readonly address: string; readonly since: string } | undefined>,
@@ -111,18 +111,18 @@ async function assertContained(
   return line;
 }
 
-/** What a client says, and how much of an answer it hears before the reset. */
-function assertReset(said: string, hears = ''): () => Promise<void> {
+/** The client's bytes, and the part of a response that it receives before the reset. */
+function assertReset(said: string, receives = ''): () => Promise<void> {
   return async () => {
     const line = await assertContained('http-0', async () => {
       using client = await HttpClient.connect(gateway.port);
       client.send(said);
       assert.equal(await client.ended(), 'RST');
-      assert.ok(client.rest().toString('latin1').includes(hears), client.rest().toString('latin1'));
+      assert.ok(client.rest().toString('latin1').includes(receives), client.rest().toString('latin1'));
       return { address: client.address, since: client.since };
     });
     assert.deepEqual([line?.reason, line?.protocol], ['fault', 'http']);
-    // The place is free again.
+    // The count was released.
     using next = await HttpClient.connect(gateway.port);
     assert.equal((await next.get('plain.test')).status, 200);
   };
@@ -133,7 +133,7 @@ const get = (host: string, path: string, ...lines: readonly string[]) =>
 const post = (path: string) =>
   `${request(`POST ${path} HTTP/1.1`, 'Host: plain.test', 'Content-Length: 4')}body`;
 
-describe('a fault in the HTTP part', { concurrency: false }, () => {
+describe('a fault in an HTTP thread', { concurrency: false }, () => {
   test('when a request arrives', assertReset(get('fault-arrived.test', '/')));
   test('when a later request arrives', async () => {
     using client = await HttpClient.connect(gateway.port);
@@ -144,19 +144,19 @@ describe('a fault in the HTTP part', { concurrency: false }, () => {
       return client;
     });
   });
-  test('when the backend is reached', assertReset(get('fault-ask.test', '/')));
-  test('when the head of an answer comes', assertReset(get('plain.test', '/fault-flush')));
-  test('when bytes of an answer come', assertReset(get('plain.test', '/data'), 'first '));
-  test('when an answer ends', assertReset(get('plain.test', '/end')));
+  test('when the backend is connected', assertReset(get('fault-ask.test', '/')));
+  test('when the head of a response arrives', assertReset(get('plain.test', '/fault-flush')));
+  test('when bytes of a response arrive', assertReset(get('plain.test', '/data'), 'first '));
+  test('when a response ends', assertReset(get('plain.test', '/end')));
   test('when a request with a body is answered', assertReset(post('/pipe')));
   test('when the body of a request ends', assertReset(post('/fault-trailers')));
   test(
     'when protocols are switched',
     assertReset(get('plain.test', '/fault-splice', 'Connection: Upgrade', 'Upgrade: echo')),
   );
-  test('when a connection is looked at', assertReset(get('fault-look.test', '/hold')));
+  test('when a connection is checked', assertReset(get('fault-look.test', '/hold')));
 
-  test('when an answer is counted, which its client has whole', async () => {
+  test('when a response is counted, after the client has all of it', async () => {
     const line = await assertContained('http-0', async () => {
       using client = await HttpClient.connect(gateway.port);
       client.ask('plain.test', '/count');
@@ -169,13 +169,13 @@ describe('a fault in the HTTP part', { concurrency: false }, () => {
 });
 
 describe('a fault in HTTP/2', () => {
-  test('of one stream: it is reset, the others go on', async () => {
+  test('of one stream: it is reset, the others continue', async () => {
     using client = await H2Client.connect(gateway.port);
     const first = client.open('neighbour:443');
-    await first.hears('api\n');
+    await first.receives('api\n');
     await assertContainedAmong(2, async () => {
       const second = client.open('neighbour:443');
-      await second.hears('api\n');
+      await second.receives('api\n');
       await until('its reset', () => second.stream.closed);
       assert.notEqual(second.stream.rstCode, 0);
     });
@@ -193,7 +193,7 @@ describe('a fault in HTTP/2', () => {
   });
 });
 
-/** As assertContained(), while the client's own connection and its other streams stay open. */
+/** Like assertContained(), but the client's connection and its other streams stay open. */
 async function assertContainedAmong(others: number, strike: () => Promise<void>): Promise<void> {
   const before = { lines: faultLines().length, count: await counted('fault') };
   await strike();
@@ -207,7 +207,7 @@ async function assertContainedAmong(others: number, strike: () => Promise<void>)
   });
 }
 
-describe('a fault in the TLS part', { skip: !hasTls }, () => {
+describe('a fault in a TLS thread', { skip: !hasTls }, () => {
   const enter = async (servername: string) => {
     const socket = connectTls({
       port: gateway.port,
@@ -234,8 +234,8 @@ describe('a fault in the TLS part', { skip: !hasTls }, () => {
     assert.equal(line?.reason, 'fault');
   });
 
-  test('when what is inside ends', async () => {
-    // What is inside is a connection of its own, which is refused.
+  test('when the inner connection ends', async () => {
+    // The inner connection is refused.
     await assertContained('tls-0', async () => {
       const { socket, address, ended } = await enter('ok.tunnel.test');
       socket.write('neither TLS nor PROXY');
@@ -248,8 +248,8 @@ describe('a fault in the TLS part', { skip: !hasTls }, () => {
   });
 });
 
-test('no descriptor is left of them', async () => {
-  // Connections to the backend are kept for 4 s.
+test('they leave no descriptor open', async () => {
+  // Idle connections to the backend are kept for 4 s.
   await until('their descriptors to be closed', async () => {
     await ping();
     return (await openFiles(gateway)) <= files;

@@ -1,5 +1,5 @@
-// As fault-injection.ts, for the threads of HTTP and TLS and for the control thread: what a request, an answer or a stream says
-// decides what throws.
+// Like fault-injection.ts, for the protocol threads and the control thread: the content of a request, response or
+// stream selects what throws.
 
 import { ClientRequest, IncomingMessage, OutgoingMessage, ServerResponse } from 'node:http';
 import { EventStreams } from '../../src/admin/event-streams.ts';
@@ -13,7 +13,7 @@ import { TunnelContexts } from '../../src/gateway/tls/end-tunnel.ts';
 import { TlsThread } from '../../src/gateway/tls/tls-thread.ts';
 import { FAULTY_STATUS } from './fault-marks.ts';
 
-/** Of an HTTP/2 connection, counting its SETTINGS: this PING is one too many. */
+/** Number of control frames of an HTTP/2 connection, SETTINGS included, at which the next PING throws. */
 const FAULTY_PING = 3;
 
 function injected(where: string): Error {
@@ -79,7 +79,7 @@ RequestCounters.prototype.add = function (slot, status) {
   add.call(this, slot, status);
 };
 
-/** The connection whose request was of that route is the one that is looked at in vain. */
+/** Looking up the connection whose request was for that route throws. */
 const { say, isCurrent, ending } = Verdicts.prototype;
 let looked = '';
 Verdicts.prototype.say = function (handle, generation, said) {
@@ -93,7 +93,7 @@ Verdicts.prototype.isCurrent = function (handle, generation) {
   throw injected('isCurrent');
 };
 
-/** Of the streams that a thread has had, the second. */
+/** The second stream of a thread. */
 const streams = new Set<string>();
 let isStruck = false;
 Verdicts.prototype.ending = function (handle, generation) {
@@ -127,7 +127,7 @@ TlsThread.prototype.isBroken = function (connection) {
   throw injected('isBroken');
 };
 
-/** One who watches events, by the name of its user agent. */
+/** An event client, by its user agent. */
 const { open } = EventStreams.prototype;
 EventStreams.prototype.open = function (response, more) {
   const agent = response.req.headers['user-agent'];
@@ -141,7 +141,7 @@ EventStreams.prototype.open = function (response, more) {
   return isOpen;
 };
 
-/** What cannot be told on the control thread. */
+/** Records that the control thread fails to handle. */
 const { ended } = GatewayEvents.prototype;
 GatewayEvents.prototype.ended = function (record) {
   if (record.host === 'fault-told.test') throw injected('ended');

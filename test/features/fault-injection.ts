@@ -1,6 +1,6 @@
-// Loaded in front of everything else, in every thread of a gateway (`--import`, see fault.test.ts): defects that our own code
-// does not have. What a client says decides what throws: a host such as `fault-read.test`, or a word such as `@@write@@`
-// among its bytes or its backend's, marks the handle they are read from; the call of that name for it then throws, once.
+// Loaded first in every thread of a gateway (`--import`, see fault.test.ts): injects exceptions that our own code
+// does not throw. The client's bytes select them: a host such as `fault-read.test`, or a marker such as `@@write@@`
+// from the client or its backend, marks the handle it is read from; the call of that name then throws once for it.
 
 import { EpollReactor } from '../../src/gateway/io/epoll-reactor.ts';
 import { NetReactor } from '../../src/gateway/io/net-reactor.ts';

@@ -1,5 +1,5 @@
-// One fault, one connection: an exception of our own, wherever it strikes on the path of a connection, ends that one with a
-// reset and the reason `fault`, with its stack in the log. The thread lives, neighbours go on, and nothing stays counted.
+// One fault, one connection: an exception of our own code, anywhere on the path of a connection, resets that connection
+// with the reason `fault` and logs the stack. The thread lives, other connections continue, and no count leaks.
 
 import assert from 'node:assert/strict';
 import { readdir } from 'node:fs/promises';
@@ -15,7 +15,7 @@ after(() => stack.disposeAsync());
 
 const backend = stack.use(await Backend.start({ silent: true }));
 
-/** One place each: what a fault leaves counted shuts the next one out. */
+/** One connection per cluster: if a fault leaked its count, the next connection would be refused. */
 const limits = 'limits: { connections: 1, perSource: 1 }';
 const cluster = (name: string, more = '', limit = limits) =>
   `  - { name: ${name}, id: id-${name}, ${limit}, api: { hosts: [${name}.test, fault-${name}.test], backends: ["${backend.text}"]${more} } }`;
@@ -40,9 +40,9 @@ ${cluster('record')}
 const start = () => startCauseway({ config: config(), env: faulty });
 const gateway = stack.use(await start());
 
-/** Opened before everything else, and used after each fault. */
+/** Opened first, and used after each fault. */
 const neighbour = await tunnel('neighbour.test');
-// With the connections to the admin side that fetch() keeps.
+// Including the connections to the admin listener that fetch() keeps.
 await Promise.all([gateway.status(), gateway.metric('causeway_clusters')]);
 const files = await openFiles(gateway);
 
@@ -52,7 +52,7 @@ async function tunnel(host: string, by: Causeway = gateway): Promise<{ client: P
   const client = await connectClient(by.port);
   client.send(hello(host));
   const served = await backend.accepted(index);
-  await served.hears(hello(host));
+  await served.receives(hello(host));
   return { client, served };
 }
 
@@ -65,15 +65,15 @@ function faultLines(by: Causeway): LogLine[] {
 }
 
 interface Expected {
-  /** Of the fault's line, where it is known by then. */
+  /** In the fault's log line, if known by then. */
   readonly client?: string | null;
-  /** `fault` unless it has ended already, and only its farewell failed. */
+  /** `fault`, unless it had already ended and only the refusal failed. */
   readonly reason?: string;
-  /** Its own line is the one that could not be written, or nobody knows yet whose it is. */
+  /** The connection's own log line failed, or its peer is not known yet. */
   readonly isUnlogged?: boolean;
 }
 
-/** `strike` meets a fault; the client is what it gives back. */
+/** Asserts that the fault that `strike` causes is contained. `strike` returns the client. */
 async function assertContained(strike: () => Promise<Peer>, expected: Expected = {}): Promise<void> {
   const { reason = 'fault', isUnlogged = false } = expected;
   const before = { lines: faultLines(gateway).length, count: await counted(reason) };
@@ -97,16 +97,16 @@ function counted(reason: string): Promise<number> {
   return gateway.metric('causeway_connections_total', { reason });
 }
 
-/** The thread lives, the neighbour goes on, and every place is free again. */
+/** Asserts that the thread lives, the neighbour continues, and every count is released. */
 async function nothingLeft(): Promise<void> {
   assertAlive(gateway);
   const { client, served } = neighbour;
   const said = served.received().length;
   client.send('ping');
-  await served.hears(said + 4);
+  await served.receives(said + 4);
   const heard = client.received().length;
   served.send('pong');
-  await client.hears(heard + 4);
+  await client.receives(heard + 4);
   await until('the neighbour alone to be open', async () => {
     const { counts } = (await gateway.status()) as { counts: { connections: number } };
     return counts.connections === 1 && (await gateway.metric('causeway_connections_active')) === 1;
@@ -114,7 +114,7 @@ async function nothingLeft(): Promise<void> {
   await until('its descriptors to be closed', async () => (await openFiles(gateway)) <= files);
 }
 
-/** What it says first meets the fault. */
+/** A strike whose first bytes cause the fault. */
 function saying(...said: readonly (string | Uint8Array)[]): () => Promise<Peer> {
   return async () => {
     const client = await connectClient(gateway.port);
@@ -126,23 +126,23 @@ function saying(...said: readonly (string | Uint8Array)[]): () => Promise<Peer> 
 describe('a fault', () => {
   for (let round = 0; round < 2; round++) {
     test('at the accept', () =>
-      // It may be reset before it knows that it is connected.
+      // It may be reset before its `connect` event.
       assertContained(
         async () => new Peer(connect({ port: gateway.port, host: '127.0.0.1', localAddress: FAULTY_PEER })),
         { client: null, isUnlogged: true },
       ));
     test('in identify', () => assertContained(saying(hello('fault-read.test'))));
-    test('in identify, behind a PROXY header', () =>
+    test('in identify, after a PROXY header', () =>
       assertContained(saying(proxyV2({ source: '192.0.2.1', id: 'id-plain' }), hello('fault-read.test'))));
     test('in route', () => assertContained(saying(hello('fault-route.test'))));
     test('in admit', () => assertContained(saying(hello('admit.test'))));
-    test('in dial, before the backend', () => assertContained(saying(hello('connect.test'))));
+    test('in dial, before the backend is connected', () => assertContained(saying(hello('connect.test'))));
     test('in dial, once it is connected', () => assertContained(saying(hello('fault-localaddress.test'))));
     test('in a CONNECT', () => assertContained(saying('CONNECT connect:443 HTTP/1.1\r\n\r\n')));
-    test('in the refusal, which has its reason', () =>
+    test('in the refusal, which keeps its reason', () =>
       assertContained(saying(hello('fault-write.test')), { reason: 'unknown-host', client: null }));
 
-    test('in the tunnel, at what the client says', () =>
+    test('in the tunnel, at bytes of the client', () =>
       assertContained(async () => {
         const { client, served } = await tunnel('plain.test');
         client.send('before', '@@read@@');
@@ -150,7 +150,7 @@ describe('a fault', () => {
         return client;
       }));
 
-    test('in the tunnel, at what the backend says', () =>
+    test('in the tunnel, at bytes of the backend', () =>
       assertContained(async () => {
         const { client, served } = await tunnel('plain.test');
         served.send('@@read@@');
@@ -169,7 +169,7 @@ describe('a fault', () => {
       assertContained(async () => {
         const { client, served } = await tunnel('plain.test');
         served.send('@@shutdown@@');
-        await client.hears('@@shutdown@@');
+        await client.receives('@@shutdown@@');
         client.finish();
         return client;
       }));
@@ -177,13 +177,13 @@ describe('a fault', () => {
     test('in a timer', () =>
       assertContained(async () => {
         const { client, served } = await tunnel('plain.test');
-        // The tunnel is looked at a second after it began.
+        // The timer of a tunnel fires a second after it began.
         served.send('@@keepalive@@');
-        await client.hears('@@keepalive@@');
+        await client.receives('@@keepalive@@');
         return client;
       }));
 
-    test('and another while it ends by that', () =>
+    test('and another while it ends by the first', () =>
       assertContained(
         async () => {
           const { client } = await tunnel('fault-record.test');
@@ -195,7 +195,7 @@ describe('a fault', () => {
   }
 });
 
-test('a fault while a connection ends leaves nothing of it, and its reason stands', async () => {
+test('a fault while a connection ends leaves nothing behind, and the reason stays', async () => {
   const before = { lines: faultLines(gateway).length, done: await counted('done') };
   const { client, served } = await tunnel('fault-record.test');
   client.finish();
@@ -207,7 +207,7 @@ test('a fault while a connection ends leaves nothing of it, and its reason stand
   await nothingLeft();
 });
 
-test('a fault while a connection is ended from outside: by a person, or by an edit', async () => {
+test('a fault while the admin API or an edit ends a connection', async () => {
   for (const [host, end] of [
     ['plain.test', byPerson],
     ['narrow.test', byEdit],
@@ -241,7 +241,7 @@ async function byEdit(): Promise<void> {
   await gateway.line(({ msg }) => msg === 'applied');
 }
 
-test('a fault in a loop does not flood the log, and every one is counted', async () => {
+test('repeated faults do not flood the log, and each is counted', async () => {
   const before = { lines: faultLines(gateway).length, count: await counted('fault') };
   const strikes = 400;
   for (let strike = 0; strike < strikes; strike++) {
@@ -255,7 +255,7 @@ test('a fault in a loop does not flood the log, and every one is counted', async
   await nothingLeft();
 });
 
-test('a fault while the drain cuts what is open keeps nobody from ending', async () => {
+test('a fault while the drain ends open connections does not prevent the exit', async () => {
   await using other = await start();
   const { client } = await tunnel('plain.test', other);
   const beside = await tunnel('neighbour.test', other);

@@ -1,5 +1,5 @@
-// What the feature tests are made of: clients and backends of plain sockets that keep everything they hear, FIN and
-// RST told apart; hellos and PROXY headers as bytes; and waiting for a condition instead of for a while.
+// The basis of the feature tests: clients and backends with plain sockets that keep everything they receive and tell
+// FIN from RST; hellos and PROXY headers as bytes; and waiting for a condition.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -11,19 +11,19 @@ import { parseIp } from '../../src/wire/ip-address.ts';
 import { buildProxyV2, type Endpoint } from '../../src/wire/proxy-protocol.ts';
 import type { Causeway, LogLine } from '../../testbed/start-causeway.ts';
 
-/** When a test gives up, which never makes one slower: a busy machine may need a multiple of what a quiet one does. */
+/** When a test gives up. It makes no test slower, and a busy machine may need many times as long as a quiet one. */
 const WAIT_MS = 60_000;
 const POLL_MS = 10;
 
-/** How the other side ended what it sends: with FIN, or by a reset of the connection. */
+/** How the other side ended its direction: with FIN, or by a reset of the connection. */
 export type End = 'FIN' | 'RST';
 
-/** One side of a TCP connection that keeps all it hears. It never closes by itself. */
+/** One side of a TCP connection. It keeps everything it receives, and never closes on its own. */
 export class Peer implements Disposable {
   readonly socket: Socket;
-  /** Its own `host:port`, as the gateway's log has it. */
+  /** Its own `host:port`, as in the gateway's log. */
   readonly address: string;
-  /** When it was about to come, as the log writes it: its line may be there before this side knows that it is connected. */
+  /** Taken before it connects, in the log's format: its log line may be older than its `connect` event. */
   readonly since: string;
   #end: End | undefined;
   #chunks: Buffer[] = [];
@@ -37,11 +37,11 @@ export class Peer implements Disposable {
     socket.on('data', (chunk: Buffer) => {
       this.#chunks.push(chunk);
       this.#length += chunk.length;
-      this.#tell();
+      this.#wake();
     });
     const endAs = (end: End) => () => {
       this.#end ??= end;
-      this.#tell();
+      this.#wake();
     };
     socket.on('end', endAs('FIN'));
     socket.on('error', endAs('RST'));
@@ -52,7 +52,7 @@ export class Peer implements Disposable {
     return this.#chunks[0];
   }
 
-  /** undefined while the other side may still send. */
+  /** Undefined while the other side may still send. */
   end(): End | undefined {
     return this.#end;
   }
@@ -61,7 +61,7 @@ export class Peer implements Disposable {
     this.socket.write(bytes(...parts));
   }
 
-  /** Byte by byte, each in a segment of its own. */
+  /** Byte by byte, each in its own segment. */
   async drip(sent: Uint8Array): Promise<void> {
     this.socket.setNoDelay(true);
     for (const byte of sent) {
@@ -70,7 +70,7 @@ export class Peer implements Disposable {
     }
   }
 
-  /** FIN: it may still hear. */
+  /** Sends FIN; it can still receive. */
   finish(): void {
     this.socket.end();
   }
@@ -79,8 +79,8 @@ export class Peer implements Disposable {
     this.socket.resetAndDestroy();
   }
 
-  /** Waits until it has heard that, or as much. */
-  async hears(what: string | Uint8Array | number): Promise<Buffer> {
+  /** Waits until it has received these bytes, or this many. */
+  async receives(what: string | Uint8Array | number): Promise<Buffer> {
     const reported = typeof what === 'number' ? `${what} bytes` : bytes(what).toString('latin1');
     await this.#until(reported, () =>
       typeof what === 'number' ? this.#length >= what : this.received().includes(bytes(what)),
@@ -88,7 +88,7 @@ export class Peer implements Disposable {
     return this.received();
   }
 
-  async hearsOrEnds(count: number): Promise<void> {
+  async receivesOrEnds(count: number): Promise<void> {
     await this.#until(`${count} bytes or the end`, () => this.#length >= count || this.#end !== undefined);
   }
 
@@ -102,20 +102,20 @@ export class Peer implements Disposable {
     let late = false;
     const timer = setTimeout(() => {
       late = true;
-      this.#tell();
+      this.#wake();
     }, WAIT_MS);
     while (!fits()) {
       if (late || this.#end !== undefined) {
         clearTimeout(timer);
         const heard = `${this.#length} bytes and ${this.#end ?? 'no end'}`;
-        throw new Error(`${this.address} waited in vain to hear ${what}. It heard ${heard}`);
+        throw new Error(`${this.address} waited in vain for ${what}. It received ${heard}`);
       }
       await new Promise<void>(resolve => this.#waiting.push(resolve));
     }
     clearTimeout(timer);
   }
 
-  #tell(): void {
+  #wake(): void {
     for (const resolve of this.#waiting.splice(0)) resolve();
   }
 
@@ -125,7 +125,7 @@ export class Peer implements Disposable {
 }
 
 export interface ClientOptions {
-  /** The loopback address to come from: 127.0.0.1 to 127.255.255.254 are all this machine. */
+  /** Loopback source address: 127.0.0.1 to 127.255.255.254 are all this machine. */
   readonly from?: string;
   readonly to?: string;
 }
@@ -145,7 +145,7 @@ export async function connectClient(
   return new Peer(socket, since);
 }
 
-/** Connects, says that, and waits until the other side has ended. */
+/** Connects, sends that, and waits until the other side ends. */
 export async function visit(
   port: number,
   said: string | Uint8Array,
@@ -162,7 +162,7 @@ export async function visit(
   return { received: client.received(), end, address: client.address, since: client.since };
 }
 
-/** Which backend answers to that: its name. The connection is `done` afterwards. */
+/** The name of the backend that answers. The connection ends as `done`. */
 export async function servedBy(
   port: number,
   said: string | Uint8Array,
@@ -170,21 +170,21 @@ export async function servedBy(
 ): Promise<string> {
   using client = await connectClient(port, options);
   client.send(said);
-  const heard = await client.hears('\n');
+  const heard = await client.receives('\n');
   client.finish();
   assert.equal(await client.untilEnd(), 'FIN');
   return heard.toString('latin1').trimEnd();
 }
 
 export interface BackendOptions {
-  /** What it greets with, a line, as soon as a connection is there; default nothing. */
+  /** A line that it sends on every new connection; default nothing. */
   readonly name?: string;
   readonly on?: ListenOptions;
-  /** Neither greets nor answers FIN with FIN. */
+  /** Sends no greeting, and does not answer FIN with FIN. */
   readonly silent?: boolean;
 }
 
-/** A backend that keeps what each connection brings. */
+/** A backend that keeps what each connection sends. */
 export class Backend implements AsyncDisposable {
   readonly port: number;
   readonly text: string;
@@ -213,7 +213,7 @@ export class Backend implements AsyncDisposable {
     return backend;
   }
 
-  /** The connection number `index`, as soon as it is there. */
+  /** Waits for connection number `index`. */
   async accepted(index = 0): Promise<Peer> {
     await until(`connection ${index} of ${this.text}`, () => this.connections.length > index);
     return this.connections[index];
@@ -227,8 +227,8 @@ export class Backend implements AsyncDisposable {
 }
 
 /**
- * An address that swallows attempts to connect: a listener that accepts nothing, its queue full. Node accepts by
- * itself, so it is one in a thread that has stopped.
+ * An address at which connection attempts time out: a listener with a full queue that accepts nothing. Node accepts
+ * on its own, so the listener is in a blocked thread.
  */
 export async function startBlackHole(): Promise<AsyncDisposable & { readonly port: number }> {
   const worker = new Worker(
@@ -257,7 +257,7 @@ export async function startBlackHole(): Promise<AsyncDisposable & { readonly por
   };
 }
 
-/** A ClientHello for that host; '' for none. */
+/** A ClientHello for that host; '' for no SNI. */
 export function hello(host: string, ...alpn: readonly string[]): Uint8Array {
   const extensions = [
     ...(host === '' ? [] : [serverNameExtension(host)]),
@@ -297,17 +297,17 @@ export function bytes(...parts: readonly (string | Uint8Array)[]): Buffer {
   return Buffer.concat(parts.map(part => (typeof part === 'string' ? Buffer.from(part, 'latin1') : part)));
 }
 
-/** The whole record of a fatal TLS alert. */
+/** The record of a fatal TLS alert. */
 export function alert(code: number): Buffer {
   return Buffer.from([0x15, 0x03, 0x01, 0x00, 0x02, 0x02, code]);
 }
 
-/** The log line of the connection that came from that address, and that there is only one. */
+/** The log line of the connection from that address. Asserts that there is only one. */
 export async function lineOf(
   gateway: Causeway,
   { address, since = '' }: { readonly address: string; readonly since?: string },
 ): Promise<LogLine> {
-  // Its port may have been another's before.
+  // Another client may have used this port before.
   const fits = (line: LogLine) =>
     line.msg === 'connection' && line.peer === address && String(line.time) >= since;
   const line = await gateway.line(fits);
@@ -315,7 +315,7 @@ export async function lineOf(
   return line;
 }
 
-/** Nobody listens there. */
+/** Whether nothing listens there. */
 export function isClosed(port: number): Promise<boolean> {
   return new Promise(resolve => {
     const socket = connect({ port, host: '127.0.0.1' });
@@ -327,7 +327,7 @@ export function isClosed(port: number): Promise<boolean> {
   });
 }
 
-/** Waits until the answer is neither false nor nothing. */
+/** Polls until the answer is truthy. */
 export async function until<T>(
   what: string,
   ask: () => T | Promise<T>,

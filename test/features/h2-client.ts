@@ -1,4 +1,4 @@
-// HTTP/2 clients for tests: node:http2's own, with streams that keep all they hear; and frames as bytes, for what a
+// HTTP/2 clients for tests: node:http2's, with streams that keep what they receive; and frames as bytes, for what a
 // well-behaved client never sends.
 
 import { once } from 'node:events';
@@ -14,9 +14,9 @@ import { bytes, type ClientOptions, type Peer, until } from './given.ts';
 /** A client's connection. */
 export class H2Client implements Disposable {
   readonly session: ClientHttp2Session;
-  /** Its own `host:port`, as the gateway's log has it. */
+  /** Its own `host:port`, as in the gateway's log. */
   readonly address: string;
-  /** The codes of all GOAWAY frames that came, each with its last stream. */
+  /** The codes of all received GOAWAY frames, each with its last stream. */
   readonly goaways: (readonly [code: number, last: number])[] = [];
 
   private constructor(session: ClientHttp2Session) {
@@ -35,7 +35,7 @@ export class H2Client implements Disposable {
     return new H2Client(session);
   }
 
-  /** Asks for a CONNECT; the stream may be written to before it is answered. */
+  /** Sends CONNECT; the stream is writable before the response. */
   open(authority: string, headers: OutgoingHttpHeaders = {}): H2Stream {
     return new H2Stream(this.session.request({ ':method': 'CONNECT', ':authority': authority, ...headers }));
   }
@@ -67,7 +67,7 @@ export class H2Stream {
     return Buffer.concat(this.#chunks);
   }
 
-  /** The code of RST_STREAM; 0 also when it has ended well. undefined while it is open. */
+  /** The code of RST_STREAM; also 0 for a clean end. Undefined while it is open. */
   code(): number | undefined {
     return this.stream.closed ? this.stream.rstCode : undefined;
   }
@@ -76,16 +76,16 @@ export class H2Stream {
     return until('a response', () => this.#status);
   }
 
-  hears(what: string): Promise<boolean> {
+  receives(what: string): Promise<boolean> {
     return until(`to hear ${what}`, () => this.received().includes(what));
   }
 
-  /** END_STREAM has come. */
+  /** Waits for END_STREAM. */
   ends(): Promise<boolean> {
     return until('END_STREAM', () => this.#isEnded);
   }
 
-  /** The whole stream is over. */
+  /** Waits until the stream is closed. */
   async closes(): Promise<number> {
     await until('the stream to close', () => this.stream.closed);
     return this.stream.rstCode;
@@ -119,7 +119,7 @@ export function frame(
   return bytes(head, content);
 }
 
-/** HEADERS of a request; each field a literal that is not indexed, RFC 7541 6.2.2. */
+/** HEADERS of a request; each field is a literal without indexing (RFC 7541 6.2.2). */
 export function requestFrame(stream: number, fields: readonly (readonly [string, string])[]): Buffer {
   const block = fields.map(([name, value]) =>
     bytes(Uint8Array.of(0, name.length), name, Uint8Array.of(value.length), value),
@@ -145,7 +145,7 @@ export interface Frame {
   readonly payload: Buffer;
 }
 
-/** All whole frames that a raw client has heard. */
+/** All complete frames that a raw client has received. */
 export function framesOf(peer: Peer): Frame[] {
   const heard = peer.received();
   const frames: Frame[] = [];
@@ -159,7 +159,7 @@ export function framesOf(peer: Peer): Frame[] {
   return frames;
 }
 
-/** The code of the last GOAWAY that a raw client has heard. */
+/** The code of the last GOAWAY that a raw client has received. */
 export function goawayCode(peer: Peer): number | undefined {
   return framesOf(peer)
     .findLast(({ type }) => type === GOAWAY)

@@ -1,5 +1,5 @@
-// CONNECT over HTTP/2: each stream is a connection of its own, with its route, its limits, its line in the log and its
-// reason, and what befalls one of them does not concern the others.
+// CONNECT over HTTP/2: each stream is a connection with its own route, limits, log line and
+// close reason, and does not affect the others.
 
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
@@ -88,7 +88,7 @@ clusters:
 
 after(() => stack.disposeAsync());
 
-/** The lines of a client's streams. */
+/** Log lines of a client's streams. */
 function streamLines(address: string): LogLine[] {
   return gateway.connections().filter(line => line.client === address && line.protocol === 'connect');
 }
@@ -97,7 +97,7 @@ function streamLine(address: string): Promise<LogLine> {
   return until(`a line of ${address}`, () => streamLines(address)[0]);
 }
 
-/** The one line of the connection itself. */
+/** The log line of the connection itself. */
 async function outerLine(address: string, from: Causeway = gateway): Promise<LogLine> {
   const fits = (line: LogLine) => line.client === address && line.protocol === 'h2';
   const line = await from.line(line => line.msg === 'connection' && fits(line));
@@ -109,7 +109,7 @@ async function openConnections({ admin }: Causeway): Promise<Record<string, stri
   return (await (await fetch(`${admin}/api/v1/connections`)).json()) as Record<string, string>[];
 }
 
-/** Opens a stream to the silent backend, which says who it is. */
+/** Opens a stream to the silent backend, and finds its connection there. */
 async function tunnel(client: H2Client, cluster = 'silent'): Promise<[H2Stream, Backend['connections'][0]]> {
   const stream = client.open(`${cluster}:443`);
   const mark = `${client.address} ${stream.stream.id} ${Math.random()}`;
@@ -138,7 +138,7 @@ describe('CONNECT over HTTP/2 is served', { concurrency: true }, () => {
       using client = await H2Client.connect(gateway.port);
       const stream = client.open(authority, { ...headers });
       assert.equal(await stream.status(), 200);
-      await stream.hears(`${backend}\n`);
+      await stream.receives(`${backend}\n`);
       stream.stream.end();
       assert.equal(await stream.closes(), 0);
       assert.equal(stream.received().toString(), `${backend}\n`);
@@ -169,13 +169,13 @@ describe('CONNECT over HTTP/2 is served', { concurrency: true }, () => {
     assert.equal(await stream.status(), 200);
     const again = client.open('id-3:443', { 'causeway-signature': signature });
     assert.equal(await again.status(), 403);
-    await again.hears('bad-signature: ');
+    await again.receives('bad-signature: ');
   });
 
-  test('for the client that a balancer tells', async () => {
+  test('for the client in a balancer’s PROXY header', async () => {
     using client = await connectClient(gateway.port, { from: BALANCER });
     client.send(proxyV2({ source: '192.0.2.7' }), GREETING, connectFrame(1, 'lab:443'));
-    await client.hears('api\n');
+    await client.receives('api\n');
     const line = await until('its line', () => {
       client.finish();
       return gateway
@@ -211,28 +211,28 @@ describe('CONNECT over HTTP/2 is refused', { concurrency: true }, () => {
       assert.equal(await stream.closes(), 0);
       assert.match(stream.received().toString(), new RegExp(`^${reason}: .*\n$`));
       assert.equal((await streamLine(client.address)).reason, reason);
-      // The connection itself goes on.
+      // The connection itself stays open.
       const next = client.open(authority);
       assert.equal(await next.status(), status);
     });
   }
 
-  test('with 404 where the listener does not show the route', async () => {
+  test('with 404 if the listener does not serve the route', async () => {
     using client = await H2Client.connect(gateway.ports[1], { to: '127.0.0.2', from: '127.0.0.1' });
     assert.equal(await client.open('lab:443').status(), 404);
     assert.equal(await client.open('konnectivity.lab.svc.cluster.local:443').status(), 200);
   });
 
-  test('with 503 when there are too many', async () => {
+  test('with 503 over the limit', async () => {
     using client = await H2Client.connect(gateway.port);
     const [first] = await tunnel(client, 'full');
     const second = client.open('full:443');
     assert.equal(await second.status(), 503);
-    await second.hears('over-limit: ');
+    await second.receives('over-limit: ');
     assert.equal(first.code(), undefined);
   });
 
-  test('with 400 when it names nothing, and with PROTOCOL_ERROR where HTTP/2 itself forbids it', async () => {
+  test('with 400 without an authority, and with PROTOCOL_ERROR for what HTTP/2 forbids', async () => {
     using client = await connectClient(gateway.port);
     client.send(
       GREETING,
@@ -259,7 +259,7 @@ describe('CONNECT over HTTP/2 is refused', { concurrency: true }, () => {
   });
 });
 
-test('other requests are reset with HTTP_1_1_REQUIRED, and CONNECT goes on', async () => {
+test('other requests are reset with HTTP_1_1_REQUIRED, and CONNECT still works', async () => {
   using client = await H2Client.connect(gateway.port);
   const get = client.session.request({ ':path': '/' });
   get.on('error', () => {});
@@ -268,7 +268,7 @@ test('other requests are reset with HTTP_1_1_REQUIRED, and CONNECT goes on', asy
   assert.equal(await client.open('lab:443').status(), 200);
 });
 
-test('a hundred streams at once are each served', async () => {
+test('a hundred concurrent streams are served', async () => {
   using client = await H2Client.connect(gateway.port);
   const streams = Array.from({ length: 100 }, () => client.open('echo:443'));
   await Promise.all(
@@ -282,7 +282,7 @@ test('a hundred streams at once are each served', async () => {
   assert.ok(streamLines(client.address).every(line => line.reason === 'done'));
 });
 
-test('100 MB each way at once arrive as they were sent', async () => {
+test('100 MB each way at once arrive unchanged', async () => {
   using client = await H2Client.connect(gateway.port);
   const before = await gateway.metric('causeway_bytes_total', { cluster: 'echo', direction: 'in' });
   const { stream } = client.open('echo:443');
@@ -308,25 +308,25 @@ test('100 MB each way at once arrive as they were sent', async () => {
   assert.ok(Number(line.in) >= 100 * MB && Number(line.out) >= 100 * MB);
   const counted =
     (await gateway.metric('causeway_bytes_total', { cluster: 'echo', direction: 'in' })) - before;
-  // Once, though the bytes pass the front twice.
+  // Once, although the bytes pass the worker twice.
   assert.ok(counted >= 100 * MB && counted < 101 * MB, String(counted));
 });
 
-describe('a stream ends as its other side does', { concurrency: true }, () => {
-  test('END_STREAM is FIN, and the other direction goes on', async () => {
+describe('the end of one side is forwarded to the other', { concurrency: true }, () => {
+  test('END_STREAM becomes FIN, and the other direction stays open', async () => {
     using client = await H2Client.connect(gateway.port);
     const [stream, served] = await tunnel(client);
     stream.stream.end('last words');
-    await served.hears('last words');
+    await served.receives('last words');
     assert.equal(await served.untilEnd(), 'FIN');
     served.send('still here');
-    await stream.hears('still here');
+    await stream.receives('still here');
     served.finish();
     assert.equal(await stream.closes(), 0);
     assert.equal((await streamLine(client.address)).reason, 'done');
   });
 
-  test('END_STREAM before the answer does not lose what came before it', async () => {
+  test('END_STREAM before the response loses no bytes', async () => {
     using client = await H2Client.connect(gateway.port);
     const stream = client.open('echo:443');
     stream.stream.end('early');
@@ -334,7 +334,7 @@ describe('a stream ends as its other side does', { concurrency: true }, () => {
     assert.equal(stream.received().toString(), 'early');
   });
 
-  test('FIN is END_STREAM, and the other direction goes on', async () => {
+  test('FIN becomes END_STREAM, and the other direction stays open', async () => {
     using client = await H2Client.connect(gateway.port);
     const [stream, served] = await tunnel(client);
     served.send('bye');
@@ -342,13 +342,13 @@ describe('a stream ends as its other side does', { concurrency: true }, () => {
     await stream.ends();
     assert.equal(stream.received().toString(), 'bye');
     stream.stream.write('an answer to that');
-    await served.hears('an answer to that');
+    await served.receives('an answer to that');
     stream.stream.end();
     assert.equal(await stream.closes(), 0);
     assert.equal((await streamLine(client.address)).reason, 'done');
   });
 
-  test('RST_STREAM is a reset', async () => {
+  test('RST_STREAM becomes a reset', async () => {
     using client = await connectClient(gateway.port);
     client.send(GREETING, connectFrame(1, 'silent:443'), connectFrame(3, 'silent:443'));
     client.send(frame(DATA, 0, 1, `one ${client.address}`), frame(DATA, 0, 3, `other ${client.address}`));
@@ -363,11 +363,11 @@ describe('a stream ends as its other side does', { concurrency: true }, () => {
     assert.equal(await one.untilEnd(), 'RST');
     assert.equal((await streamLine(client.address)).reason, 'client-reset');
     client.send(frame(DATA, 0, 3, 'still here'));
-    await other.hears('still here');
+    await other.receives('still here');
   });
 
   for (const when of ['', ' behind END_STREAM of the client'])
-    test(`a reset${when} is RST_STREAM with CONNECT_ERROR, and no END_STREAM`, async () => {
+    test(`a reset${when} becomes RST_STREAM with CONNECT_ERROR, without END_STREAM`, async () => {
       using client = await connectClient(gateway.port);
       client.send(GREETING, connectFrame(1, 'silent:443'), connectFrame(3, 'silent:443'));
       client.send(frame(DATA, when === '' ? 0 : END_STREAM, 1, `one ${client.address}`));
@@ -381,7 +381,7 @@ describe('a stream ends as its other side does', { concurrency: true }, () => {
       );
       if (when !== '') assert.equal(await one.untilEnd(), 'FIN');
       one.send('what came before it');
-      await client.hears('what came before it');
+      await client.receives('what came before it');
       one.reset();
       const reset = await until('the reset', () =>
         framesOf(client).find(({ type, stream }) => type === RST_STREAM && stream === 1),
@@ -390,10 +390,10 @@ describe('a stream ends as its other side does', { concurrency: true }, () => {
       assert.ok(framesOf(client).every(({ type, flags }) => type !== DATA || (flags & END_STREAM) === 0));
       assert.equal((await streamLine(client.address)).reason, 'backend-reset');
       other.send('still here');
-      await client.hears('still here');
+      await client.receives('still here');
     });
 
-  test('a connection that is gone resets all its streams', async () => {
+  test('a lost connection resets all its streams', async () => {
     using client = await H2Client.connect(gateway.port);
     const tunnels = [await tunnel(client), await tunnel(client)];
     client.session.socket.destroy();
@@ -403,7 +403,7 @@ describe('a stream ends as its other side does', { concurrency: true }, () => {
     await outerLine(client.address);
   });
 
-  test('a client that gives up before the answer is client-gone', async () => {
+  test('a client that leaves before the response is client-gone', async () => {
     using client = await connectClient(gateway.port);
     client.send(GREETING, connectFrame(1, 'swallowing:443'));
     await until('the dial', async () =>
@@ -416,14 +416,14 @@ describe('a stream ends as its other side does', { concurrency: true }, () => {
   });
 });
 
-describe('a stream that stands still holds up no other', { concurrency: true }, () => {
+describe('a stalled stream does not hold up others', { concurrency: true }, () => {
   test('when the client does not read', async () => {
     using client = await H2Client.connect(gateway.port);
     const [stalled, served] = await tunnel(client);
     stalled.stream.pause();
     served.socket.write(randomBytes(5 * MB));
     await passes(client);
-    // All of it comes, once it is read.
+    // Everything arrives once it is read.
     stalled.stream.resume();
     await until('the rest', () => stalled.received().length === 5 * MB);
   });
@@ -437,7 +437,7 @@ describe('a stream that stands still holds up no other', { concurrency: true }, 
       sent += MB;
       if (stalled.stream.write(randomBytes(MB))) return true;
       const drained = once(stalled.stream, 'drain').then(() => true);
-      // Time enough to drain, were it not stalled.
+      // Long enough to drain if it were not stalled.
       const others = passes(client)
         .then(() => passes(client))
         .then(() => false);
@@ -446,7 +446,7 @@ describe('a stream that stands still holds up no other', { concurrency: true }, 
     while (await isTaken());
     assert.ok(sent < 50 * MB, `${sent} bytes were taken for a backend that does not read`);
     served.socket.resume();
-    await served.hears(sent);
+    await served.receives(sent);
   });
 
   async function passes(client: H2Client): Promise<void> {
@@ -488,7 +488,7 @@ describe('a flood ends the connection with ENHANCE_YOUR_CALM and over-limit', { 
       }
       await client.untilEnd();
       assert.equal((await outerLine(client.address)).reason, 'over-limit');
-      // It may not get through to one that floods.
+      // A flooding client may not receive it.
       const code = goawayCode(client);
       assert.ok(code === undefined || code === NGHTTP2_ENHANCE_YOUR_CALM, String(code));
       assert.ok(streamLines(client.address).length < 2500, `${streamLines(client.address).length} streams`);
@@ -497,7 +497,7 @@ describe('a flood ends the connection with ENHANCE_YOUR_CALM and over-limit', { 
     });
   }
 
-  test('more streams at once than are offered are refused, and the connection goes on', async () => {
+  test('streams over the offered limit are refused, and the connection stays open', async () => {
     using client = await H2Client.connect(gateway.port);
     await until('SETTINGS', () => client.session.remoteSettings.maxConcurrentStreams === 256);
     using raw = await connectClient(gateway.port);
@@ -518,16 +518,16 @@ describe('a flood ends the connection with ENHANCE_YOUR_CALM and over-limit', { 
   });
 });
 
-/** On net a stream that is reset behind its END_STREAM is only seen to be gone when `halfClosed` has passed. */
+/** On net, a reset after END_STREAM is noticed only after `halfClosed`. */
 describe('nothing is left behind', () => {
-  /** No connections but those of other tests, which are none here. */
+  /** Waits until no connection is open; no other test runs meanwhile. */
   const untilIdle = () =>
     until('all to end', async () => {
       const { counts } = (await gateway.status()) as { counts: { connections: number } };
       return counts.connections === 0 && (await gateway.metric('causeway_connections_active')) === 0;
     });
 
-  test('by streams that end in every way at any moment', async () => {
+  test('by streams that end in any way at any moment', async () => {
     let lines = 0;
     const addresses: string[] = [];
     for (let round = 0; round < 20; round++) {
@@ -575,7 +575,7 @@ describe('nothing is left behind', () => {
       fc.asyncProperty(fc.array(part, { minLength: 1, maxLength: 20 }), async parts => {
         using client = await connectClient(gateway.port);
         client.send(GREETING, ...parts);
-        await client.hears(9);
+        await client.receives(9);
         assert.equal(gateway.program.exit(), undefined);
       }),
       { numRuns: 200 },
@@ -602,10 +602,10 @@ describe('a connection ends', { concurrency: true }, () => {
     });
   }
 
-  test('with client-gone when it asks for nothing and leaves', async () => {
+  test('with client-gone when the client leaves without a request', async () => {
     using client = await connectClient(gateway.port);
     client.send(GREETING);
-    await client.hears(9);
+    await client.receives(9);
     client.finish();
     assert.equal(await client.untilEnd(), 'FIN');
     assert.equal((await outerLine(client.address)).reason, 'client-gone');
@@ -614,13 +614,13 @@ describe('a connection ends', { concurrency: true }, () => {
   test('with client-reset when the client resets it', async () => {
     using client = await connectClient(gateway.port);
     client.send(GREETING, connectFrame(1, 'lab:443'));
-    await client.hears('api\n');
+    await client.receives('api\n');
     client.reset();
     assert.equal((await outerLine(client.address)).reason, 'client-reset');
     assert.equal((await streamLine(client.address)).reason, 'client-reset');
   });
 
-  test('with not-recognized where no listener has agents, and nothing speaks HTTP', async () => {
+  test('with not-recognized if no listener has agents and no route needs HTTP', async () => {
     await using bare = await startCauseway({
       config: `
 listen: ["127.0.0.1:0"]
@@ -642,7 +642,7 @@ clusters:
   - { name: narrow, allow: [${allow}], api: { backends: ["${silent.text}"] } }
 `;
 
-  test('an edit and the admin API end a stream, and leave the others alone', async () => {
+  test('an edit and the admin API end a stream, and no other', async () => {
     await using own = await startCauseway({ config: config('drain: 1h', '127.0.0.0/8') });
     using client = await H2Client.connect(own.port);
     const [stream, served] = await tunnel(client);
@@ -651,9 +651,9 @@ clusters:
     assert.equal(await narrow.closes(), NGHTTP2_CONNECT_ERROR);
     assert.equal(await servedNarrow.untilEnd(), 'RST');
     served.send('still here');
-    await stream.hears('still here');
+    await stream.receives('still here');
 
-    // One whose backend has ended is idle both ways, and ends all the same.
+    // A stream whose backend has ended is idle both ways, and must end too.
     served.finish();
     await stream.ends();
     const open = await openConnections(own);
@@ -675,7 +675,7 @@ clusters:
     assert.equal(await own.metric('causeway_connections_active'), 0);
   });
 
-  test('a drain says GOAWAY, and open streams may finish', async () => {
+  test('a drain sends GOAWAY, and open streams may finish', async () => {
     await using own = await startCauseway({ config: config('drain: 1h', '127.0.0.0/8') });
     using client = await H2Client.connect(own.port);
     using idle = await H2Client.connect(own.port);
@@ -691,9 +691,9 @@ clusters:
     await until('the idle one to close', () => idle.session.destroyed);
     assert.equal((await outerLine(idle.address, own)).reason, 'done');
     stream.stream.write('still here');
-    await served.hears('still here');
+    await served.receives('still here');
     served.send('here too');
-    await stream.hears('here too');
+    await stream.receives('here too');
     assert.equal(own.program.exit(), undefined);
     stream.stream.end();
     served.finish();
@@ -702,7 +702,7 @@ clusters:
     assert.equal((await outerLine(client.address, own)).reason, 'done');
   });
 
-  test('what is open when the drain is over is cut', async () => {
+  test('streams that are open after the drain are ended', async () => {
     await using own = await startCauseway({ config: config('drain: 500ms', '127.0.0.0/8') });
     using client = await H2Client.connect(own.port);
     const [stream, served] = await tunnel(client);
@@ -717,7 +717,7 @@ clusters:
   });
 });
 
-/** Sends back what comes, as fast as it is taken. */
+/** Echoes at the pace of the reader. */
 class Echo implements AsyncDisposable {
   readonly port: number;
   readonly #server: Server;

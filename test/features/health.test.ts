@@ -1,4 +1,4 @@
-// Health checks: what a backend has to do to be up, where connections go when it is not, and how one gets to know.
+// Health checks: when a backend is up, where connections go if it is down, and how changes are reported.
 
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
@@ -12,10 +12,10 @@ import { type Causeway, causewayBin, type LogLine, startCauseway } from '../../t
 import { ask } from './ask-admin.ts';
 import { alert, Backend, bytes, connectClient, hello, proxyV2, servedBy, until } from './given.ts';
 
-/** Often enough that nobody waits, with time enough for a busy machine. */
+/** Frequent checks, with a time-out that a busy machine does not reach. */
 const OFTEN = 'every: 50ms, timeout: 1m, rise: 2, fall: 3';
 
-/** The line that says so; `after` is how many such lines there were before. */
+/** Waits for the log line of that change; `after` is the number of earlier ones. */
 function change(gateway: Causeway, backend: string, up: boolean | null, after = 0): Promise<LogLine> {
   const fits = (line: LogLine) => line.msg === 'health' && line.backend === backend && line.up === up;
   return until(`${backend} to be ${up === null ? 'unknown' : up ? 'up' : 'down'}`, () =>
@@ -27,7 +27,7 @@ function checks(gateway: Causeway, backend: string, result: 'ok' | 'failed'): Pr
   return gateway.metric('causeway_health_checks_total', { backend, result });
 }
 
-/** Waits until that many checks were counted. */
+/** Waits until that many checks are counted. */
 async function checked(
   gateway: Causeway,
   backend: string,
@@ -41,20 +41,20 @@ async function checked(
 
 const up = (gateway: Causeway, backend: string) => gateway.metric('causeway_backend_up', { backend });
 
-/** Of the backends of a cluster's first route, as the API has them. */
+/** States of the backends of a cluster's first route, from the API. */
 async function states(gateway: Causeway, cluster: string): Promise<(boolean | null)[]> {
   const { json } = await ask(gateway, `/api/v1/clusters/${cluster}`);
   return json.routes[0].backends.map(({ up }: { up: boolean | null }) => up);
 }
 
-// Each test has a gateway of its own, whose start is most of what it takes: so some run at a time.
+// Three at a time: starting its gateway takes most of a test's time.
 describe('health', { concurrency: 3 }, () => {
   test('a backend is unknown until its first check, which counts at once', async () => {
     await using fine = await Backend.start({ name: 'fine' });
     await using silent = await Backend.start({ silent: true });
     const closed = `127.0.0.1:${await freePort()}`;
     const backends = (...texts: readonly string[]) => JSON.stringify(texts);
-    // One check each, in the time of this test.
+    // One check each during this test.
     const once = 'every: 1h, timeout: 1h, rise: 9, fall: 9';
     await using gateway = await startCauseway({
       config: `
@@ -88,7 +88,7 @@ clusters:
     }
     const { body } = await ask(gateway, '/metrics');
     assert.doesNotMatch(body, /^causeway_backend_up\{cluster="(unchecked|slow)"/m);
-    // It is tried all the same.
+    // It is tried anyway.
     assert.equal(await servedBy(gateway.port, hello('unchecked.test')), 'fine');
 
     await until('one check to count', () => isDown('lab'));
@@ -97,7 +97,7 @@ clusters:
     assert.deepEqual(await states(gateway, 'lab'), [true, false]);
     assert.equal(await checks(gateway, fine.text, 'ok'), 1);
 
-    // A name that does not resolve is down, and says so. Whether it resolves may take the machine a while.
+    // A name that does not resolve is down, with that reason. The lookup may take a while.
     const nameless = await change(gateway, 'nowhere.invalid:6443', false);
     assert.equal(nameless.why, 'name not found');
     const { json } = await ask(gateway, '/api/v1/explain?host=nameless.test');
@@ -108,7 +108,7 @@ clusters:
     );
   });
 
-  test('a backend that goes down gets no connections, and comes back', async () => {
+  test('a backend that goes down gets no connections until it is up again', async () => {
     await using a = await Backend.start({ name: 'a' });
     const port = await freePort();
     const text = `127.0.0.1:${port}`;
@@ -171,7 +171,7 @@ clusters:
         Math.abs(Date.parse(since) - Date.parse(String(line.time))) < 60_000,
         `${since}, ${line.time}`,
       );
-      // Without retries, one that went to it would fail.
+      // Without retries, a connection to it would fail.
       assert.deepEqual(await visits(), ['a']);
       const failed = gateway.connections().filter(({ reason }) => reason !== 'done');
       assert.deepEqual(failed, []);
@@ -226,12 +226,12 @@ clusters:
       [refused.why, notTls.why, last.why],
       ['connection refused', 'the answer is not TLS', 'connection refused'],
     );
-    // Both are down, so both are tried: round-robin begins with either.
+    // Both are down, so both are tried: round-robin may start with either.
     for (let i = 0; i < 4; i++) assert.equal(await servedBy(gateway.port, hello('down.test')), 'plain');
     for (let i = 0; i < 8; i++) assert.equal(await servedBy(gateway.port, hello('last.test')), 'plain');
   });
 
-  test('one that accepts and never answers is down for tls and up for tcp', async () => {
+  test('a backend that accepts and never answers is down for tls and up for tcp', async () => {
     await using silent = await Backend.start({ silent: true });
     await using gateway = await startCauseway({
       config: `
@@ -260,7 +260,7 @@ clusters:
   });
 
   describe('tls', { skip: missingPrograms('openssl') }, () => {
-    test('names the first exact host, or serverName', async () => {
+    test('sends the first exact host as SNI, or serverName', async () => {
       const { certFile, keyFile } = await certificateFor('backend.test');
       const names = new Set<string | false | null>();
       const server = createTlsServer(
@@ -321,7 +321,7 @@ clusters:
     }
   });
 
-  test('a backend that gets a PROXY header gets LOCAL or UNKNOWN from a check', async () => {
+  test('a check sends LOCAL or UNKNOWN to a backend with proxyProtocol', async () => {
     await using v1 = await Backend.start({ silent: true });
     await using v2 = await Backend.start({ silent: true });
     await using _gateway = await startCauseway({
@@ -340,7 +340,7 @@ clusters:
     assert.deepEqual(second.received(), bytes(proxyV2({})));
   });
 
-  test('an edit of health applies at once and keeps what is known of the backends', async () => {
+  test('an edit of health applies at once and keeps the state of backends', async () => {
     await using plain = await Backend.start({ name: 'plain' });
     const closed = `127.0.0.1:${await freePort()}`;
     const config = (health: string, backends = [plain.text, closed]) => `
@@ -354,23 +354,23 @@ clusters:
     const edit = async (text: string) => {
       const { generation } = (await gateway.status()) as { generation: number };
       await gateway.write(text);
-      // The status has the generation before all of it is in effect, the log line afterwards.
+      // The status has the new generation before all of it is in effect; the log line follows afterwards.
       await gateway.line(line => line.msg === 'applied' && Number(line.generation) > generation);
     };
     await change(gateway, closed, false);
     await checked(gateway, plain.text, 'ok', 1);
 
-    // Other settings: what was down stays down, and nothing is said.
+    // Other settings: a down backend stays down, without a log line.
     await edit(config('check: tcp, every: 60ms, timeout: 1m, fall: 5'));
     assert.equal(await up(gateway, closed), 0);
     for (let i = 0; i < 4; i++) assert.equal(await servedBy(gateway.port, hello('api.test')), 'plain');
 
-    // A check that the plain one cannot pass.
+    // A check that the plain backend cannot pass.
     await edit(config('check: tls, every: 50ms, timeout: 1m, fall: 1'));
     assert.equal((await change(gateway, plain.text, false)).why, 'the answer is not TLS');
     assert.deepEqual((await gateway.status()).health, { backends: 2, down: 2, stretch: 1 });
 
-    // No checks: nobody knows, all are tried, and no more of them are made.
+    // No checks: states are unknown, all backends are tried.
     await edit(config('check: none'));
     const back = await change(gateway, closed, null);
     assert.deepEqual([back.level, back.why], ['info', 'no longer checked']);
@@ -380,11 +380,11 @@ clusters:
     assert.doesNotMatch(body, /^causeway_backend_up/m);
     assert.equal(await gateway.metric('causeway_health_checks_total'), 0);
 
-    // Checked again, then taken out while it is down.
+    // Checked again, then removed while it is down.
     await edit(config(`check: tcp, ${OFTEN}`));
     await change(gateway, closed, false, 1);
     await edit(config(`check: tcp, ${OFTEN}`, [plain.text]));
-    // An earlier edit may have been read twice, and its second line be the one that was seen.
+    // An earlier edit may have been read twice; then edit() saw its second line.
     await until('one backend less', async () => {
       return ((await gateway.status()).health as { backends: number }).backends === 1;
     });
@@ -395,7 +395,7 @@ clusters:
     );
   });
 
-  test('a client that waits is not disturbed when its backend is called down', async () => {
+  test('an open connection continues when its backend goes down', async () => {
     await using plain = await Backend.start({ name: 'plain' });
     await using gateway = await startCauseway({
       config: `
@@ -407,7 +407,7 @@ clusters:
     });
     using client = await connectClient(gateway.port);
     client.send(hello('api.test'));
-    await client.hears('plain\n');
+    await client.receives('plain\n');
     await change(gateway, plain.text, false);
     client.finish();
     assert.equal(await client.untilEnd(), 'FIN');

@@ -1,5 +1,5 @@
-// What is in requests and answers: bodies stream both ways at the pace of the slower side, whole or visibly broken;
-// trailers, 1xx answers and the answers that have no body pass as they are.
+// Content of requests and responses: bodies stream both ways at the pace of the slower side, complete or visibly
+// broken; trailers, 1xx and responses without a body are forwarded unchanged.
 
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
@@ -24,7 +24,7 @@ import {
 const HOST = 'lab.test';
 const MIB = 1024 * 1024;
 const LARGE_MIB = 256;
-/** What a stream of any length may add: buffers on the way, and garbage not yet collected. */
+/** Memory that a stream of any length may add: buffers on the path and uncollected garbage. */
 const GROWTH_MIB = 220;
 
 const stack = sharedStack();
@@ -67,7 +67,7 @@ const backend: HttpBackend = stack.use(
     },
   }),
 );
-/** Says what a test tells it to. */
+/** Sends only what a test sends. */
 const raw = stack.use(await Backend.start({ silent: true }));
 const { gateway, client } = await sharedGateway(
   stack,
@@ -80,15 +80,15 @@ clusters:
 `,
 );
 
-/** A request to the backend that does only what a test tells it to, and its connection: none is to be kept. */
+/** A request to that backend, and its connection there, which is not kept. */
 async function ask(visitor: HttpClient, ...parts: readonly string[]): Promise<Peer> {
   return servedBy(raw, () =>
     visitor.send(parts.length === 0 ? request('GET / HTTP/1.1', 'Host: raw.test') : parts.join('')),
   );
 }
 
-describe('an answer without a body', () => {
-  test('to HEAD keeps its length', async () => {
+describe('a response without a body', () => {
+  test('to HEAD keeps its Content-Length', async () => {
     using visitor = await client();
     const { headers } = await visitor.get(HOST, '/');
     visitor.send(request('HEAD / HTTP/1.1', `Host: ${HOST}`));
@@ -98,7 +98,7 @@ describe('an answer without a body', () => {
     assert.equal((await visitor.get(HOST)).status, 200);
   });
 
-  test('to HEAD, of one that would have trailers', async () => {
+  test('to HEAD, with announced trailers', async () => {
     using visitor = await client();
     const served = await ask(visitor, request('HEAD / HTTP/1.1', 'Host: raw.test'));
     served.send(
@@ -117,7 +117,7 @@ describe('an answer without a body', () => {
   });
 });
 
-describe('what a backend says too much', () => {
+describe('surplus bytes of a backend', () => {
   for (const method of ['GET', 'POST']) {
     for (const [what, says] of Object.entries({
       'a length of 204': 'HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\n',
@@ -128,7 +128,7 @@ describe('what a backend says too much', () => {
       'a second answer':
         'HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil',
     })) {
-      test(`${what} to ${method} does not reach the client, whose connection goes on`, async () => {
+      test(`${what} to ${method} do not reach the client, whose connection stays open`, async () => {
         using visitor = await client();
         const served = await ask(visitor, request(`${method} / HTTP/1.1`, 'Host: raw.test'));
         served.send(says);
@@ -144,7 +144,7 @@ describe('what a backend says too much', () => {
 });
 
 describe('chunks and trailers', () => {
-  test('pass both ways', async () => {
+  test('are forwarded both ways', async () => {
     using visitor = await client();
     visitor.send(
       request('POST / HTTP/1.1', `Host: ${HOST}`, 'Transfer-Encoding: chunked', 'Trailer: X-Sum'),
@@ -156,7 +156,7 @@ describe('chunks and trailers', () => {
     assert.deepEqual([body.toString(), trailers, headers.trailer], ['onetwo', 'X-Sum: 3', 'X-Sum']);
   });
 
-  test('to HTTP/1.0 an answer has an end instead', async () => {
+  test('to HTTP/1.0 the end of the connection ends the body instead', async () => {
     using visitor = await client();
     visitor.send(request('GET /trailers HTTP/1.0', `Host: ${HOST}`));
     const { body, headers } = await visitor.lastAnswer();
@@ -166,7 +166,7 @@ describe('chunks and trailers', () => {
     );
   });
 
-  test('a body where there is none by custom passes as well', async () => {
+  test('an unusual request body is forwarded too', async () => {
     using visitor = await client();
     visitor.send(request('GET / HTTP/1.1', `Host: ${HOST}`, 'Content-Length: 4'), 'body');
     assert.equal(echoOf(await visitor.answer()).body, 'body');
@@ -179,19 +179,19 @@ describe('chunks and trailers', () => {
     assert.equal(echoOf(await visitor.answer()).headers['content-length'], '0');
   });
 
-  test('an answer that ends with the connection is whole only then', async () => {
+  test('a response without a length is complete when the connection ends', async () => {
     using visitor = await client();
     const served = await ask(visitor);
     served.send('HTTP/1.1 200 OK\r\n\r\nto the end');
-    await visitor.peer.hears('to the end');
+    await visitor.peer.receives('to the end');
     assert.equal(visitor.peer.end(), undefined);
     served.finish();
     assert.equal((await visitor.answer()).body.toString(), 'to the end');
   });
 });
 
-describe('1xx answers', () => {
-  test('100-continue: asked, told, and then sent', async () => {
+describe('1xx responses', () => {
+  test('100-continue: expected, sent, and then the body follows', async () => {
     using visitor = await client();
     visitor.send(request('POST / HTTP/1.1', `Host: ${HOST}`, 'Content-Length: 4', 'Expect: 100-continue'));
     assert.equal((await visitor.answer()).status, 100);
@@ -200,7 +200,7 @@ describe('1xx answers', () => {
     await requestLines(gateway, visitor, 1);
   });
 
-  test('100-continue refused: the answer is the last, and the body is not waited for', async () => {
+  test('100-continue refused: the response is the last, and the body is not awaited', async () => {
     using visitor = await client();
     visitor.send(
       request('POST /refuse HTTP/1.1', `Host: ${HOST}`, 'Content-Length: 4', 'Expect: 100-continue'),
@@ -209,7 +209,7 @@ describe('1xx answers', () => {
     assert.equal((await lineOf(gateway, visitor)).reason, 'done');
   });
 
-  test('103 passes, and not to HTTP/1.0', async () => {
+  test('103 is forwarded, but not to HTTP/1.0', async () => {
     using visitor = await client();
     visitor.ask(HOST, '/hints');
     const hints = await visitor.answer();
@@ -220,8 +220,8 @@ describe('1xx answers', () => {
   });
 });
 
-describe('an end in between', () => {
-  test('FIN behind the request: the answer still comes', async () => {
+describe('an early end', () => {
+  test('FIN after the request: the response is still sent', async () => {
     for (const when of ['at once', 'later']) {
       using visitor = await client();
       const served = await servedBy(raw, () => {
@@ -230,14 +230,14 @@ describe('an end in between', () => {
       });
       if (when === 'later') visitor.peer.finish();
       served.send('HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\n');
-      await visitor.peer.hears('\r\n\r\n');
+      await visitor.peer.receives('\r\n\r\n');
       served.send('ok');
       assert.equal((await visitor.lastAnswer()).body.toString(), 'ok', when);
       assert.equal((await lineOf(gateway, visitor)).reason, 'done');
     }
   });
 
-  test('an answer before the request is whole: it is the last', async () => {
+  test('a response before the request is complete is the last', async () => {
     using visitor = await client();
     visitor.send(request('POST /early HTTP/1.1', `Host: ${HOST}`, 'Content-Length: 100000'), 'x'.repeat(999));
     const answer = await visitor.lastAnswer();
@@ -245,7 +245,7 @@ describe('an end in between', () => {
     assert.equal((await lineOf(gateway, visitor)).reason, 'done');
   });
 
-  test('a client that leaves in the middle of its body ends the request at the backend', async () => {
+  test('a client that leaves during its body ends the request at the backend', async () => {
     for (const leave of ['reset', 'FIN'] as const) {
       const visitor = await client();
       const served = await ask(
@@ -253,7 +253,7 @@ describe('an end in between', () => {
         request('POST / HTTP/1.1', 'Host: raw.test', 'Content-Length: 9'),
         'abc',
       );
-      await served.hears('abc');
+      await served.receives('abc');
       if (leave === 'reset') visitor.peer.reset();
       else visitor.peer.finish();
       await served.untilEnd();
@@ -270,7 +270,7 @@ describe('an end in between', () => {
     body: `${request('POST / HTTP/1.1', `Host: ${HOST}`, 'Content-Length: 9')}abc`,
     chunk: `${request('POST / HTTP/1.1', `Host: ${HOST}`, 'Transfer-Encoding: chunked')}9\r\nabc`,
   })) {
-    test(`FIN in the middle of a ${what} is the end, behind what was asked before it`, async () => {
+    test(`FIN in the middle of a ${what} ends the connection after the earlier responses`, async () => {
       using visitor = await client();
       const served = await ask(visitor, request('GET / HTTP/1.1', 'Host: raw.test'), rest);
       visitor.peer.finish();
@@ -281,11 +281,11 @@ describe('an end in between', () => {
     });
   }
 
-  test('a client that leaves in the middle of its answer ends the request at the backend', async () => {
+  test('a client that leaves during the response ends the request at the backend', async () => {
     const visitor = await client();
     const served = await ask(visitor);
     served.send('HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc');
-    await visitor.peer.hears('abc');
+    await visitor.peer.receives('abc');
     visitor.peer.reset();
     await served.untilEnd();
     assert.equal((await lineOf(gateway, visitor)).reason, 'client-reset');
@@ -294,7 +294,7 @@ describe('an end in between', () => {
     await untilIdle(gateway);
   });
 
-  test('a client that leaves before there is an answer ends the request at the backend', async () => {
+  test('a client that leaves before the response ends the request at the backend', async () => {
     const visitor = await client();
     const served = await ask(visitor);
     visitor.peer.reset();
@@ -311,11 +311,11 @@ describe('an end in between', () => {
   ] as const) {
     for (const version of ['1.1', '1.0']) {
       for (const how of ['FIN', 'reset'] as const) {
-        test(`a backend that leaves in the middle of an answer with ${framing}: HTTP/${version}, ${how}`, async () => {
+        test(`a backend that leaves during a response with ${framing}: HTTP/${version}, ${how}`, async () => {
           using visitor = await client();
           const served = await ask(visitor, request(`GET / HTTP/${version}`, 'Host: raw.test'));
           served.send(`HTTP/1.1 200 OK\r\n${head}\r\n`, framing === 'chunks' ? '3\r\nabc\r\n' : 'abc');
-          await visitor.peer.hears('abc');
+          await visitor.peer.receives('abc');
           if (how === 'FIN') served.finish();
           else served.reset();
           assert.equal(await visitor.ended(), 'RST');
@@ -325,18 +325,18 @@ describe('an end in between', () => {
     }
   }
 
-  test('a backend that leaves in the middle of an answer, to a client that has said FIN', async () => {
+  test('a backend that leaves during a response, to a client that has sent FIN', async () => {
     using visitor = await client();
     const served = await ask(visitor, request('GET / HTTP/1.0', 'Host: raw.test'));
     visitor.peer.finish();
     served.send('HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc');
-    await visitor.peer.hears('abc');
+    await visitor.peer.receives('abc');
     served.reset();
     assert.equal(await visitor.ended(), 'RST');
     assert.equal((await lineOf(gateway, visitor)).reason, 'backend-reset');
   });
 
-  test('an answer that cannot be read is a 502', async () => {
+  test('a malformed response is a 502', async () => {
     for (const nonsense of [
       'nonsense\r\n\r\n',
       'HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n',
@@ -349,7 +349,7 @@ describe('an end in between', () => {
       'HTTP/1.1 200 OK\r\nX: a\r\n b\r\nContent-Length: 0\r\n\r\n',
       'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n',
     ]) {
-      // Over a connection that may be kept, and over one of its own.
+      // On a connection that may be kept, and on a dedicated one.
       for (const method of ['GET', 'POST']) {
         using visitor = await client();
         (await ask(visitor, request(`${method} / HTTP/1.1`, 'Host: raw.test'))).send(nonsense);
@@ -361,7 +361,7 @@ describe('an end in between', () => {
 });
 
 describe(`${LARGE_MIB} MiB`, () => {
-  test('stream to the client, and from it, in bounded memory', async () => {
+  test('stream to and from the client in bounded memory', async () => {
     const before = await residentMib();
     const upload = send({ port: gateway.port, method: 'PUT', path: '/count', headers: { host: HOST } });
     const download = send({ port: gateway.port, path: '/large', headers: { host: HOST } }).end();
@@ -391,7 +391,7 @@ describe(`${LARGE_MIB} MiB`, () => {
     assert.ok(most < before + GROWTH_MIB, `memory went from ${before} to ${most} MiB`);
   });
 
-  test('for a client that does not read stay with the backend, and others are served', async () => {
+  test('for a client that does not read stay at the backend, and others are served', async () => {
     const before = await residentMib();
     const readers = await Promise.all(Array.from({ length: 8 }, () => connectClient(gateway.port)));
     for (const reader of readers) {

@@ -1,5 +1,5 @@
-// What ends HTTP connections besides their requests: an edit that takes the right to them away, a drain, and time.
-// Time-outs are waited for, and none is so short that a busy machine reaches it by itself: so all of it runs side by side.
+// What ends HTTP connections besides their requests: an edit that revokes them, a drain, and time-outs.
+// The tests wait for real time-outs, long enough for a busy machine; so they run side by side.
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
@@ -29,10 +29,10 @@ interface Held {
   readonly served: Peer;
 }
 
-/** A request that the backend has and does not answer by itself. */
+/** A request at the backend, which does not answer on its own. */
 async function hold(gateway: Causeway, host: string, ...lines: readonly string[]): Promise<Held> {
   const visitor = await HttpClient.connect(gateway.port);
-  // Not by its address: two clients of two gateways may have the same.
+  // Not by address: clients of two gateways may have the same one.
   const path = `/${++asked}`;
   visitor.ask(host, path, ...lines);
   const served = await until(`${path} of ${visitor.address} to be served`, () =>
@@ -48,15 +48,15 @@ async function switched(gateway: Causeway, host: string): Promise<Held> {
   return held;
 }
 
-/** In the middle of an answer. */
+/** During a response. */
 async function answering(gateway: Causeway, host: string): Promise<Held> {
   const held = await hold(gateway, host);
   held.served.send('HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nabc');
-  await held.visitor.peer.hears('abc');
+  await held.visitor.peer.receives('abc');
   return held;
 }
 
-/** Answered, and open for more. */
+/** Idle after a response. */
 async function idle(gateway: Causeway, host: string): Promise<HttpClient> {
   const { visitor, served } = await hold(gateway, host);
   served.send('HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok');
@@ -76,7 +76,7 @@ describe('HTTP connections', { concurrency: 4 }, () => {
       ["a cluster's list that admits others only", tightened, 403],
       ["a route's list that admits others only", narrowed, 403],
     ] as const) {
-      test(`${what}: whatever a connection to it is doing, and no other`, async () => {
+      test(`${what}: connections to it in any state, and no other`, async () => {
         const config = (lab: string) => `
 listen: ["127.0.0.1:0"]
 clusters:
@@ -106,14 +106,14 @@ ${lab.replace('BACKEND', `"${raw.text}"`)}
           visitor[Symbol.dispose]();
         }
         await gateway.line(({ msg }) => msg === 'applied');
-        // It is as if it had never been there.
+        // As if it had never existed.
         assert.equal((await spared.get('lab.test')).status, status);
         others[0].served.send('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok');
         assert.equal((await others[0].visitor.answer()).body.toString(), 'ok');
         others[1].served.send('def');
         assert.equal((await others[1].visitor.answer()).body.toString(), 'abcdef');
         others[2].visitor.send('ping');
-        await others[2].served.hears('ping');
+        await others[2].served.receives('ping');
         for (const { visitor } of others) visitor.peer.reset();
         await untilIdle(gateway);
         assertAlive(gateway);
@@ -122,7 +122,7 @@ ${lab.replace('BACKEND', `"${raw.text}"`)}
   });
 
   describe('the list of connections', () => {
-    test('shows the bytes of HTTP connections as they go, and DELETE resets one at once', async () => {
+    test('shows the current bytes of HTTP connections, and DELETE resets one at once', async () => {
       await using gateway = await startCauseway({
         config: `
 listen: ["127.0.0.1:0"]
@@ -133,7 +133,7 @@ clusters: [{ name: lab, apps: { hosts: [lab.test], http: ["${raw.text}"] } }]
       const busy = await answering(gateway, 'lab.test');
       const upgraded = await switched(gateway, 'lab.test');
       upgraded.visitor.send('ping');
-      await upgraded.served.hears('ping');
+      await upgraded.served.receives('ping');
       const visitors = [quiet, busy.visitor, upgraded.visitor];
       const entryOf = async ({ address }: HttpClient) =>
         (await ask(gateway, '/api/v1/connections')).json.find(
@@ -163,7 +163,7 @@ clusters: [{ name: lab, apps: { hosts: [lab.test], http: ["${raw.text}"] } }]
     });
   });
 
-  test('a client that resets is noticed in whatever state, and so is its backend told', async () => {
+  test('a client’s reset is noticed in any state and forwarded to the backend', async () => {
     await using gateway = await startCauseway({
       config: `
 listen: ["127.0.0.1:0"]
@@ -172,7 +172,7 @@ clusters: [{ name: lab, apps: { hosts: [lab.test], http: ["${raw.text}"] } }]
     });
     const held = [
       await hold(gateway, 'lab.test'),
-      // Behind a wish that is not heard nothing is read.
+      // After an upgrade request that is ignored nothing is read.
       await hold(gateway, 'lab.test', 'Connection: Upgrade', 'Upgrade: h2c'),
       await answering(gateway, 'lab.test'),
       await switched(gateway, 'lab.test'),
@@ -195,7 +195,7 @@ clusters: [{ name: lab, apps: { hosts: [lab.test], http: ["${raw.text}"] } }]
 `,
       });
 
-    test('closes what is idle at once, and lets answers finish, which say that they are the last', async () => {
+    test('closes idle connections at once, and lets responses finish, with Connection: close', async () => {
       await using gateway = await start(NEVER);
       using quiet = await idle(gateway, 'lab.test');
       const waiting = await hold(gateway, 'lab.test');
@@ -211,17 +211,17 @@ clusters: [{ name: lab, apps: { hosts: [lab.test], http: ["${raw.text}"] } }]
       busy.served.send('def');
       assert.equal((await busy.visitor.lastAnswer()).body.toString(), 'abcdef');
       upgraded.visitor.send('still open');
-      await upgraded.served.hears('still open');
+      await upgraded.served.receives('still open');
       upgraded.visitor.peer.finish();
       upgraded.served.finish();
       for (const { visitor } of [waiting, busy, upgraded])
         assert.equal((await lineOf(gateway, visitor)).reason, 'done');
       assert.deepEqual(await gateway.program.ended, { code: 0, signal: null });
-      // Their lines were written before the end.
+      // Their log lines were written before the exit.
       await requestLines(gateway, upgraded.visitor, 1);
     });
 
-    test('cuts what is open when its time is over', async () => {
+    test('ends open connections when its time is over', async () => {
       await using gateway = await start('1s');
       const held = [
         await hold(gateway, 'lab.test'),
@@ -238,8 +238,8 @@ clusters: [{ name: lab, apps: { hosts: [lab.test], http: ["${raw.text}"] } }]
     });
   });
 
-  describe('time', { concurrency: true }, () => {
-    test('idle: a connection without a byte ends, in whatever state', async () => {
+  describe('time-outs', { concurrency: true }, () => {
+    test('idle: a connection without traffic ends, in any state', async () => {
       await using gateway = await startCauseway({
         config: `
 listen: ["127.0.0.1:0"]
@@ -261,7 +261,7 @@ clusters: [{ name: lab, apps: { hosts: [lab.test], http: ["${raw.text}"] } }]
       await untilIdle(gateway);
     });
 
-    test('idle: a byte now and then keeps it, either way', async () => {
+    test('idle: a byte in either direction restarts it', async () => {
       await using gateway = await startCauseway({
         config: `
 listen: ["127.0.0.1:0"]
@@ -274,16 +274,16 @@ clusters: [{ name: lab, apps: { hosts: [lab.test], http: ["${raw.text}"] } }]
         await until('a second', untilMs(1000));
         asking.visitor.send('.');
         hearing.served.send('.');
-        await hearing.visitor.peer.hears('.'.repeat(heard));
+        await hearing.visitor.peer.receives('.'.repeat(heard));
       }
-      await asking.served.hears('....');
+      await asking.served.receives('....');
       for (const { visitor } of [asking, hearing]) {
         assert.equal(await visitor.ended(), 'FIN');
         assert.equal((await lineOf(gateway, visitor)).reason, 'idle-timeout');
       }
     });
 
-    test('halfClosed: once one side has said FIN, from then on', async () => {
+    test('halfClosed: it starts with the first FIN', async () => {
       await using gateway = await startCauseway({
         config: `
 listen: ["127.0.0.1:0"]
@@ -307,7 +307,7 @@ clusters: [{ name: lab, apps: { hosts: [lab.test], http: ["${raw.text}"] } }]
       await untilIdle(gateway);
     });
 
-    test('hello: each head has its own, a body has none', async () => {
+    test('hello: it applies to each head, not to a body', async () => {
       await using gateway = await startCauseway({
         config: `
 listen: ["127.0.0.1:0"]

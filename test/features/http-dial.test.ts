@@ -1,5 +1,5 @@
-// Backends of HTTP routes: which one a request goes to, in which order others are tried, and how connections to them
-// are kept: for requests that may be sent again, never for two clusters, never at the price of sending a POST twice.
+// Backends of HTTP routes: which one gets a request, in which order others are tried, and when connections to them
+// are reused: only for requests that may be retried, never for two clusters, and never so that a POST is sent twice.
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
@@ -55,7 +55,7 @@ async function post(visitor: HttpClient, host: string, body = 'body') {
 }
 
 describe('a connection to a backend', () => {
-  test('is kept for further requests, of other clients too', async () => {
+  test('is reused for further requests, also of other clients', async () => {
     using visitor = await client();
     using other = await client();
     const { connection } = await visitor.echo('one.test');
@@ -63,7 +63,7 @@ describe('a connection to a backend', () => {
     assert.equal((await other.echo('one.test')).connection, connection);
   });
 
-  test('never serves two clusters, though both have the same backend', async () => {
+  test('is never shared by two clusters with the same backend', async () => {
     using visitor = await client();
     const seen = new Map<number, string>();
     for (let round = 0; round < 6; round++) {
@@ -75,7 +75,7 @@ describe('a connection to a backend', () => {
     }
   });
 
-  test('is no other than its own for what may not be sent again', async () => {
+  test('is a new one for requests that may not be retried', async () => {
     using visitor = await client();
     await visitor.echo('one.test');
     const connections = new Set<number>();
@@ -88,30 +88,30 @@ describe('a connection to a backend', () => {
     assert.equal(connections.size, 4);
   });
 
-  test('that the backend closes when it is taken: a GET is sent once more, on a new one', async () => {
+  test('that the backend closes when it is reused: a GET is retried once on a new one', async () => {
     using visitor = await client();
     const index = raw.connections.length;
     const kept = await servedBy(raw, () => visitor.ask('raw.test', '/first'));
     kept.send('HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n1');
     assert.equal((await visitor.answer()).body.toString(), '1');
     visitor.ask('raw.test', '/second');
-    await kept.hears('/second');
+    await kept.receives('/second');
     kept.reset();
     const next = await raw.accepted(index + 1);
-    await next.hears('GET /second');
+    await next.receives('GET /second');
     next.send('HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 1\r\n\r\n2');
     assert.equal((await visitor.answer()).body.toString(), '2');
 
-    // Once more, and not twice.
+    // Only once.
     visitor.ask('raw.test', '/third');
     const third = await raw.accepted(index + 2);
-    await third.hears('/third');
+    await third.receives('/third');
     third.reset();
     assert.equal((await visitor.lastAnswer()).status, 502);
     assert.equal(raw.connections.length, index + 3);
   });
 
-  test('that was closed meanwhile is not taken', async () => {
+  test('that was closed meanwhile is not reused', async () => {
     using visitor = await client();
     const index = raw.connections.length;
     const kept = await servedBy(raw, () => visitor.ask('raw.test', '/first'));
@@ -121,13 +121,13 @@ describe('a connection to a backend', () => {
     await kept.untilEnd();
     visitor.ask('raw.test', '/second');
     const next = await raw.accepted(index + 1);
-    await next.hears('GET /second');
+    await next.receives('GET /second');
     assert.ok(!kept.received().includes('/second'));
     next.send('HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 1\r\n\r\n2');
     assert.equal((await visitor.answer()).body.toString(), '2');
   });
 
-  test('whose answer came with FIN is not kept', async () => {
+  test('whose response came with FIN is not kept', async () => {
     for (let round = 0; round < 10; round++) {
       using visitor = await client();
       const index = raw.connections.length;
@@ -137,13 +137,13 @@ describe('a connection to a backend', () => {
       await visitor.answer();
       visitor.ask('raw.test', '/second');
       const next = await raw.accepted(index + 1);
-      await next.hears('GET /second');
+      await next.receives('GET /second');
       next.send('HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 1\r\n\r\n2');
       assert.equal((await visitor.answer()).body.toString(), '2');
     }
   });
 
-  test('on which a backend says more than it was asked is not kept: nobody else hears that', async () => {
+  test('with surplus bytes of the backend is not kept: no other client gets them', async () => {
     for (const when of ['at once', 'later']) {
       using visitor = await client();
       const index = raw.connections.length;
@@ -155,21 +155,21 @@ describe('a connection to a backend', () => {
       await kept.untilEnd();
       visitor.ask('raw.test', '/second');
       const next = await raw.accepted(index + 1);
-      await next.hears('GET /second');
+      await next.receives('GET /second');
       next.send('HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 1\r\n\r\n2');
       assert.equal((await visitor.answer()).body.toString(), '2');
       assert.equal(visitor.rest().length, 0);
     }
   });
 
-  test('that the backend closes in the middle of a POST: it is a 502, and was sent once', async () => {
-    // Before it has heard anything it may look like a dial that failed, which is tried again.
+  test('that the backend closes during a POST: 502, and the POST was sent once', async () => {
+    // Before any byte was received it could look like a failed dial, which is retried.
     for (const seen of ['POST', 'body']) {
       using visitor = await client();
       const index = raw.connections.length;
       visitor.send(request('POST / HTTP/1.1', 'Host: raw.test', 'Content-Length: 4'), 'body');
       const served = await raw.accepted(index);
-      await served.hears(seen);
+      await served.receives(seen);
       served.reset();
       assert.equal((await visitor.lastAnswer()).status, 502);
       assert.equal((await lineOf(gateway, visitor)).reason, 'backend-reset');
@@ -179,7 +179,7 @@ describe('a connection to a backend', () => {
 });
 
 describe('balance', () => {
-  test('round-robin takes each in turn', async () => {
+  test('round-robin uses each in turn', async () => {
     using visitor = await client();
     const served: string[] = [];
     for (let i = 0; i < 6; i++) served.push((await visitor.echo('turn.test')).backend);
@@ -187,7 +187,7 @@ describe('balance', () => {
     assert.deepEqual(served.slice(3), served.slice(0, 3));
   });
 
-  test('host: a host stays with its backend, hosts spread over all', async () => {
+  test('host: a host stays with its backend, and hosts are spread', async () => {
     using visitor = await client();
     const used = new Set<string>();
     for (let i = 0; i < 20; i++) {
@@ -200,7 +200,7 @@ describe('balance', () => {
 });
 
 describe('a backend that cannot be reached', () => {
-  test('is another one’s turn, of a POST too, and the log tells who served', async () => {
+  test('is skipped, for a POST too, and the log names the backend that served', async () => {
     for (let i = 0; i < 3; i++) {
       using visitor = await client();
       assert.equal(echoOf(await post(visitor, 'spare.test')).body, 'body');
@@ -209,8 +209,8 @@ describe('a backend that cannot be reached', () => {
     }
   });
 
-  test('is tried again after a pause', async () => {
-    // It goes on trying for longer than any machine takes to start a backend.
+  test('is tried again after a back-off', async () => {
+    // It retries for longer than any machine takes to start a backend.
     await using patient = await startCauseway({
       config: `
 listen: ["127.0.0.1:0"]
@@ -230,7 +230,7 @@ clusters: [{ name: late, apps: { hosts: [late.test], http: ["127.0.0.1:${latePor
     assert.ok(performance.now() - begun >= 250);
   });
 
-  test('by its name: the others of its addresses are tried', async () => {
+  test('by name: its other addresses are tried', async () => {
     using visitor = await client();
     const { backend } = await visitor.echo('named.test');
     assert.equal(backend, 'shared');
@@ -238,7 +238,7 @@ clusters: [{ name: late, apps: { hosts: [late.test], http: ["127.0.0.1:${latePor
     assert.equal(line.backend, `localhost:${shared.port}`);
   });
 
-  test('as its name has no address, is a 502', async () => {
+  test('because its name has no address: 502', async () => {
     using visitor = await client();
     visitor.ask('nowhere.test');
     assert.equal((await visitor.lastAnswer()).status, 502);
@@ -248,14 +248,14 @@ clusters: [{ name: late, apps: { hosts: [late.test], http: ["127.0.0.1:${latePor
 
 describe('proxyProtocol', () => {
   for (const version of ['v1', 'v2']) {
-    test(`${version}: the true client in front of each request, on a connection of its own`, async () => {
+    test(`${version}: the client's address before each request, on a connection of its own`, async () => {
       using visitor = await HttpClient.connect(gateway.port, { from: BALANCER });
       visitor.send(proxyV2({ source: '192.0.2.7' }));
       for (let round = 0; round < 2; round++) {
         const index = raw.connections.length;
         visitor.ask(`${version}.test`);
         const served = await raw.accepted(index);
-        const heard = await served.hears('GET / HTTP/1.1\r\n');
+        const heard = await served.receives('GET / HTTP/1.1\r\n');
         const header = parseProxyHeader(heard, 0, heard.length);
         assert.ok(header.kind === 'found');
         assert.deepEqual([...(header.value.source?.address ?? [])], [192, 0, 2, 7]);
@@ -269,7 +269,7 @@ describe('proxyProtocol', () => {
 });
 
 describe('an edit', () => {
-  test('that changes backends: requests go to the new ones, and a request in progress is not touched', async () => {
+  test('of backends: requests go to the new ones, and requests in progress continue', async () => {
     const old = stack.use(await Backend.start({ silent: true }));
     const config = (backend: string) => `
 listen: ["127.0.0.1:0"]
@@ -279,7 +279,7 @@ clusters: [{ name: lab, apps: { hosts: [lab.test], http: ["${backend}"] } }]
     using busy = await HttpClient.connect(edited.port);
     busy.ask('lab.test');
     const served = await old.accepted();
-    await served.hears('\r\n\r\n');
+    await served.receives('\r\n\r\n');
     await edited.write(config(shared.text));
     await edited.line(({ msg }) => msg === 'applied');
     using visitor = await HttpClient.connect(edited.port);

@@ -1,5 +1,5 @@
-// What the feature tests of cleartext HTTP are made of: a client that reads answers one by one off a plain socket, so
-// that every byte is the test's own; and a backend that tells what it was asked, and remembers it.
+// The basis of the tests of cleartext HTTP: a client that reads responses one by one from a plain socket, so
+// that the test controls every byte; and a backend that echoes and records requests.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -19,10 +19,10 @@ export interface Answer {
   readonly trailers: string;
 }
 
-/** What an HttpBackend says of a request by default. */
+/** How an HttpBackend describes a request by default. */
 export interface Echo {
   readonly backend: string;
-  /** The how manyth connection to it this is. */
+  /** The number of the connection, counted from 1. */
   readonly connection: number;
   readonly method: string;
   readonly url: string;
@@ -31,7 +31,7 @@ export interface Echo {
   readonly trailers: Readonly<Record<string, string>>;
 }
 
-/** A client on one connection. It knows how an answer is framed, and nothing else of HTTP. */
+/** A client on one connection. It knows how responses are framed, and nothing else of HTTP. */
 export class HttpClient implements Disposable {
   readonly peer: Peer;
   #read = 0;
@@ -56,7 +56,7 @@ export class HttpClient implements Disposable {
     this.peer.send(...parts);
   }
 
-  /** A GET, or what `lines` make of it, without waiting. */
+  /** Sends a GET with these header lines, without waiting. */
   ask(host: string, path = '/', ...lines: readonly string[]): void {
     this.send(request(`GET ${path} HTTP/1.1`, `Host: ${host}`, ...lines));
   }
@@ -66,12 +66,12 @@ export class HttpClient implements Disposable {
     return this.answer();
   }
 
-  /** A GET that an HttpBackend echoes. */
+  /** Sends a GET and returns the echo of an HttpBackend. */
   async echo(host: string, path = '/', ...lines: readonly string[]): Promise<Echo> {
     return echoOf(await this.get(host, path, ...lines));
   }
 
-  /** The next answer, as soon as it is whole. */
+  /** Waits for the next complete response. */
   async answer(method = 'GET'): Promise<Answer> {
     for (;;) {
       const heard = this.peer.received().subarray(this.#read);
@@ -82,18 +82,18 @@ export class HttpClient implements Disposable {
       }
       if (this.peer.end() !== undefined)
         throw new Error(`An answer ended early:\n${heard.toString('latin1')}`);
-      await this.peer.hearsOrEnds(this.peer.received().length + 1);
+      await this.peer.receivesOrEnds(this.peer.received().length + 1);
     }
   }
 
-  /** The answer, and that nothing but FIN follows. */
+  /** The next response. Asserts that only FIN follows. */
   async lastAnswer(method = 'GET'): Promise<Answer> {
     const answer = await this.answer(method);
     assert.deepEqual([await this.ended(), this.rest().toString('latin1')], ['FIN', '']);
     return answer;
   }
 
-  /** What it heard and did not read as an answer. */
+  /** Received bytes that were not read as a response. */
   rest(): Buffer {
     return this.peer.received().subarray(this.#read);
   }
@@ -107,7 +107,7 @@ export class HttpClient implements Disposable {
   }
 }
 
-/** Lines with their ends, and the blank one. */
+/** Lines with CRLF, and the blank line. */
 export function request(...lines: readonly string[]): string {
   return `${lines.join('\r\n')}\r\n\r\n`;
 }
@@ -122,19 +122,19 @@ type Handler = (request: IncomingMessage, response: ServerResponse) => unknown;
 export interface HttpBackendOptions {
   readonly host?: string;
   readonly port?: number;
-  /** By path, without the query. Everything else is echoed. */
+  /** Handlers by path, without the query. Other requests are echoed. */
   readonly on?: Readonly<Record<string, Handler>>;
   readonly upgrade?: (request: IncomingMessage, socket: Socket, head: Buffer) => unknown;
 }
 
-/** A backend that answers with what it was asked. */
+/** A backend that echoes requests. */
 export class HttpBackend implements AsyncDisposable {
   readonly name: string;
   readonly port: number;
   readonly text: string;
-  /** `METHOD url` of each request that arrived, in order. */
+  /** `METHOD url` of each request, in order of arrival. */
   readonly asked: string[] = [];
-  /** Every connection that it had. */
+  /** All its connections so far. */
   readonly sockets: Socket[] = [];
   readonly server: Server;
 
@@ -149,7 +149,7 @@ export class HttpBackend implements AsyncDisposable {
   static async start(name: string, options: HttpBackendOptions = {}): Promise<HttpBackend> {
     const { host = '127.0.0.1', port = 0, on = {}, upgrade } = options;
     const server = createServer({ requestTimeout: 0, headersTimeout: 0, keepAliveTimeout: 60_000 });
-    // Before anything can be asked.
+    // Before any request can arrive.
     await once(server.listen(port, host), 'listening');
     const backend = new HttpBackend(name, server);
     server.on('connection', socket => {
@@ -196,14 +196,14 @@ export class HttpBackend implements AsyncDisposable {
   }
 }
 
-/** What the tests of one file stand on: it ends with them. */
+/** Resources of one test file, disposed after its tests. */
 export function sharedStack(): AsyncDisposableStack {
   const stack = new AsyncDisposableStack();
   after(() => stack.disposeAsync());
   return stack;
 }
 
-/** The gateway that they share, which has lost no thread and met no fault of its own after any of them, and clients of it. */
+/** The gateway that the tests share, and its clients. After each test it must have no dead thread and no fault. */
 export async function sharedGateway(stack: AsyncDisposableStack, config: string) {
   const gateway = stack.use(await startCauseway({ config }));
   afterEach(() => {
@@ -216,22 +216,22 @@ export async function sharedGateway(stack: AsyncDisposableStack, config: string)
   return { gateway, client: (options?: ClientOptions) => HttpClient.connect(gateway.port, options) };
 }
 
-/** A silent backend's side of what is asked now: its next connection, with the head. */
+/** A silent backend's side of the request that is sent now: its next connection, with the head. */
 export async function servedBy(raw: Backend, ask: () => unknown): Promise<Peer> {
   const index = raw.connections.length;
   ask();
   const served = await raw.accepted(index);
-  await served.hears('\r\n\r\n');
+  await served.receives('\r\n\r\n');
   return served;
 }
 
-/** The log lines of requests from that address, once there are so many. */
+/** Waits for this many log lines of requests from that address. */
 export async function requestLines(
   gateway: Causeway,
   { address, since = '' }: { readonly address: string; readonly since?: string },
   count: number,
 ): Promise<LogLine[]> {
-  // Its port may have been another's before.
+  // Another client may have used this port before.
   const found = () =>
     gateway
       .lines()
@@ -241,7 +241,7 @@ export async function requestLines(
   return found();
 }
 
-/** That no HTTP thread, nor any other, has died. */
+/** Asserts that no thread has died. */
 export function assertAlive(gateway: Causeway): void {
   assert.deepEqual(
     gateway.lines().filter(({ msg }) => msg === 'thread died'),
@@ -249,7 +249,7 @@ export function assertAlive(gateway: Causeway): void {
   );
 }
 
-/** Waits until no request and no connection is counted as open. */
+/** Waits until no request and no connection is open. */
 export async function untilIdle(gateway: Causeway): Promise<void> {
   await until(
     'nothing to be active',

@@ -1,5 +1,5 @@
-// Limits over HTTP count requests, not connections: who is one too many hears 503, and a place comes back with the
-// end of its request, however it ends.
+// Limits over HTTP count requests, not connections: a request over the limit gets 503, and a place is released at the
+// end of a request, however it ends.
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
@@ -61,7 +61,7 @@ async function refused(host: string, options?: ClientOptions): Promise<void> {
   assert.deepEqual([line.reason, `${line.cluster}.test`], ['over-limit', host]);
 }
 
-/** That exactly so many places are free: they are taken, the next is refused, they are given back. */
+/** Asserts that exactly this many places are free: takes them, is refused once more, and releases them. */
 async function places(host: string, count: number): Promise<void> {
   const held: [HttpClient, Peer][] = [];
   for (let i = 0; i < count; i++) held.push(await hold(host));
@@ -75,7 +75,7 @@ async function places(host: string, count: number): Promise<void> {
 }
 
 describe('connections', () => {
-  test('are requests in progress: one more is refused, an idle connection has no place', async () => {
+  test('are requests in progress: one more is refused, and an idle connection does not count', async () => {
     const idle: HttpClient[] = [];
     for (let i = 0; i < PLACES + 2; i++) {
       const [visitor, served] = await hold('few.test');
@@ -91,13 +91,13 @@ describe('connections', () => {
     'the client resets before the answer': visitor => visitor.peer.reset(),
     'the client resets in the middle of the answer': async (visitor, served) => {
       served.send('HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc');
-      await visitor.peer.hears('abc');
+      await visitor.peer.receives('abc');
       visitor.peer.reset();
     },
     'the backend resets before the answer': (_, served) => served.reset(),
     'the backend resets in the middle of the answer': async (visitor, served) => {
       served.send('HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc');
-      await visitor.peer.hears('abc');
+      await visitor.peer.receives('abc');
       served.reset();
     },
     'the client says what cannot be read': visitor => visitor.send('\0\r\n'),
@@ -114,7 +114,7 @@ describe('connections', () => {
     },
   };
   for (const [what, end] of Object.entries(ends)) {
-    test(`give back their place when ${what}`, async () => {
+    test(`release their place when ${what}`, async () => {
       for (let i = 0; i < PLACES; i++) {
         const visitor = await client();
         const lines = [
@@ -131,7 +131,7 @@ describe('connections', () => {
     });
   }
 
-  test('give back their place when no backend is reached, and when the client leaves meanwhile', async () => {
+  test('release their place when no backend is reached, and when the client leaves during the dial', async () => {
     for (const host of ['dead.test', 'slow.test']) {
       for (let i = 0; i < 3; i++) {
         using visitor = await client();
@@ -175,8 +175,8 @@ describe('newPerSecond', () => {
   });
 });
 
-describe('requests sent ahead', () => {
-  test('are answered in their order', async () => {
+describe('pipelined requests', () => {
+  test('are answered in order', async () => {
     using visitor = await client();
     const served = await servedBy(raw, () => {
       visitor.ask('few.test', '/first');
@@ -204,7 +204,7 @@ describe('requests sent ahead', () => {
     }
   });
 
-  test('beyond 100 are one too many, and none of them is served', async () => {
+  test('beyond 100 are refused, and none of those is served', async () => {
     using visitor = await client();
     const before = echo.asked.length;
     await servedBy(raw, () => visitor.ask('few.test', '/first'));

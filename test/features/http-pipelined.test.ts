@@ -1,5 +1,5 @@
-// What stands behind the end of a connection: behind a refusal, and behind the last request that a client announces,
-// nothing is served, whatever it is and however it arrives. Neighbours on the same threads notice nothing.
+// Requests after the last one of a connection, which is a refused one or one with Connection: close: nothing is
+// served, whatever it is and however it arrives. Neighbours on the same threads are unaffected.
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
@@ -16,7 +16,7 @@ import {
 } from './http-given.ts';
 
 const stack = sharedStack();
-/** More than a client that does not read, and the kernel on both sides, can hold. */
+/** More than a client that does not read and the kernels on both sides can buffer. */
 const LARGE = 12_000_000;
 const backend = stack.use(
   await HttpBackend.start('backend', {
@@ -35,7 +35,7 @@ clusters:
 `,
 );
 
-/** The last that is answered on a connection. */
+/** The last request that is answered on a connection. */
 const lasts = {
   'an unknown host': [421, request('GET /first HTTP/1.1', 'Host: nobody.test')],
   'an address that is not allowed': [403, request('GET /first HTTP/1.1', 'Host: closed.test')],
@@ -56,7 +56,7 @@ const behinds = {
   'what is no HTTP': '\0\x01\x02\r\n\r\n',
 };
 
-/** One answer, FIN, one line for the request, one for the connection; and nothing more reached the backend. */
+/** Asserts one response, FIN, one line for the request and one for the connection, and no more at the backend. */
 async function assertLast(visitor: HttpClient, status: number): Promise<void> {
   const answer = await visitor.lastAnswer();
   assert.equal(answer.status, status);
@@ -68,7 +68,7 @@ async function assertLast(visitor: HttpClient, status: number): Promise<void> {
 }
 
 for (const [last, [status, first]] of Object.entries(lasts)) {
-  describe(`behind ${last} (${status})`, () => {
+  describe(`after ${last} (${status})`, () => {
     for (const [what, behind] of Object.entries(behinds)) {
       test(`${what} is not served: in the same segment, in the next one, in both, and twice`, async () => {
         using neighbour = await client();
@@ -93,7 +93,7 @@ for (const [last, [status, first]] of Object.entries(lasts)) {
   });
 }
 
-test('a refusal is heard by every client of a crowd, though what follows it is malformed', async () => {
+test('every one of many clients gets its refusal, although malformed bytes follow', async () => {
   const [, first] = lasts['an unknown host'];
   for (let round = 0; round < 20; round++) {
     await Promise.all(
@@ -110,11 +110,11 @@ test('a refusal is heard by every client of a crowd, though what follows it is m
   }
 });
 
-test('a large answer is whole, though a CONNECT stands behind its request', async () => {
+test('a large response is complete, although a CONNECT follows its request', async () => {
   using visitor = await client();
   visitor.peer.socket.pause();
   visitor.send(request('GET /large HTTP/1.1', 'Host: lab.test'), behinds['a CONNECT']);
-  // Until the gateway waits for the client.
+  // Until the gateway is blocked on the client.
   await until('the backend to be asked', () => backend.asked.includes('GET /large'));
   await delay(100);
   visitor.peer.socket.resume();
@@ -124,6 +124,6 @@ test('a large answer is whole, though a CONNECT stands behind its request', asyn
   assert.equal((await lineOf(gateway, visitor)).reason, 'bad-request');
 });
 
-test('nothing of all that is left', async () => {
+test('nothing is left behind', async () => {
   await untilIdle(gateway);
 });

@@ -1,24 +1,24 @@
-// One connection's worth of HTTP for http-sequences.test.ts: requests of every kind in any order, as the bytes that a
-// client sends, cut anywhere; and what must come back for them. The model is a walk over the steps: each is answered in
-// its turn until one ends the connection, and nothing behind that one is answered or reaches a backend.
+// One connection's requests for http-sequences.test.ts: of every kind, in any order, as the bytes that a
+// client sends, split anywhere, and the expected responses. The model walks over the steps: each is answered in
+// order until one ends the connection; nothing after that one is answered or reaches a backend.
 
 import assert from 'node:assert/strict';
 import * as fc from 'fast-check';
 import { request } from './http-given.ts';
 
 /**
- * served: the backend's answer. last: that, then FIN. early: that, then perhaps FIN, since the backend answers before the
- * request is whole. refused: a status of ours, then FIN. switch: 101, then every byte comes back; or, where an answer is
- * still under way, as last. gone: nothing, FIN.
+ * served: the backend's response. last: the same, then FIN. early: the same, perhaps with FIN, because the backend
+ * responds before the request is complete. refused: our own status, then FIN. switch: 101, then an echo of all bytes;
+ * or, if a response is still in progress, as last. gone: only FIN.
  */
 type Outcome = 'served' | 'last' | 'early' | 'switch' | 'gone' | number;
 
 interface Kind {
   readonly outcome: Outcome;
-  /** As the first on its connection, where that is another. */
+  /** The outcome as the first step of a connection, if it differs. */
   readonly atFirst?: Outcome;
   readonly method?: string;
-  /** `path` is this step's own. */
+  /** `path` is unique to this step. */
   bytes(path: string): string;
 }
 
@@ -49,7 +49,7 @@ const kinds = {
   'no body': { outcome: 'served', ...post('Content-Length: 0', '') },
   chunks: { outcome: 'served', ...post(CHUNKED, '3\r\nabc\r\n1;x=y\r\nd\r\n0\r\nX-Behind: 1\r\n\r\n') },
   'no chunks': { outcome: 'served', ...post(CHUNKED, '0\r\n\r\n') },
-  // node:http closes behind every one of these.
+  // node:http closes after each of these.
   expectation: {
     outcome: 'early',
     method: 'POST',
@@ -89,7 +89,7 @@ const kinds = {
   'two lengths': { outcome: 400, ...post(`Content-Length: 3\r\n${CHUNKED}`, '0\r\n\r\n') },
   'bare line feeds': { outcome: 400, bytes: path => `GET ${path} HTTP/1.1\n${HOST}\n\n` },
   'a broken chunk': { outcome: 400, ...post(CHUNKED, '3\r\nabc\r\nzz\r\n') },
-  // Of the front alone, and only for agents.
+  // Handled by the worker, and only for agents.
   CONNECT: { outcome: 400, atFirst: 403, bytes: () => request('CONNECT lab:443 HTTP/1.1', 'Host: lab:443') },
   'half a head': { outcome: 'gone', bytes: path => `GET ${path} HTTP/1.1\r\nHost: la` },
 } satisfies Record<string, Kind>;
@@ -97,12 +97,12 @@ const kinds = {
 type KindName = keyof typeof kinds;
 const kindOf = (name: KindName): Kind => kinds[name];
 
-/** What a client does on one connection. */
+/** What a client sends on one connection. */
 export interface Sequence {
   readonly kinds: readonly KindName[];
-  /** Where its bytes are cut, as parts of 1,000. */
+  /** Where its bytes are split, in thousandths. */
   readonly cuts: readonly number[];
-  /** Before each piece it waits so many ms. */
+  /** Milliseconds to wait before each piece. */
   readonly pauses: readonly number[];
 }
 
@@ -129,7 +129,7 @@ export const anySequence: fc.Arbitrary<Sequence> = fc.record({
   pauses: fc.array(fc.constantFrom(0, 0, 1, 3), { minLength: 1, maxLength: 3 }),
 });
 
-/** Paths are told apart by `number`, which no other sequence has. */
+/** `number` is unique to the sequence and makes its paths unique. */
 export function bytesOf({ kinds: names }: Sequence, number: number): string {
   return names.map((name, index) => kindOf(name).bytes(pathOf(number, index))).join('');
 }
@@ -143,18 +143,18 @@ function pathOf(number: number, index: number): string {
   return `/${number}/${index}`;
 }
 
-/** How a sequence came out. */
+/** The outcome of a sequence. */
 export interface Came {
-  /** Of each request. A CONNECT that the front answers is none. */
+  /** Status of each request, except a CONNECT, which the worker answers. */
   readonly statuses: readonly number[];
-  /** The paths that a backend has answered, and one that it may have begun to read. */
+  /** Paths that a backend answered, and one that it may have begun to read. */
   readonly served: readonly string[];
   readonly begun: string | undefined;
 }
 
 /**
- * Judges all that a client heard until FIN. Throws an AssertionError where an answer is not that of its request, where
- * one is missing or one too many, or where something stands behind the last.
+ * Checks everything that a client received until FIN. Throws an AssertionError if a response does not match its
+ * request, if one is missing or one too many, or if anything follows the last.
  */
 export function judge(sequence: Sequence, number: number, heard: Buffer): Came {
   const statuses: number[] = [];
@@ -177,7 +177,7 @@ export function judge(sequence: Sequence, number: number, heard: Buffer): Came {
     const { status, body } = next(index);
     const path = pathOf(number, index);
     if (outcome !== kind.atFirst) statuses.push(status);
-    // What follows half a head makes it whole, and a host of it that is none.
+    // The bytes after half a head complete it, with an invalid host.
     const refusal = outcome === 'gone' ? 400 : outcome;
     if (typeof refusal === 'number') {
       assert.equal(status, refusal, describe(sequence, index));
@@ -211,7 +211,7 @@ function shorten(heard: Buffer, at: number): string {
   return JSON.stringify(heard.toString('latin1', at, at + 300));
 }
 
-/** The next answer that is not 1xx, but for 101. */
+/** The next response that is 101 or not 1xx. */
 function readAnswer(
   heard: Buffer,
   from: number,

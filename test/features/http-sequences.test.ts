@@ -1,7 +1,7 @@
-// Sequences of requests on one connection: refused, last, upgrade, CONNECT, with bodies and without, half a head, in any
-// order and cut anywhere. Each answer is that of its request, at most one is a refusal and it is the last, and nothing
-// behind it is served, counted or logged. Meanwhile a neighbour of another tenant, on the same thread, gets every answer.
-// For more than a suite can afford: HTTP_SEQUENCES=100000 HTTP_SEQUENCES_SEED=7.
+// Sequences of requests on one connection: refused, last, upgrade, CONNECT, with and without bodies, half a head,
+// in any order and split anywhere. Each response matches its request, at most one is a refusal and it is the last, and
+// nothing after it is served, counted or logged. A neighbour on the same thread gets all its responses.
+// For a longer run: HTTP_SEQUENCES=100000 HTTP_SEQUENCES_SEED=7.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -45,7 +45,7 @@ clusters:
 );
 
 let sequences = 0;
-/** Of all that came out as it must, by status. */
+/** Expected count of responses, by status. */
 const counted = new Map<number, number>();
 
 test(`sequences of requests: ${SEQUENCES}, seed ${SEED}`, {
@@ -62,7 +62,7 @@ test(`sequences of requests: ${SEQUENCES}, seed ${SEED}`, {
           assertAlive(gateway);
         },
       ),
-      // Half of AT_ONCE is what a batch has.
+      // A batch has AT_ONCE / 2 sequences.
       {
         numRuns: Math.ceil((2 * SEQUENCES) / AT_ONCE),
         seed: SEED,
@@ -77,7 +77,7 @@ test(`sequences of requests: ${SEQUENCES}, seed ${SEED}`, {
   assert.ok(sequences > SEQUENCES / 2, `${sequences} sequences`);
 });
 
-test('each request is counted once, with its status, and nothing is left of them', async () => {
+test('each request is counted once, with its status, and nothing is left behind', async () => {
   await untilIdle(gateway);
   for (const [code, count] of counted) {
     const labels = { code: String(code), ...(code < 300 && { cluster: 'lab' }) };
@@ -87,7 +87,7 @@ test('each request is counted once, with its status, and nothing is left of them
   assert.equal(counts.connections, 0);
 });
 
-/** Sends it, says FIN behind it, hears everything. */
+/** Sends the sequence and FIN, and receives everything. */
 async function play(sequence: Sequence): Promise<Came> {
   const number = sequences++;
   using visitor = await client();
@@ -116,7 +116,7 @@ function count({ statuses }: Came): void {
   for (const status of statuses) counted.set(status, (counted.get(status) ?? 0) + 1);
 }
 
-/** Asks until it is over. Every answer is its own. */
+/** Sends requests until the end; each response must be its own. */
 async function neighbour(isOver: () => boolean): Promise<number> {
   let visits = 0;
   while (!isOver()) {

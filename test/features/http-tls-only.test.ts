@@ -1,5 +1,5 @@
-// Cleartext HTTP to a host that is served over TLS only: 421 as for every host that is not served over HTTP, with words
-// that say so and name the https URL. The front says it where no route needs the HTTP part, and else the HTTP part, alike.
+// Cleartext HTTP to a host that is served over TLS only: 421 as for every host without HTTP, with a message
+// that names the https URL. The worker sends it if no route needs HTTP threads, else an HTTP thread does.
 
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
@@ -41,7 +41,7 @@ for (const [whose, gateway] of Object.entries(gateways)) {
     ['nobody.test', NOTHING],
     ['192.0.2.1', NOTHING],
   ]) {
-    test(`${whose} says of ${host}: ${text}`, async () => {
+    test(`${whose} answers ${host} with: ${text}`, async () => {
       using visitor = await HttpClient.connect(gateway.port);
       visitor.ask(host, '/path?query');
       const { status, headers, body } = await visitor.lastAnswer();
@@ -55,7 +55,7 @@ for (const [whose, gateway] of Object.entries(gateways)) {
     });
   }
 
-  test(`${whose} says nothing of TLS where the listener does not show it`, async () => {
+  test(`${whose} does not mention TLS if the listener does not serve it`, async () => {
     using visitor = await HttpClient.connect(gateway.ports[1]);
     assert.equal((await visitor.get('api.test')).body.toString(), `unknown-host: ${NOTHING}\n`);
   });

@@ -1,5 +1,5 @@
-// Switching protocols: a WebSocket, or anything else that two sides agree on, passes unread from the 101 on, FIN in
-// each direction by itself; what would carry requests past the gateway is not passed on.
+// Upgrades: a WebSocket, or any other protocol, is forwarded unread after the 101, with FIN in
+// each direction separately; upgrades that would carry requests past the gateway are not forwarded.
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
@@ -54,7 +54,7 @@ clusters:
 `,
 );
 
-/** An upgraded connection to the backend that does only what a test tells it to. */
+/** An upgraded connection to the backend that sends only what a test sends. */
 async function switched(): Promise<[client: HttpClient, served: Peer]> {
   const visitor = await client();
   const served = await servedBy(raw, () =>
@@ -65,11 +65,11 @@ async function switched(): Promise<[client: HttpClient, served: Peer]> {
   return [visitor, served];
 }
 
-describe('a protocol is switched', () => {
+describe('an upgrade is forwarded', () => {
   for (const protocol of ['websocket', 'SPDY/3.1', 'echo']) {
     test(protocol, async () => {
       using visitor = await client();
-      // On a connection that has served something before, with bytes behind the request.
+      // On a connection that has served a request before, with bytes after the upgrade request.
       assert.equal((await visitor.get('lab.test')).status, 200);
       visitor.ask(
         'lab.test',
@@ -84,9 +84,9 @@ describe('a protocol is switched', () => {
         [status, headers.upgrade, headers.connection, headers['x-asked']],
         [101, protocol, 'Upgrade', 'Upgrade a2V5'],
       );
-      await visitor.peer.hears('ahead');
+      await visitor.peer.receives('ahead');
       visitor.send(Buffer.alloc(LARGE, 'ab'));
-      await visitor.peer.hears(LARGE);
+      await visitor.peer.receives(LARGE);
       visitor.peer.finish();
       assert.equal(await visitor.ended(), 'FIN');
       assert.equal(visitor.rest().length, 'ahead'.length + LARGE);
@@ -98,7 +98,7 @@ describe('a protocol is switched', () => {
     });
   }
 
-  test('what stands behind the wish passes, and need not be HTTP', async () => {
+  test('bytes after the upgrade request are forwarded, and need not be HTTP', async () => {
     for (const ahead of ['\x81\x05hello\0\r\n\r\n', request('GET  / HTTP/1.1'), '\r\n\r\n\n']) {
       using visitor = await client();
       const wish = request('GET / HTTP/1.1', 'Host: lab.test', 'Connection: Upgrade', 'Upgrade: websocket');
@@ -112,12 +112,12 @@ describe('a protocol is switched', () => {
     }
   });
 
-  test('FIN passes in each direction by itself', async () => {
+  test('FIN is forwarded in each direction separately', async () => {
     const [visitor, served] = await switched();
     visitor.peer.finish();
     assert.equal(await served.untilEnd(), 'FIN');
     served.send('after');
-    await visitor.peer.hears('after');
+    await visitor.peer.receives('after');
     served.finish();
     assert.equal(await visitor.ended(), 'FIN');
     assert.equal((await lineOf(gateway, visitor)).reason, 'done');
@@ -126,7 +126,7 @@ describe('a protocol is switched', () => {
     otherServed.finish();
     assert.equal(await other.ended(), 'FIN');
     other.send('after');
-    await otherServed.hears('after');
+    await otherServed.receives('after');
     other.peer.finish();
     assert.equal(await otherServed.untilEnd(), 'FIN');
     assert.equal((await lineOf(gateway, other)).reason, 'done');
@@ -147,8 +147,8 @@ describe('a protocol is switched', () => {
   });
 });
 
-describe('a wish to switch', () => {
-  test('that is refused ends with that answer', async () => {
+describe('an upgrade request', () => {
+  test('that is refused ends the connection with that response', async () => {
     using visitor = await client();
     visitor.ask('lab.test', '/refused', 'Connection: Upgrade', 'Upgrade: websocket');
     const answer = await visitor.lastAnswer();
@@ -156,7 +156,7 @@ describe('a wish to switch', () => {
     assert.equal((await lineOf(gateway, visitor)).reason, 'done');
   });
 
-  test('that is answered at length is answered whole', async () => {
+  test('with a long response gets all of it', async () => {
     using visitor = await client();
     visitor.ask('lab.test', '/large', 'Connection: Upgrade', 'Upgrade: websocket');
     const answer = await visitor.lastAnswer();
@@ -164,23 +164,23 @@ describe('a wish to switch', () => {
     await untilIdle(gateway);
   });
 
-  test('to an unknown host is refused as every request', async () => {
+  test('to an unknown host is refused like every request', async () => {
     using visitor = await client();
     visitor.ask('unknown.test', '/', 'Connection: Upgrade', 'Upgrade: websocket');
     assert.equal((await visitor.lastAnswer()).status, 421);
   });
 
-  test('behind a request that is not answered yet is not heard: it is answered in its turn, as the last', async () => {
+  test('behind an unanswered request is ignored: it is answered in its turn, as the last', async () => {
     using visitor = await client();
     const index = raw.connections.length;
-    // In one piece, so that all of it is there before the first answer.
+    // In one segment, so that all of it is there before the first response.
     visitor.send(
       request('GET / HTTP/1.1', 'Host: raw.test'),
       request('GET /behind HTTP/1.1', 'Host: lab.test', 'Connection: Upgrade', 'Upgrade: websocket'),
       request('GET /never HTTP/1.1', 'Host: lab.test'),
     );
     const served = await raw.accepted(index);
-    await served.hears('\r\n\r\n');
+    await served.receives('\r\n\r\n');
     served.send('HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\nfirst');
     assert.equal((await visitor.answer()).body.toString(), 'first');
     const behind = echoOf(await visitor.lastAnswer());
@@ -195,7 +195,7 @@ describe('a wish to switch', () => {
     ['HTTP/2.0', 'GET /a HTTP/1.1', 'Upgrade: HTTP/2.0'],
     ['anything in HTTP/1.0', 'GET /a HTTP/1.0', 'Upgrade: websocket'],
   ]) {
-    test(`to ${what} is not passed on`, async () => {
+    test(`to ${what} is not forwarded`, async () => {
       using visitor = await client();
       visitor.send(
         request(line, 'Host: lab.test', 'Connection: Upgrade, HTTP2-Settings, keep-alive', ...lines),
@@ -211,7 +211,7 @@ describe('a wish to switch', () => {
     });
   }
 
-  test('with a body is answered as it is', async () => {
+  test('with a body is an ordinary request', async () => {
     using visitor = await client();
     visitor.send(
       request(

@@ -1,5 +1,5 @@
-// Cleartext HTTP: each request is routed by its Host, whatever the one before it was, and has its line and its count;
-// what is refused hears a status with the reason, and that is the end of the connection.
+// Cleartext HTTP: each request is routed by its own Host, logged and counted;
+// a refusal is a status with the reason, and ends the connection.
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
@@ -58,7 +58,7 @@ clusters:
 );
 
 describe('a request is routed by its Host', () => {
-  test('each for itself, over two clusters on one connection', async () => {
+  test('each on its own, to two clusters on one connection', async () => {
     using visitor = await client();
     for (const [host, backend] of [
       ['one.test', 'one'],
@@ -100,7 +100,7 @@ describe('a request is routed by its Host', () => {
       'ms',
       'msg',
     ]);
-    // One line for the connection, with the last request's route.
+    // One log line for the connection, with the last request's route.
     const line = await lineOf(gateway, visitor);
     assert.deepEqual(
       [line.protocol, line.host, line.cluster, line.route, line.backend, line.reason],
@@ -110,14 +110,14 @@ describe('a request is routed by its Host', () => {
     assert.equal(typeof line.dialMs, 'number');
   });
 
-  test('a wildcard stands for one label, and the exact name is before it', async () => {
+  test('a wildcard covers one label, and an exact name has priority', async () => {
     using visitor = await client();
     assert.equal((await visitor.echo('a.one.test')).backend, 'one');
     assert.equal((await visitor.echo('exact.one.test')).backend, 'two');
     assert.equal((await visitor.get('a.b.one.test')).status, 421);
   });
 
-  test('the target may be absolute, if it names the same host: the backend gets the path alone', async () => {
+  test('the target may be absolute with the same host: the backend gets only the path', async () => {
     using visitor = await client();
     visitor.send(request('GET http://one.test/a?b=c HTTP/1.1', 'Host: one.test'));
     assert.equal(echoOf(await visitor.answer()).url, '/a?b=c');
@@ -127,7 +127,7 @@ describe('a request is routed by its Host', () => {
     assert.equal(echoOf(await visitor.answer()).url, '*');
   });
 
-  test('a listener with `only` serves no other kind', async () => {
+  test('a listener with `only` serves no other kinds', async () => {
     using visitor = await HttpClient.connect(gateway.ports[1], { to: '127.0.0.2' });
     assert.equal((await visitor.get('one.test')).status, 421);
   });
@@ -141,7 +141,7 @@ describe('HTTP/1.0', () => {
     assert.equal((await lineOf(gateway, visitor)).reason, 'done');
   });
 
-  test('stays open where it asks for that', async () => {
+  test('stays open on request', async () => {
     using visitor = await client();
     for (const host of ['one.test', 'two.test']) {
       visitor.send(request('GET / HTTP/1.0', `Host: ${host}`, 'Connection: keep-alive'));
@@ -149,7 +149,7 @@ describe('HTTP/1.0', () => {
     }
   });
 
-  test('is not told to continue', async () => {
+  test('gets no 100-continue', async () => {
     using visitor = await client();
     visitor.send(
       request('POST / HTTP/1.0', 'Host: one.test', 'Content-Length: 2', 'Expect: 100-continue'),
@@ -160,7 +160,7 @@ describe('HTTP/1.0', () => {
   });
 });
 
-describe('who the client is', () => {
+describe('the client', () => {
   const forged = [
     'X-Forwarded-For: 203.0.113.1',
     'X-Forwarded-Proto: https',
@@ -170,7 +170,7 @@ describe('who the client is', () => {
     'Forwarded: for=203.0.113.3',
   ];
 
-  test('stands in X-Forwarded-*, and what a client says of itself is dropped', async () => {
+  test('is in X-Forwarded-*, and the client’s own headers are dropped', async () => {
     using visitor = await client();
     const { headers } = await visitor.echo('one.test:8080', '/', ...forged);
     assert.deepEqual(Object.fromEntries(Object.entries(headers).filter(([name]) => /forwarded/.test(name))), {
@@ -181,7 +181,7 @@ describe('who the client is', () => {
     assert.equal(headers.host, 'one.test:8080');
   });
 
-  test('a balancer that sends no PROXY header is believed', async () => {
+  test('is taken from the headers of a balancer that sends no PROXY header', async () => {
     using visitor = await client({ from: BALANCER });
     const { headers } = await visitor.echo('one.test', '/', ...forged);
     assert.equal(headers['x-forwarded-for'], `203.0.113.1, ${BALANCER}`);
@@ -194,9 +194,9 @@ describe('who the client is', () => {
     ['v1', 'PROXY TCP4 192.0.2.7 192.0.2.1 40000 80\r\n'],
     ['v2', proxyV2({ source: '192.0.2.7' })],
   ] as const) {
-    test(`is told by a balancer's PROXY header (${version}): for allow lists, and the client's own words are dropped`, async () => {
+    test(`is taken from a balancer's PROXY header (${version}), also for allow lists, and the client's own headers are dropped`, async () => {
       using visitor = await client({ from: BALANCER });
-      // Of every request on that connection.
+      // For every request on that connection.
       for (const first of [header, '']) {
         visitor.send(first, request('GET / HTTP/1.1', 'Host: allowed.test', ...forged));
         const { headers } = echoOf(await visitor.answer());
@@ -213,14 +213,14 @@ describe('who the client is', () => {
     });
   }
 
-  test("a balancer's PROXY header LOCAL means the balancer itself, whose request forwards nobody's", async () => {
+  test('is the balancer itself for a PROXY header with LOCAL, whose X-Forwarded-* are dropped', async () => {
     using visitor = await client({ from: BALANCER });
     visitor.send(proxyV2({}), request('GET / HTTP/1.1', 'Host: one.test', ...forged));
     const { headers } = echoOf(await visitor.answer());
     assert.deepEqual([headers['x-forwarded-for'], headers.forwarded], [BALANCER, undefined]);
   });
 
-  test('a header that Connection names stays behind, but not one that the backend relies on', async () => {
+  test('headers named in Connection are dropped, except those that the backend relies on', async () => {
     using visitor = await client();
     const { headers } = await visitor.echo(
       'one.test',
@@ -252,14 +252,14 @@ describe('http: redirect', () => {
       using visitor = await client();
       const { status, headers } = await visitor.get(host, path);
       assert.deepEqual([status, headers.location, headers['content-length']], [308, location, '0']);
-      // The connection goes on.
+      // The connection stays open.
       assert.equal((await visitor.echo('one.test')).backend, 'one');
       const [line] = await requestLines(gateway, visitor, 2);
       assert.deepEqual([line.cluster, line.backend, line.status], ['moved', null, 308]);
     });
   }
 
-  test('of a request with a body', async () => {
+  test('for a request with a body', async () => {
     using visitor = await client();
     visitor.send(request('POST /form HTTP/1.1', 'Host: moved.test', 'Content-Length: 5'), 'a=b&c');
     assert.equal((await visitor.answer()).headers.location, 'https://moved.test/form');
@@ -279,7 +279,7 @@ interface Refusal {
   readonly backend?: RegExp;
   /** No head was read. */
   readonly isUnreadable?: true;
-  /** Behind a request the parser skips it. */
+  /** After a request the parser skips it. */
   readonly isReadOver?: true;
 }
 
@@ -406,26 +406,26 @@ describe('a refusal is a status with its reason, and the end of the connection',
         const lines = await requestLines(gateway, visitor, when === 'at once' ? 1 : 2);
         assert.deepEqual([lines.at(-1)?.status, lines.at(-1)?.cluster], [status, cluster]);
         if (status === 408) assert.ok(Number(lines.at(-1)?.ms) >= HELLO_MS / 2, `${lines.at(-1)?.ms} ms`);
-        // What was read is said, whoever refuses it.
+        // Whoever refuses it, the log has what was read.
         assert.equal(lines.at(-1)?.method, isUnreadable ? null : 'GET');
       });
     }
   }
 
-  test('an empty line behind a request is none (RFC 9112 2.2)', async () => {
+  test('an empty line after a request is skipped (RFC 9112 2.2)', async () => {
     using visitor = await client();
     visitor.send(request('POST / HTTP/1.1', 'Host: one.test', 'Content-Length: 2'), 'ok\r\n');
     assert.equal(echoOf(await visitor.answer()).body, 'ok');
     assert.equal((await visitor.echo('one.test')).backend, 'one');
   });
 
-  test('of a HEAD has no body', async () => {
+  test('to HEAD has no body', async () => {
     using visitor = await client();
     visitor.send(request('HEAD / HTTP/1.1', 'Host: unknown.test'));
     assert.equal((await visitor.lastAnswer('HEAD')).status, 421);
   });
 
-  test('what stands behind it is not served', async () => {
+  test('requests after it are not served', async () => {
     using visitor = await client();
     const before = two.asked.length;
     visitor.ask('one.test');
@@ -438,7 +438,7 @@ describe('a refusal is a status with its reason, and the end of the connection',
     assert.equal(two.asked.length, before);
   });
 
-  test('what stands behind Connection: close is not served', async () => {
+  test('requests after Connection: close are not served', async () => {
     using visitor = await client();
     const before = two.asked.length;
     visitor.ask('one.test', '/', 'Connection: close');
@@ -450,7 +450,7 @@ describe('a refusal is a status with its reason, and the end of the connection',
 });
 
 describe('counts', () => {
-  test('requests by status, connections by reason, bytes as the client sent and heard them', async () => {
+  test('requests by status, connections by reason, bytes as on the client side', async () => {
     await untilIdle(gateway);
     const of = (name: string, labels: Record<string, string>) => gateway.metric(`causeway_${name}`, labels);
     const read = async () => [
@@ -483,7 +483,7 @@ describe('counts', () => {
       after.slice(0, 5).map((value, index) => value - before[index]),
       [2, 1, said.length, heard, 1],
     );
-    // A connection that was kept is not dialled.
+    // A reused connection is not dialled.
     assert.ok(after[5] - before[5] >= 1 && after[5] - before[5] <= 2);
     await untilIdle(gateway);
   });

@@ -1,5 +1,5 @@
-// Signed cluster ids: an agent proves the id that it names, in a PROXY header or by CONNECT. Every way to fail is
-// `bad-signature`, heard as alert 49 or 403, and the log says which it was.
+// Signed cluster ids: an agent proves its id in a PROXY header or a CONNECT. Every failure is
+// `bad-signature`, with alert 49 or 403, and the log has the cause.
 
 import assert from 'node:assert/strict';
 import { chmod, rm, writeFile } from 'node:fs/promises';
@@ -17,7 +17,7 @@ import { alert, Backend, bytes, connectClient, hello, lineOf, servedBy, until, v
 
 const SECRET = 'a secret for tests, of at least 32 bytes';
 const NEXT = 'the secret that comes after the first one';
-/** 127.0.0.1 is an agent, this is not. */
+/** Not in `agents`, unlike 127.0.0.1. */
 const STRANGER = '127.0.0.9';
 const ORIGIN = '10.1.2.3';
 const SIGNATURE = 0xe1;
@@ -35,7 +35,7 @@ before(async () => {
 
 after(() => stack.disposeAsync());
 
-/** With a secret file of its own. */
+/** Has its own secret file. */
 async function start({
   required = false,
   secrets = [SECRET],
@@ -64,11 +64,11 @@ clusters:
 
 interface Signing {
   readonly secret?: string;
-  /** Which cluster's key signs. */
+  /** The cluster whose key signs. */
   readonly keyOf?: string;
-  /** Which id is signed. */
+  /** The signed id. */
   readonly signed?: string;
-  /** Of the signature's time, from now. */
+  /** Time of the signature, relative to now. */
   readonly seconds?: number;
   readonly nonce?: Uint8Array;
   readonly change?: (signature: Uint8Array) => Uint8Array;
@@ -87,7 +87,7 @@ interface HeaderOptions {
   readonly signatures?: number;
 }
 
-/** A header as an agent sends it; unsigned without `signing`. */
+/** An agent's header; unsigned without `signing`. */
 function header(
   id: string | undefined,
   signing?: Signing,
@@ -102,7 +102,7 @@ function header(
         };
   const tlvs: Tlv[] = id === undefined ? [] : [{ type: 0x20, value: Buffer.from(id) }];
   if (signing !== undefined) {
-    // The source as the header has it: 4 bytes for IPv4.
+    // The source as in the header: 4 bytes for IPv4.
     const plain = buildProxyV2(ends(signedFrom));
     const parsed = parseProxyHeader(plain, 0, plain.length);
     assert.ok(parsed.kind === 'found');
@@ -122,34 +122,34 @@ const connectSigned = (name: string, id: string, signing: Signing = {}) =>
 
 interface Heard {
   readonly reason: string;
-  readonly hears: Buffer | number;
+  readonly receives: Buffer | number;
   readonly why?: string | RegExp;
   readonly clusterId?: string | null | undefined;
   readonly cluster?: string;
 }
 
-/** What it hears, its line in the log, and the warning beside it. */
+/** Asserts its bytes, its log line, and the warning. */
 async function refused(
   at: Causeway,
   said: Uint8Array | string,
-  { reason, hears, why, clusterId, cluster }: Heard,
+  { reason, receives, why, clusterId, cluster }: Heard,
   options = {},
 ): Promise<void> {
   const { received, end, address } = await visit(at.port, said, options);
   assert.equal(end, 'FIN');
-  if (typeof hears === 'number') {
+  if (typeof receives === 'number') {
     assert.match(
       received.toString(),
-      new RegExp(`^HTTP/1\\.1 ${hears} .*\\r\\n\\r\\n${reason}: .*\\n$`, 's'),
+      new RegExp(`^HTTP/1\\.1 ${receives} .*\\r\\n\\r\\n${reason}: .*\\n$`, 's'),
     );
-  } else assert.deepEqual(received, hears);
+  } else assert.deepEqual(received, receives);
   const line = await lineOf(at, { address });
   assert.equal(line.reason, reason);
   assert.equal(line.cluster, cluster ?? null);
   if (clusterId !== undefined) assert.equal(line.clusterId, clusterId);
   if (why === undefined) return;
   const fits = (text: unknown) => (typeof why === 'string' ? text === why : why.test(String(text)));
-  // Each cause is told once a second: it need not be this connection's own.
+  // Each cause is logged once a second, so the warning may be another connection's.
   const warning = await at.line(one => one.msg === 'bad signature' && fits(one.why));
   assert.equal(warning.level, 'warn');
   assert.match(String(warning.client), /^127\.0\.0\.1:\d+$/);
@@ -207,13 +207,13 @@ describe('a PROXY header', { concurrency: true }, () => {
   ];
   for (const [what, why, make] of wrong) {
     test(`${what} is bad-signature: alert 49`, async () => {
-      const reported = { reason: 'bad-signature', hears: denied, why };
+      const reported = { reason: 'bad-signature', receives: denied, why };
       await refused(gateway, bytes(make(), hello('open.test')), reported);
     });
   }
 
-  test('with a bad signature is closed without a word where no hello comes', async () => {
-    const reported = { reason: 'bad-signature', hears: nothing };
+  test('with a bad signature is closed silently if no hello follows', async () => {
+    const reported = { reason: 'bad-signature', receives: nothing };
     await refused(gateway, bytes(header('strict-1'), 'GET / HTTP/1.1\r\n'), reported);
     await refused(gateway, bytes(header('Open-1', { secret: NEXT }), connectHead('open')), reported);
     await refused(gateway, header('strict-1'), reported);
@@ -225,24 +225,24 @@ describe('a PROXY header', { concurrency: true }, () => {
   });
 
   test('with an unknown id is unknown-cluster, signed or not', async () => {
-    const reported = { reason: 'unknown-cluster', hears: denied, clusterId: 'nobody' };
+    const reported = { reason: 'unknown-cluster', receives: denied, clusterId: 'nobody' };
     await refused(gateway, bytes(header('nobody'), hello('open.test')), reported);
     await refused(gateway, bytes(header('nobody', {}), hello('open.test')), reported);
     await refused(gateway, bytes(header('nobody', { change: flip(52) }), hello('open.test')), reported);
   });
 
   test('with two signatures, or one and no id, is bad-proxy-header', async () => {
-    const reported = { reason: 'bad-proxy-header', hears: nothing };
+    const reported = { reason: 'bad-proxy-header', receives: nothing };
     await refused(gateway, bytes(header('Open-1', {}, { signatures: 2 }), hello('open.test')), reported);
     await refused(gateway, bytes(header(undefined, {}), hello('open.test')), reported);
   });
 
-  test('from a stranger is untrusted-agent, however well signed', async () => {
-    const reported = { reason: 'untrusted-agent', hears: nothing };
+  test('from outside `agents` is untrusted-agent, even with a valid signature', async () => {
+    const reported = { reason: 'untrusted-agent', receives: nothing };
     await refused(gateway, bytes(header('strict-1', {}), hello('open.test')), reported, { from: STRANGER });
   });
 
-  test('of version 1 cannot be signed: it is served, as it has no id', async () => {
+  test('of version 1 has no id, so it is served unsigned', async () => {
     const line = 'PROXY TCP4 10.1.2.3 172.20.0.1 40000 6443\r\n';
     assert.equal(await servedBy(gateway.port, bytes(line, hello('strict.test'))), 'backend');
   });
@@ -263,7 +263,7 @@ describe('a CONNECT', { concurrency: true }, () => {
     test(`is served ${what}`, async () => {
       using client = await connectClient(gateway.port);
       client.send(head());
-      const heard = await client.hears('backend\n');
+      const heard = await client.receives('backend\n');
       assert.match(heard.toString(), /^HTTP\/1\.1 200 /);
     });
   }
@@ -306,65 +306,65 @@ describe('a CONNECT', { concurrency: true }, () => {
   ];
   for (const [what, why, head, clusterId] of wrong) {
     test(`${what} is bad-signature: 403`, async () => {
-      await refused(gateway, head(), { reason: 'bad-signature', hears: 403, why, clusterId });
+      await refused(gateway, head(), { reason: 'bad-signature', receives: 403, why, clusterId });
     });
   }
 
   test('with two signatures is bad-request', async () => {
     const one = signature('Open-1', undefined, {});
-    await refused(gateway, connectHead('open', one, one), { reason: 'bad-request', hears: 400 });
+    await refused(gateway, connectHead('open', one, one), { reason: 'bad-request', receives: 400 });
   });
 
-  test('to an unknown name is unknown-host, however it is signed', async () => {
-    const reported = { reason: 'unknown-host', hears: 404 };
+  test('to an unknown name is unknown-host, signed or not', async () => {
+    const reported = { reason: 'unknown-host', receives: 404 };
     await refused(gateway, connectSigned('nobody', 'nobody'), reported);
   });
 
-  test('from a stranger is untrusted-agent, however well signed', async () => {
-    const reported = { reason: 'untrusted-agent', hears: 403 };
+  test('from outside `agents` is untrusted-agent, even with a valid signature', async () => {
+    const reported = { reason: 'untrusted-agent', receives: 403 };
     await refused(gateway, connectSigned('strict', 'strict-1'), reported, { from: STRANGER });
   });
 });
 
-test('a signature counts once, whichever worker sees it again, and in which protocol', async () => {
+test('a signature is valid once, across workers and protocols', async () => {
   const said = bytes(header('strict-1', {}), hello('open.test'));
   assert.equal(await servedBy(gateway.port, said), 'backend');
-  // The kernel spreads connections over both workers by their ports.
+  // The kernel spreads connections over both workers by port.
   for (let i = 0; i < 12; i++)
-    await refused(gateway, said, { reason: 'bad-signature', hears: denied, why: 'replayed' });
+    await refused(gateway, said, { reason: 'bad-signature', receives: denied, why: 'replayed' });
   const nonce = new Uint8Array(12).fill(7);
   using client = await connectClient(gateway.port);
   client.send(connectSigned('strict', 'strict-1', { nonce }));
-  await client.hears('backend\n');
+  await client.receives('backend\n');
   const again = bytes(header('Open-1', { nonce }), hello('open.test'));
-  await refused(gateway, again, { reason: 'bad-signature', hears: denied, why: 'replayed' });
+  await refused(gateway, again, { reason: 'bad-signature', receives: denied, why: 'replayed' });
 });
 
-test('a connection that its cluster does not admit uses no signature', async () => {
+test('a connection that the cluster does not admit does not spend its signature', async () => {
   const said = (id: string) => bytes(header(id, {}), hello('open.test'));
   const outside = said('narrow-1');
   for (let i = 0; i < 3; i++)
-    await refused(gateway, outside, { reason: 'not-allowed', hears: denied, cluster: 'narrow' });
+    await refused(gateway, outside, { reason: 'not-allowed', receives: denied, cluster: 'narrow' });
   using first = await connectClient(gateway.port);
   first.send(said('few-1'));
-  await first.hears('backend\n');
+  await first.receives('backend\n');
   const surplus = said('few-1');
   for (let i = 0; i < 3; i++)
-    await refused(gateway, surplus, { reason: 'over-limit', hears: alert(80), cluster: 'few' });
+    await refused(gateway, surplus, { reason: 'over-limit', receives: alert(80), cluster: 'few' });
   first.finish();
   await lineOf(gateway, first);
   assert.equal(await servedBy(gateway.port, surplus), 'backend');
-  await refused(gateway, surplus, { reason: 'bad-signature', hears: denied, why: 'replayed' });
+  await refused(gateway, surplus, { reason: 'bad-signature', receives: denied, why: 'replayed' });
 });
 
-test('of many that send the same signature at once, one is served', async () => {
+test('of many concurrent connections with the same signature, one is served', async () => {
   const said = bytes(header('strict-1', {}), hello('open.test'));
   const before = backend.connections.length;
   const heard = await Promise.all(
     Array.from({ length: 20 }, async () => {
       using client = await connectClient(gateway.port);
       client.send(said);
-      await client.hearsOrEnds(7);
+      await client.receivesOrEnds(7);
       return client.received().toString('latin1');
     }),
   );
@@ -373,7 +373,7 @@ test('of many that send the same signature at once, one is served', async () => 
   assert.equal(backend.connections.length, before + 1);
 });
 
-test('the warning names the id, the client, why and what to do, once', async () => {
+test('the warning has the id, the client, the cause and the fix, once', async () => {
   await using fresh = await start({ file: 'secret-warning', workers: 1 });
   const said = bytes(header('strict-1', { seconds: -90 }), hello('open.test'));
   const { address } = await visit(fresh.port, said);
@@ -394,7 +394,7 @@ test('the warning names the id, the client, why and what to do, once', async () 
   assert.equal(fresh.lines().filter(one => one.msg === 'bad signature').length, 1);
 });
 
-test('every bad signature is counted, without labels that a client chose', async () => {
+test('every bad signature is counted, without client-chosen labels', async () => {
   const logged = () => gateway.connections().filter(line => line.reason === 'bad-signature').length;
   await until('their lines', () => logged() > 20);
   const labels = { reason: 'bad-signature' };
@@ -402,28 +402,28 @@ test('every bad signature is counted, without labels that a client chose', async
     'the metric',
     async () => (await gateway.metric('causeway_connections_total', labels)) === logged(),
   );
-  // Of several that come at the same time all but one are found out when they are admitted already.
+  // Of several concurrent ones, all but one are detected after they were admitted.
   let named = 0;
   for (const cluster of ['', 'open', 'other', 'strict', 'nameless'])
     named += await gateway.metric('causeway_connections_total', { ...labels, cluster });
   assert.equal(named, logged());
 });
 
-test('required for the gateway: every id must be signed, SNI need not', async () => {
+test('required for the gateway: every id must be signed, SNI needs no signature', async () => {
   await using strict = await start({ required: true, file: 'secret-required', workers: 1 });
   const missing = { reason: 'bad-signature', why: 'missing' };
-  await refused(strict, bytes(header('Open-1'), hello('open.test')), { ...missing, hears: denied });
-  await refused(strict, connectHead('open'), { ...missing, hears: 403 });
-  await refused(strict, connectHead('nameless'), { ...missing, hears: 403 });
+  await refused(strict, bytes(header('Open-1'), hello('open.test')), { ...missing, receives: denied });
+  await refused(strict, connectHead('open'), { ...missing, receives: 403 });
+  await refused(strict, connectHead('nameless'), { ...missing, receives: 403 });
   assert.equal(await servedBy(strict.port, bytes(header('Open-1', {}), hello('open.test'))), 'backend');
   assert.equal(await servedBy(strict.port, hello('open.test')), 'backend');
   await refused(strict, bytes(header('nobody'), hello('open.test')), {
     reason: 'unknown-cluster',
-    hears: denied,
+    receives: denied,
   });
 });
 
-test('without identity signatures are not looked at', async () => {
+test('without identity signatures are ignored', async () => {
   await using plain = await startCauseway({
     config: `
 listen: [{ on: "127.0.0.1:0", agents: [127.0.0.1/32] }]
@@ -435,10 +435,10 @@ clusters: [{ name: open, id: Open-1, api: { backends: ["${backend.text}"] } }]
   assert.equal(await servedBy(plain.port, bytes(twice, hello('open.test'))), 'backend');
   using client = await connectClient(plain.port);
   client.send(connectHead('open', 'nonsense', 'twice'));
-  await client.hears('backend\n');
+  await client.receives('backend\n');
 });
 
-test('secrets are replaced without a gap by editing their file; a bad one changes nothing', async () => {
+test('secrets are rotated without a gap by editing their file; a bad file changes nothing', async () => {
   const file = dir.file('secret-rotated');
   await using rotated = await start({ required: true, file: 'secret-rotated' });
   const isServed = async (secret: string) => {
@@ -459,7 +459,7 @@ test('secrets are replaced without a gap by editing their file; a bad one change
   await writeFile(file, `${NEXT}\n`);
   await rotated.line(changed(1));
   await until('the old secret to be gone', async () => !(await isServed(SECRET)));
-  // Both workers know: several connections reach both.
+  // Several connections, so that both workers are checked.
   for (let i = 0; i < 8; i++) assert.deepEqual([await isServed(SECRET), await isServed(NEXT)], [false, true]);
 
   await writeFile(file, 'too short\n');
@@ -473,7 +473,7 @@ test('secrets are replaced without a gap by editing their file; a bad one change
   assert.equal(await isServed(NEXT), true);
   assert.doesNotMatch(rotated.program.log(), /too short/);
 
-  // An edit of causeway.yaml goes on with the secrets that there are, and so does one to another file.
+  // An edit of causeway.yaml keeps the current secrets, even one that names another file.
   await rotated.write(config({ required: false, file: 'secret-rotated' }));
   await rotated.line(line => line.msg === 'applied' && line.generation === 2);
   assert.equal(await isServed(NEXT), true);
@@ -490,7 +490,7 @@ test('secrets are replaced without a gap by editing their file; a bad one change
   assert.equal(await isServed(NEXT), true);
 });
 
-test('run exits with 1 and a sentence when the secrets cannot be used; check warns', async () => {
+test('run exits with 1 and a message if the secrets cannot be used; check warns', async () => {
   const file = dir.file('causeway.yaml');
   await writeFile(file, `admin: { on: off }\n${config({ file: 'secret-none' })}`);
   const missing = /causeway\.yaml:\d+:25: identity\.secretFile: .*secret-none: there is no such file/;
@@ -513,7 +513,7 @@ test('run exits with 1 and a sentence when the secrets cannot be used; check war
 describe('causeway identity key', { concurrency: true }, () => {
   const key = (...args: readonly string[]) => run(causewayBin, ['identity', 'key', ...args]);
 
-  test('prints the key that agents sign with, of the first secret', async () => {
+  test('prints the agents’ key, derived from the first secret', async () => {
     const file = dir.file('secret-two');
     await writeFile(file, `\n${SECRET}\r\n${NEXT}\n`);
     const { code, stdout, stderr } = await key('--secret-file', file, '--cluster-id', 'Open-1');
@@ -551,7 +551,7 @@ describe('causeway identity key', { concurrency: true }, () => {
     });
   }
 
-  test('says how it is used when the subcommand is another', async () => {
+  test('prints its usage for another subcommand', async () => {
     const { code, stderr } = await run(causewayBin, ['identity', 'kee']);
     assert.equal(code, 64);
     assert.match(stderr, /Usage: causeway identity secret, or causeway identity key/);
@@ -559,7 +559,7 @@ describe('causeway identity key', { concurrency: true }, () => {
 });
 
 describe('causeway identity secret', () => {
-  test('prints a new secret each time, which a gateway takes', async () => {
+  test('prints a new secret each time, which a gateway accepts', async () => {
     const made = await Promise.all([1, 2].map(() => run(causewayBin, ['identity', 'secret'])));
     for (const { code, stdout, stderr } of made) {
       assert.deepEqual([code, stderr], [0, '']);
@@ -579,7 +579,7 @@ describe('causeway identity secret', () => {
       'causeway: other users can read the output file: chmod 600 it, and run umask 077 first next time\n',
     ],
   ] as const) {
-    test(`goes to a file of a shell with umask ${umask}`, async () => {
+    test(`can be redirected to a file by a shell with umask ${umask}`, async () => {
       const file = dir.file(`made-${umask}`);
       const line = `umask ${umask}; '${causewayBin}' identity secret > '${file}'`;
       const { code, stderr } = await run('sh', ['-c', line]);
@@ -593,7 +593,7 @@ describe('causeway identity secret', () => {
   });
 });
 
-test('a secret file that others can read is a warning of run and check, until it is mended', async () => {
+test('run and check warn of a secret file that others can read, until it is fixed', async () => {
   const file = dir.file('secret-open');
   await writeFile(file, SECRET, { mode: 0o644 });
   const text = config({ required: false, file: 'secret-open' });
@@ -604,7 +604,7 @@ test('a secret file that others can read is a warning of run and check, until it
   assert.deepEqual({ key, file: named, mode, fix }, warned);
   assert.equal(level, 'warn');
 
-  // Said once, whatever is edited.
+  // Logged once, whatever is edited.
   await gateway.write(config({ required: true, file: 'secret-open' }));
   await gateway.line(line => line.msg === 'applied');
   await gateway.write(text);
@@ -652,10 +652,10 @@ function signedForSource(): Uint8Array {
   return signature('Open-1', { address: Uint8Array.of(10, 1, 2, 3), port: 40_000 }, {});
 }
 
-/** What it hears first: a backend's greeting or an alert. */
+/** The first bytes: a backend's greeting or an alert. */
 async function visitUntilAnswer(port: number, said: Uint8Array): Promise<{ readonly received: string }> {
   using client = await connectClient(port);
   client.send(said);
-  await client.hearsOrEnds(7);
+  await client.receivesOrEnds(7);
   return { received: client.received().toString('latin1') };
 }

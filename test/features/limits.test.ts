@@ -1,5 +1,5 @@
-// Limits of the gateway and of a cluster, counted over two workers: who is one too many hears so, nobody else is
-// touched, and places come back.
+// Limits of the gateway and of a cluster, counted over two workers: a connection over the limit is refused, no other is
+// affected, and places are released.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -50,11 +50,11 @@ clusters:
 
 after(() => stack.disposeAsync());
 
-/** Says that, and holds the connection once it is served. */
+/** Sends that, and holds the connection once it is served. */
 async function hold(gateway: Causeway, says: Uint8Array, options?: ClientOptions): Promise<Peer> {
   const client = await connectClient(gateway.port, options);
   client.send(says);
-  await client.hears('backend\n');
+  await client.receives('backend\n');
   return client;
 }
 
@@ -73,7 +73,7 @@ async function refused(gateway: Causeway, says: Uint8Array, options?: ClientOpti
   assert.equal((await lineOf(gateway, client)).reason, 'over-limit');
 }
 
-/** Closed without a word, before it has said one. */
+/** Closed silently, before it has sent a byte. */
 async function closedAtOnce(gateway: Causeway, options?: ClientOptions): Promise<void> {
   using client = await connectClient(gateway.port, options);
   await client.untilEnd();
@@ -90,7 +90,7 @@ async function open(gateway: Causeway, count: number): Promise<void> {
 }
 
 describe('limits of the gateway', () => {
-  test('connections: the next one is closed at once, and a place comes back', async () => {
+  test('connections: the next one is closed at once, and a place is released', async () => {
     const gateway = connectionsLimited;
     const held: Peer[] = [];
     for (let i = 0; i < 4; i++) held.push(await hold(gateway, hello('open.test')));
@@ -102,12 +102,12 @@ describe('limits of the gateway', () => {
     await open(gateway, 0);
   });
 
-  test('connections: no more in a burst, and no place is lost', async () => {
+  test('connections: a burst does not exceed the limit, and leaks no place', async () => {
     const gateway = connectionsLimited;
     const burst = Array.from({ length: 24 }, async () => {
       const client = await connectClient(gateway.port);
       client.send(hello('open.test'));
-      await client.hearsOrEnds(1);
+      await client.receivesOrEnds(1);
       return client;
     });
     const clients = await Promise.all(burst);
@@ -119,29 +119,29 @@ describe('limits of the gateway', () => {
       await leave(gateway, client);
   });
 
-  test('pending: counts those that are not routed yet', async () => {
+  test('pending: counts connections that are not routed yet', async () => {
     const gateway = pendingLimited;
     const silent = await several(3, () => connectClient(gateway.port));
     await open(gateway, 3);
     await closedAtOnce(gateway);
     silent[0].send(hello('open.test'));
-    await silent[0].hears('backend\n');
+    await silent[0].receives('backend\n');
     silent.push(await connectClient(gateway.port));
     await open(gateway, 4);
     await closedAtOnce(gateway);
     for (const client of silent.slice(1)) {
       client.send(hello('open.test'));
-      await client.hears('backend\n');
+      await client.receives('backend\n');
     }
     for (const client of silent) await leave(gateway, client);
   });
 
-  test('perSource: the next one from there gets alert 80, and others are served', async () => {
+  test('perSource: the next one from that source gets alert 80, and others are served', async () => {
     const [here, there] = [{ from: '127.0.0.2' }, { from: '127.0.0.3' }];
     await twoPerSource(sourceLimited, 'open.test', here, there);
   });
 
-  test('perSource: a flood from there is closed at once', async () => {
+  test('perSource: a flood from that source is closed at once', async () => {
     const gateway = sourceLimited;
     const here = { from: '127.0.0.4' };
     const silent = await several(4, () => connectClient(gateway.port, here));
@@ -152,7 +152,7 @@ describe('limits of the gateway', () => {
     await leave(gateway, await hold(gateway, hello('open.test'), here));
   });
 
-  test('perSource: counts the true client behind a balancer', async () => {
+  test('perSource: counts the client behind a balancer', async () => {
     const gateway = sourceLimited;
     const from = { from: BALANCER };
     const near = bytes(proxyV2({ source: '10.0.0.1' }), hello('open.test'));
@@ -166,7 +166,7 @@ describe('limits of the gateway', () => {
 });
 
 describe('limits of a cluster', { concurrency: true }, () => {
-  test('connections: the next one gets alert 80, other clusters are served, and a place comes back', async () => {
+  test('connections: the next one gets alert 80, other clusters are served, and a place is released', async () => {
     const held = await several(3, () => hold(unlimited, hello('few.test')));
     for (let i = 0; i < 10; i++) await refused(unlimited, hello('few.test'));
     await leave(unlimited, await hold(unlimited, hello('open.test')));
@@ -176,7 +176,7 @@ describe('limits of a cluster', { concurrency: true }, () => {
     for (const client of held) await leave(unlimited, client);
   });
 
-  test('connections: a reset gives the place back as well', async () => {
+  test('connections: a reset releases the place too', async () => {
     for (let i = 0; i < 5; i++) {
       const held = await several(3, () => hold(unlimited, hello('rude.test')));
       for (const client of held) client.reset();
@@ -184,18 +184,18 @@ describe('limits of a cluster', { concurrency: true }, () => {
     }
   });
 
-  test('perSource: the next one from there gets alert 80, and others are served', async () => {
+  test('perSource: the next one from that source gets alert 80, and others are served', async () => {
     const [here, there] = [{ from: '127.0.0.2' }, { from: '127.0.0.3' }];
     await twoPerSource(unlimited, 'fair.test', here, there);
     using _elsewhere = await hold(unlimited, hello('open.test'), here);
   });
 
-  test('newPerSecond: a burst as large as the rate, then the rate', async () => {
+  test('newPerSecond: a burst of the size of the rate, then the rate', async () => {
     const rate = 3;
     const ask = async () => {
       using client = await connectClient(unlimited.port);
       client.send(hello('slow.test'));
-      return (await client.hears(7)).subarray(0, 7);
+      return (await client.receives(7)).subarray(0, 7);
     };
     const start = performance.now();
     const answers = await several(12, ask);
@@ -210,7 +210,7 @@ describe('limits of a cluster', { concurrency: true }, () => {
   });
 });
 
-/** Two from each source at a time. */
+/** Two connections from each source. */
 async function twoPerSource(
   gateway: Causeway,
   host: string,

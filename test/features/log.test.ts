@@ -1,5 +1,5 @@
-// What the log, the events, the list of connections and the command line show of what others have sent: text, and never
-// anything that a terminal obeys.
+// How the log, the events, the list of connections and the command line show untrusted input: as text, never as
+// control characters for a terminal.
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -14,9 +14,9 @@ import { tempDir } from '../../testbed/temp-dir.ts';
 import { ask, Events } from './ask-admin.ts';
 import { connectClient, hello, lineOf, proxyV2, until, visit } from './given.ts';
 
-/** C0 but for the line feed that ends a line, DEL, C1, separators, direction controls. */
+/** C0 except the line feed, DEL, C1, separators, direction controls. */
 const CONTROL = /[^\P{Cc}\n]|[\p{Bidi_Control}\u2028\u2029]/u;
-/** As bytes: what it would be as latin1 is C1, as UTF-8 an override of the direction. */
+/** As bytes: C1 if read as latin1, a direction override if read as UTF-8. */
 const EVIL_ID = Buffer.from(
   'id\x1b[2J\n{"level":"info","msg":"ready"}\x9b1m\x7f\u202e\u2028',
   'utf8',
@@ -28,7 +28,7 @@ ${more}
 clusters: [{ name: lab, id: lab-1, api: { hosts: [api.lab.test], backends: ["127.0.0.1:9"] } }]
 `;
 
-describe('a cluster id that cannot be one', () => {
+describe('an invalid cluster id', () => {
   let gateway: Causeway;
   before(async () => {
     gateway = await startCauseway({ config: config() });
@@ -42,7 +42,7 @@ describe('a cluster id that cannot be one', () => {
     ['far longer than a log line', 'x'.repeat(3000)],
     ['that is empty', ''],
   ] as const) {
-    test(`${what} is logged and told as invalid, with its length`, async () => {
+    test(`${what} is invalid in the log and in events, with its length`, async () => {
       using events = await Events.open(gateway);
       const client = await visit(gateway.port, Buffer.concat([proxyV2({ id }), hello('')]));
       const reported = `invalid (${id.length} bytes)`;
@@ -66,15 +66,15 @@ describe('a cluster id that cannot be one', () => {
     assert.equal(listed.clusterId, `invalid (${EVIL_ID.length} bytes)`);
   });
 
-  test('leaves nothing for a terminal in the log', () => {
+  test('leaves no control characters in the log', () => {
     assert.ok(gateway.lines().length > 5);
     assert.doesNotMatch(gateway.program.log(), CONTROL);
   });
 });
 
-test('the text format shows control characters, in what a client and a file sent', async () => {
+test('the text format escapes control characters of clients and files', async () => {
   const text = 'log: { format: text }';
-  // The starter reads JSON until it is ready.
+  // The starter needs JSON until it is ready.
   await using gateway = await startCauseway({ config: config() });
   await gateway.write(config(text));
   await gateway.program.logged(/ applied /);
@@ -86,10 +86,10 @@ test('the text format shows control characters, in what a client and a file sent
   assert.doesNotMatch(gateway.program.log(), CONTROL);
 });
 
-test('every line that was not written is counted, also when the count itself cannot be written', async () => {
+test('every dropped line is counted, even if the count itself cannot be written', async () => {
   await using dir = await tempDir();
   const file = dir.file('causeway.yaml');
-  // Long lines, of requests that need no backend.
+  // Long lines, for requests that need no backend.
   const host = `${'x'.repeat(63)}.`.repeat(3).concat('x'.repeat(50), '.test');
   await writeFile(
     file,
@@ -103,7 +103,7 @@ test('every line that was not written is counted, also when the count itself can
     return Number(/^causeway_requests_total\{.*code="308"\} (\d+)$/m.exec(text)?.[1]) === asked;
   };
   await until('the last request', counted, 60_000);
-  // Now nothing fits any more, a line that tells how many were dropped least of all: it is tried every second.
+  // Now the pipe is full, and the line with the count, tried every second, does not fit either.
   await delay(2500);
   gateway.read();
   const seen = () => {
@@ -120,7 +120,7 @@ test('every line that was not written is counted, also when the count itself can
 
 const CLIENTS = 8;
 
-/** So many requests without a body, over a few connections, each a few at a time. */
+/** Sends this many requests without a body over a few connections, a few at a time. */
 async function askOften(port: number, request: string, count: number): Promise<void> {
   const atOnce = 8;
   const ask = async () => {
@@ -128,7 +128,7 @@ async function askOften(port: number, request: string, count: number): Promise<v
     let answered = 0;
     let last = '';
     client.socket.removeAllListeners('data').on('data', (chunk: Buffer) => {
-      // The end of an answer's head may be cut in two.
+      // The end of a response's head may be split.
       const text = last + chunk.toString('latin1');
       answered += text.split('\r\n\r\n').length - 1;
       last = text.slice(-3);
@@ -142,7 +142,7 @@ async function askOften(port: number, request: string, count: number): Promise<v
   await Promise.all(Array.from({ length: CLIENTS }, ask));
 }
 
-/** `causeway run`, whose log is not read from `ready` on until read() is called. */
+/** `causeway run`; after `ready` its log is not read until read() is called. */
 async function startUnread(file: string) {
   const args = ['run', '-c', file, '--engine', process.env.CAUSEWAY_TEST_ENGINE ?? 'auto'];
   const child = spawn(causewayBin, args, {
@@ -193,7 +193,7 @@ describe('the command line', { concurrency: true }, () => {
     ['the name of a secret file', ['identity', 'key', '--secret-file', evil, '--cluster-id', 'x']],
     ['the flags of an agent', ['agent', '--uplink', evil, '--on', evil]],
   ] as const) {
-    test(`${what} is shown, not obeyed`, async () => {
+    test(`${what} is escaped`, async () => {
       const { code, stdout, stderr } = await run(causewayBin, args);
       assert.notEqual(code, 0);
       assert.doesNotMatch(`${stdout}${stderr}`, CONTROL);
@@ -202,7 +202,7 @@ describe('the command line', { concurrency: true }, () => {
     });
   }
 
-  test('what explain is asked and what check finds is shown, not obeyed', async () => {
+  test('input of explain and findings of check are escaped', async () => {
     await using dir = await tempDir();
     const file = dir.file('causeway.yaml');
     await writeFile(file, config());

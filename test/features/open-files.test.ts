@@ -1,5 +1,5 @@
-// A small open-file limit: clients cannot take the descriptors that the admin side and health checks need; whoever finds
-// none is over-limit, in every protocol, and no thread dies of it; and `check` and `run` warn of a limit that does not fit.
+// A small open-file limit: clients cannot take the descriptors that the admin listener and health checks need; a
+// connection without one is over-limit, in every protocol, no thread dies, and `check` and `run` warn of a bad limit.
 
 import assert from 'node:assert/strict';
 import { chmod, writeFile } from 'node:fs/promises';
@@ -16,11 +16,11 @@ import { H2Client } from './h2-client.ts';
 import { HttpBackend, HttpClient } from './http-given.ts';
 
 const LIMIT = 256;
-/** An eighth of it, see open-files.ts. */
+/** An eighth of it; see open-files.ts. */
 const ROOM = 32;
-/** So many threads that they leave less than that: descriptors run out before connections do. */
+/** So many threads that descriptors run out before connections do. */
 const MANY = 10;
-/** More than there is room for, whatever they are. */
+/** More than any protocol has room for. */
 const CROWD = 200;
 
 const stack = new AsyncDisposableStack();
@@ -56,7 +56,7 @@ clusters:
   });
 }
 
-/** Asks the admin side, each time on a connection of its own, until it is disposed of; then it has always answered. */
+/** Polls the admin listener, with a new connection each time, until disposed; asserts that it always answered. */
 function watchAdmin(gateway: Causeway): AsyncDisposable {
   const over = new AbortController();
   const watching = (async () => {
@@ -78,7 +78,7 @@ function watchAdmin(gateway: Causeway): AsyncDisposable {
   };
 }
 
-/** What became of connections that have ended, by reason; and that no thread did. */
+/** Counts ended connections by reason, and asserts that no thread died. */
 function reasons(gateway: Causeway): Record<string, number> {
   const counts: Record<string, number> = {};
   for (const { reason } of gateway.connections()) counts[String(reason)] = (counts[String(reason)] ?? 0) + 1;
@@ -97,14 +97,14 @@ function crowd<T>(each: (index: number) => Promise<T>): Promise<T[]> {
   return Promise.all(Array.from({ length: CROWD }, (_, index) => each(index)));
 }
 
-test('tunnels take all they can get: the others are over-limit, and the admin side answers', async () => {
+test('tunnels take all descriptors: others are over-limit, and the admin listener answers', async () => {
   await using gateway = await start();
   await using _ = watchAdmin(gateway);
   for (let round = 0; round < 3; round++) {
     const clients = await crowd(async () => {
       const client = await connectClient(gateway.port);
       client.send(hello('a.test'));
-      await client.hearsOrEnds(1);
+      await client.receivesOrEnds(1);
       return client;
     });
     const served = clients.filter(client => client.received().includes('backend'));
@@ -121,14 +121,14 @@ test('tunnels take all they can get: the others are over-limit, and the admin si
   assert.equal(await servedBy(gateway.port, hello('a.test')), 'backend');
 });
 
-test('descriptors run out before connections do: whoever finds none is over-limit, and the admin side answers', async () => {
+test('descriptors run out before connections do: others are over-limit, and the admin listener answers', async () => {
   await using gateway = await start('', MANY);
   await using _ = watchAdmin(gateway);
   for (let round = 0; round < 3; round++) {
     const tunnels = Array.from({ length: CROWD / 2 }, async () => {
       const client = await connectClient(gateway.port);
       client.send(hello('a.test'));
-      await client.hearsOrEnds(1);
+      await client.receivesOrEnds(1);
       const heard = client.received();
       assert.ok(
         heard.length === 0 || heard.equals(alert(80)) || heard.includes('backend'),
@@ -150,7 +150,7 @@ test('descriptors run out before connections do: whoever finds none is over-limi
   assert.equal(await servedBy(gateway.port, hello('a.test')), 'backend');
 });
 
-test('HTTP connections take all they can get: the others hear 503 or nothing, and are over-limit', async () => {
+test('HTTP connections take all descriptors: others get 503 or nothing, and are over-limit', async () => {
   await using gateway = await start();
   await using _ = watchAdmin(gateway);
   for (let round = 0; round < 3; round++) {
@@ -171,7 +171,7 @@ test('HTTP connections take all they can get: the others hear 503 or nothing, an
   await until('room for HTTP', async () => (await client.get('web.test')).status === 200);
 });
 
-test('streams of HTTP/2 take all they can get: the others hear 503', async () => {
+test('HTTP/2 streams take all descriptors: others get 503', async () => {
   await using gateway = await start();
   await using _ = watchAdmin(gateway);
   using client = await H2Client.connect(gateway.port);
@@ -185,7 +185,7 @@ test('streams of HTTP/2 take all they can get: the others hear 503', async () =>
     assert.ok(['done', 'over-limit', 'client-reset', 'client-gone'].includes(reason), reason);
 });
 
-test('tunnels of agents take all they can get: the others are over-limit', {
+test('tunnels of agents take all descriptors: others are over-limit', {
   skip: missingPrograms('openssl'),
 }, async () => {
   const { readFile } = await import('node:fs/promises');
@@ -216,7 +216,7 @@ tunnel: { hosts: [t.test], certificates: [{ certFile: ${certFile}, keyFile: ${ke
   assert.equal(await servedBy(gateway.port, hello('a.test')), 'backend');
 });
 
-test('silent clients take all they can get, in a burst: the admin side answers, and they all come back', async () => {
+test('a burst of silent clients takes all descriptors: the admin listener answers, and all are released', async () => {
   await using gateway = await start('timeouts: { hello: 1m }');
   await using _ = watchAdmin(gateway);
   const clients: Peer[] = await crowd(() => connectClient(gateway.port));
@@ -228,10 +228,10 @@ test('silent clients take all they can get, in a burst: the admin side answers, 
   assert.equal(await servedBy(gateway.port, hello('a.test')), 'backend');
 });
 
-describe('a limit that does not fit', () => {
+describe('a bad limit', () => {
   const config = (limits: string) => `listen: ["127.0.0.1:0"]\n${limits}clusters: []\n`;
 
-  test('check warns of limits.connections, with both numbers and where it stands', async () => {
+  test('check warns of limits.connections, with both numbers and the position', async () => {
     const file = dir.file('too-many.yaml');
     await writeFile(file, config('limits:\n  connections: 1000\n'));
     const { code, stderr } = await run(limited, ['check', '-c', file]);
@@ -242,7 +242,7 @@ describe('a limit that does not fit', () => {
     );
   });
 
-  test('check warns of an open-file limit that leaves room for few', async () => {
+  test('check warns of an open-file limit with little room', async () => {
     const file = dir.file('few.yaml');
     await writeFile(file, config(''));
     const { code, stderr } = await run(limited, ['check', '-c', file]);
@@ -255,7 +255,7 @@ describe('a limit that does not fit', () => {
     assert.doesNotMatch(usual.stderr, /open-file limit/);
   });
 
-  test('run warns of it, at the start and when an edit brings it', async () => {
+  test('run warns of it, at the start and after an edit', async () => {
     await using gateway = await start();
     const line = await gateway.line(({ msg }) => msg === 'limits.connections does not fit');
     assert.deepEqual([line.level, line.connections, line.openFiles], ['warn', 1000, LIMIT]);

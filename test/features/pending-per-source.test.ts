@@ -1,5 +1,5 @@
-// `limits.pendingPerSource`: however many silent connections one address holds, others get in; balancers are not
-// counted, those behind them are; and a place comes back whichever way a connection is routed or ends.
+// `limits.pendingPerSource`: silent connections of one address do not shut others out; balancers are not
+// counted, clients behind them are; and a place is released however a connection is routed or ends.
 
 import assert from 'node:assert/strict';
 import { readFile, writeFile } from 'node:fs/promises';
@@ -25,9 +25,9 @@ import {
 import { HttpClient } from './http-given.ts';
 
 const BALANCER = '127.0.0.10';
-/** A tenth of `pending`: the default. */
+/** The default: a tenth of `pending`. */
 const SHARE = 3;
-/** Long enough for any machine, unless a test lets it run out. */
+/** Long enough for any machine. */
 const PATIENT = 'hello: 5m';
 
 const stack = new AsyncDisposableStack();
@@ -55,14 +55,14 @@ before(async () => {
 
 after(() => stack.disposeAsync());
 
-/** Silent connections that are still open once they and all before them are looked at. */
+/** Silent connections that are still open after they and all earlier ones were handled. */
 async function hold(at: Causeway, count: number, options: ClientOptions, says?: Uint8Array): Promise<Peer[]> {
   const held = await Promise.all(Array.from({ length: count }, () => connectClient(at.port, options)));
   if (says !== undefined) for (const client of held) client.send(says);
   return held;
 }
 
-/** Closed without a word. */
+/** Closed silently. */
 async function overLimit(at: Causeway, client: Peer): Promise<void> {
   await client.untilEnd();
   assert.equal(client.received().length, 0);
@@ -76,7 +76,7 @@ async function open(at: Causeway, count: number): Promise<void> {
   });
 }
 
-/** As many places as there should be, and no more. */
+/** Asserts that exactly this many places are free. */
 async function isFull(at: Causeway, from: string): Promise<void> {
   const held = await hold(at, SHARE, { from });
   await open(at, SHARE);
@@ -87,7 +87,7 @@ async function isFull(at: Causeway, from: string): Promise<void> {
   await open(at, 0);
 }
 
-test('one address with its share of silent connections: its next is closed, and another gets in', async () => {
+test('an address at its limit of silent connections: its next one is closed, and others are accepted', async () => {
   const here = { from: '127.0.0.2' };
   const held = await hold(gateway, SHARE, here);
   await open(gateway, SHARE);
@@ -96,9 +96,9 @@ test('one address with its share of silent connections: its next is closed, and 
     await overLimit(gateway, surplus);
   }
   assert.equal(await servedBy(gateway.port, hello('a.test'), { from: '127.0.0.3' }), 'backend');
-  // One that is routed makes room.
+  // Routing one releases its place.
   held[0].send(hello('a.test'));
-  await held[0].hears('backend\n');
+  await held[0].receives('backend\n');
   held.push(...(await hold(gateway, 1, here)));
   await open(gateway, SHARE + 1);
   using surplus = await connectClient(gateway.port, here);
@@ -107,7 +107,7 @@ test('one address with its share of silent connections: its next is closed, and 
   await open(gateway, 0);
 });
 
-test('a flood of silent connections from one address never takes more, and others are served', async () => {
+test('a flood of silent connections from one address does not exceed it, and others are served', async () => {
   const flood = await hold(gateway, 200, { from: '127.0.0.4' });
   await Promise.all(
     Array.from({ length: 20 }, (_, i) =>
@@ -123,7 +123,7 @@ test('a flood of silent connections from one address never takes more, and other
   await open(gateway, 0);
 });
 
-test('a balancer is not counted; whoever it brings is', async () => {
+test('a balancer is not counted; clients behind it are', async () => {
   const from = { from: BALANCER };
   const silent = await hold(gateway, 3 * SHARE, from);
   const local = await hold(gateway, 3 * SHARE, from, proxyV2({}));
@@ -141,7 +141,7 @@ test('a balancer is not counted; whoever it brings is', async () => {
   await open(gateway, 0);
 });
 
-describe('a place comes back', () => {
+describe('a place is released', () => {
   const from = '127.0.0.5';
   const ends: readonly (readonly [how: string, go: (at: Causeway) => Promise<unknown>])[] = [
     ['when it is routed', at => servedBy(at.port, hello('a.test'), { from })],
@@ -178,7 +178,7 @@ describe('a place comes back', () => {
     });
   }
 
-  test('when its time runs out', async () => {
+  test('when its hello time-out expires', async () => {
     await using quick = await start({ timeouts: 'hello: 100ms' });
     for (let i = 0; i < 2 * SHARE; i++) assert.equal((await visit(quick.port, '', { from })).end, 'FIN');
     await open(quick, 0);
@@ -193,7 +193,7 @@ test('off: one address may take all places', async () => {
   for (const client of held) client[Symbol.dispose]();
 });
 
-test('what is silent inside an agent’s tunnel counts for its source', {
+test('silent connections inside an agent’s tunnel count for their source', {
   skip: missingPrograms('openssl'),
 }, async () => {
   await using dir = await tempDir();

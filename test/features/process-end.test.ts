@@ -1,5 +1,5 @@
-// A process that serves can always be ended, and one whose control thread has failed ends itself: whatever is stuck,
-// and whenever it is told. Faults are injected by a module that is imported before the program (NODE_OPTIONS) and acts
+// A serving process can always be ended, and ends itself after a fault on the control thread, whatever is stuck
+// and whenever the signal comes. Faults are injected by a module that is imported first (NODE_OPTIONS) and acts
 // on SIGCONT.
 
 import assert from 'node:assert/strict';
@@ -32,7 +32,7 @@ clusters: [{ name: lab, api: { hosts: [lab.test], backends: ["${backend.text}"] 
 `;
 }
 
-/** With a module that does this on SIGCONT, on the control thread. */
+/** Starts a gateway with a module that runs this code on SIGCONT, on the control thread. */
 function startWith(onSignal: string): Promise<Causeway> {
   const module = `
     import { isMainThread } from 'node:worker_threads';
@@ -54,33 +54,33 @@ describe('the process ends', { concurrency: true }, () => {
   for (const [what, onSignal] of [
     ['an exception', "throw new Error('injected');"],
     ['an exception in a callback', "setImmediate(() => { throw new Error('injected'); });"],
-    ['a promise that nobody handles', "Promise.reject(new Error('injected'));"],
+    ['an unhandled rejection', "Promise.reject(new Error('injected'));"],
   ]) {
-    test(`by itself, with code ${FAULT}, after ${what} on the control thread`, async () => {
+    test(`on its own, with code ${FAULT}, after ${what} on the control thread`, async () => {
       await using gateway = await startWith(onSignal);
       using client = await tunnel(gateway);
       gateway.program.signal('SIGCONT');
       const fault = await gateway.line(line => line.level === 'fatal');
       assert.match(JSON.stringify(fault.err), /injected.*stack/);
-      // What is open may finish for a moment; nothing new comes in.
+      // Open connections have a moment to finish; new ones are not accepted.
       await until('nobody to listen', () => isClosed(gateway.port));
       assert.deepEqual(await gateway.program.ended, { code: FAULT, signal: null });
       assert.equal((await lineOf(gateway, client)).reason, 'shutdown');
     });
   }
 
-  test('when the control thread exits, though the workers wait without limit', async () => {
+  test('when the control thread exits, although workers wait without limit', async () => {
     await using gateway = await startWith('process.exit(3);');
     using _ = await tunnel(gateway);
     gateway.program.signal('SIGCONT');
     assert.deepEqual(await gateway.program.ended, { code: 3, signal: null });
   });
 
-  test('after a drain, though every thread of the pool is stuck, as with a resolver that does not answer', async () => {
+  test('after a drain, although every thread of the pool is stuck, as with a resolver that does not answer', async () => {
     await using dir = await tempDir();
     const pipe = dir.file('pipe');
     execFileSync('mkfifo', [pipe]);
-    // Opening a pipe to read waits for a writer, which never comes.
+    // Opening a pipe for reading blocks until a writer opens it, which never happens.
     const open = `const fs = await import('node:fs'); for (let i = 0; i < 8; i++) fs.open('${pipe}', 'r', () => {});`;
     await using gateway = await startWith(open);
     using client = await tunnel(gateway);
@@ -94,7 +94,7 @@ describe('the process ends', { concurrency: true }, () => {
     assert.deepEqual(await gateway.program.ended, { code: 0, signal: null });
   });
 
-  test('on SIGTERM, though nobody reads its log', async () => {
+  test('on SIGTERM, although nobody reads its log', async () => {
     await using dir = await tempDir();
     const [port, admin] = [await freePort(), await freePort()];
     const file = dir.file('causeway.yaml');
@@ -108,7 +108,7 @@ describe('the process ends', { concurrency: true }, () => {
     try {
       const isReady = async () => (await fetch(`http://127.0.0.1:${admin}/readyz`)).ok;
       await until('it to be ready', () => isReady().catch(() => false));
-      // More lines than the pipe takes.
+      // More lines than the pipe holds.
       for (let i = 0; i < 1500; i++) {
         using client = await connectClient(port);
         client.send('\0nonsense');
@@ -121,7 +121,7 @@ describe('the process ends', { concurrency: true }, () => {
     }
   });
 
-  test('on SIGTERM at any moment of its start', async () => {
+  test('on SIGTERM at any moment of its startup', async () => {
     await using dir = await tempDir();
     const file = dir.file('causeway.yaml');
     await writeFile(file, `admin: { on: "off" }\n${configFor(0)}`);
@@ -130,14 +130,14 @@ describe('the process ends', { concurrency: true }, () => {
       await using program = await startProgram({
         command: causewayBin,
         args: ['run', '-c', file, '--engine', engine],
-        // After a signal while it starts it may end as it is, without taking its folder of sockets away.
+        // After a signal during startup it may exit without removing its folder of sockets.
         env: { TMPDIR: dir.path },
         ready: { probe: async () => true },
       });
       await delay(step * 70);
       program.signal('SIGTERM');
       const { code, signal } = await program.ended;
-      // Before it has its handlers the signal itself ends it.
+      // Before it has handlers the signal itself ends it.
       assert.ok(code === 0 || signal === 'SIGTERM', `${code} ${signal}`);
     }
   });

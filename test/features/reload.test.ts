@@ -1,5 +1,5 @@
-// Edits of the file while it is served: however it is replaced, a good one applies and a bad one does not, and what is
-// open goes on unless it is no longer allowed. A witness that is open all the time is asked after every test.
+// Edits of the config file: however it is replaced, a valid one is applied and an invalid one is not, and open
+// connections continue unless they are no longer allowed. A witness connection is checked after every test.
 
 import assert from 'node:assert/strict';
 import { mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
@@ -54,9 +54,9 @@ after(() => stack.disposeAsync());
 afterEach(async () => {
   const heard = [witness.received().length, witnessed.received().length];
   witness.send('ping');
-  await witnessed.hears(heard[1] + 4);
+  await witnessed.receives(heard[1] + 4);
   witnessed.send('pong');
-  await witness.hears(heard[0] + 4);
+  await witness.receives(heard[0] + 4);
   assert.deepEqual(
     gateway.lines().filter(({ msg }) => msg === 'thread died'),
     [],
@@ -69,7 +69,7 @@ interface FileParts {
   readonly more?: string;
 }
 
-/** With the witness's cluster first, which no test changes. */
+/** Starts with the witness's cluster, which no test changes. */
 function file({ clusters = '', listen = '', more = '' }: FileParts = {}): string {
   return `${more.includes('admin:') ? '' : `${ADMIN}\n`}listen: ["127.0.0.1:0"${listen}]
 clusters:
@@ -88,13 +88,13 @@ async function status(): Promise<Status> {
   return (await gateway.status()) as unknown as Status;
 }
 
-/** Waits until what `change` did to the file is served. */
+/** Waits until the file that `change` wrote is applied. */
 async function apply(change: () => unknown): Promise<void> {
   const line = await judged(change);
   assert.equal(line.msg, 'applied', String(line.error));
 }
 
-/** Waits until what `change` did to the file is refused; the error as status has it. */
+/** Waits until the file that `change` wrote is refused; returns the error from the status. */
 async function refuse(change: () => unknown): Promise<string> {
   const { generation } = await status();
   const line = await judged(change);
@@ -105,7 +105,7 @@ async function refuse(change: () => unknown): Promise<string> {
   return String(line.error);
 }
 
-/** The next line of the log that says what became of the file. */
+/** The next log line about the file: applied or refused. */
 async function judged(change: () => unknown): Promise<LogLine> {
   const judgements = () =>
     gateway.lines().filter(({ msg }) => msg === 'applied' || msg.startsWith('file refused'));
@@ -126,14 +126,14 @@ async function tunnel(host: string, options: ClientOptions = {}, port = gateway.
 async function isServed(host: string): Promise<boolean> {
   using client = await connectClient(gateway.port);
   client.send(hello(host));
-  return (await client.hears(7)).toString().startsWith('backend');
+  return (await client.receives(7)).toString().startsWith('backend');
 }
 
 async function isUnknown(host: string): Promise<void> {
   assert.deepEqual((await visit(gateway.port, hello(host))).received, alert(112));
 }
 
-describe('a good file is served', () => {
+describe('a valid file is applied', () => {
   test('written in place', async () => {
     await isUnknown('in-place.test');
     await apply(() => gateway.write(file({ clusters: cluster('in-place') })));
@@ -147,7 +147,7 @@ describe('a good file is served', () => {
     await isUnknown('in-place.test');
   });
 
-  test("swapped as a ConfigMap's symlink is", async () => {
+  test("swapped like a ConfigMap's symlink", async () => {
     const folder = dirname(gateway.file);
     const version = async (name: string) => {
       await mkdir(join(folder, `..${name}`));
@@ -172,11 +172,11 @@ describe('a good file is served', () => {
     await apply(() => rename(`${gateway.file}.new`, gateway.file));
   });
 
-  test('read again on SIGHUP, changed or not', async () => {
+  test('reloaded on SIGHUP, changed or not', async () => {
     await apply(() => gateway.program.signal('SIGHUP'));
   });
 
-  test('the last one of many in a row', async () => {
+  test('the last of many in quick succession', async () => {
     for (let i = 0; i < 30; i++) await gateway.write(file({ clusters: cluster(`turn-${i}`) }));
     await until('the last one', () => isServed('turn-29.test'));
     await isUnknown('turn-28.test');
@@ -191,7 +191,7 @@ describe('a good file is served', () => {
   });
 });
 
-test('a listener is opened and closed live, and what came in by it stays', async () => {
+test('listeners are opened and closed without a restart, and their connections stay', async () => {
   const port = await freePort();
   const on = `127.0.0.1:${port}`;
   await apply(() => gateway.write(file({ listen: `, "${on}"`, clusters: cluster('kept') })));
@@ -201,13 +201,13 @@ test('a listener is opened and closed live, and what came in by it stays', async
   await apply(() => gateway.write(file({ clusters: cluster('kept') })));
   await until('nobody to listen', () => isClosed(port));
   client.send('still open');
-  await served.hears('still open');
+  await served.receives('still open');
   client.finish();
   const { reason, listener } = await lineOf(gateway, client);
   assert.deepEqual([reason, listener], ['done', on]);
 });
 
-test('each port 0 is a listener of its own, with its own rules, and keeps its port through edits', async () => {
+test('each port 0 is a separate listener with its own rules, and keeps its port through edits', async () => {
   const on = '127.0.0.1:0';
   const config = (...listen: readonly string[]) => `
 listen: [${listen.join(', ')}]
@@ -239,8 +239,8 @@ clusters:
   assert.equal(await servedBy(first, hello('api.a.test')), 'backend');
 });
 
-describe('a bad file is refused as a whole, and the old table keeps serving', () => {
-  test('with the position of every mistake', async () => {
+describe('an invalid file is refused as a whole, and the old table keeps serving', () => {
+  test('with the position of every error', async () => {
     await apply(() => gateway.write(file({ clusters: cluster('before') })));
     const text = file({
       clusters: `${cluster('after')}  - { name: bad, apy: { hosts: [a.b.*] } }\n`,
@@ -259,7 +259,7 @@ describe('a bad file is refused as a whole, and the old table keeps serving', ()
     await isUnknown('before.test');
   });
 
-  test('when it is gone, and back', async () => {
+  test('when it is missing, until it is back', async () => {
     await apply(() => gateway.write(file({ clusters: cluster('before') })));
     assert.match(await refuse(() => rm(gateway.file)), /causeway\.yaml/);
     assert.equal(await servedBy(gateway.port, hello('before.test')), 'backend');
@@ -274,7 +274,7 @@ describe('a bad file is refused as a whole, and the old table keeps serving', ()
     const { port } = taken.address() as { port: number };
     const other = await freePort();
     const listen = `, "127.0.0.1:${other}", "127.0.0.1:${port}"`;
-    // Somebody always comes while the other one is open and not to be served yet.
+    // Clients keep connecting while the other listener is open but not yet served.
     const visitors: Peer[] = [];
     const visits = until('the end of the visits', async () => {
       await connectClient(other).then(
@@ -301,7 +301,7 @@ describe('a bad file is refused as a whole, and the old table keeps serving', ()
   });
 });
 
-describe('what is no longer allowed is revoked, and nothing else', () => {
+describe('connections that are no longer allowed are revoked, and no others', () => {
   const near = { from: '127.0.0.2' };
   const far = { from: '127.0.0.3' };
   const open = new Map<string, [client: Peer, served: Peer]>();
@@ -354,7 +354,7 @@ ${cluster('coming')}${staying}
     });
   }
 
-  test('one whose backend is still dialled → RST', async () => {
+  test('one whose backend is still being dialled → RST', async () => {
     assert.equal(await dialling.untilEnd(), 'RST');
     const { reason, cluster } = await lineOf(gateway, dialling);
     assert.deepEqual([reason, cluster], ['revoked', 'dialled']);
@@ -367,10 +367,10 @@ ${cluster('coming')}${staying}
     ["a client that the route's allow list still has", 'route-list far', 'route-list'],
     ['one whose host, backend, id and limits changed', 'old', 'changed'],
   ] as const) {
-    test(`${given} → goes on`, async () => {
+    test(`${given} → continues`, async () => {
       const [client, served] = open.get(name) as [Peer, Peer];
       client.send('still open');
-      await served.hears('still open');
+      await served.receives('still open');
       client.finish();
       served.finish();
       const line = await lineOf(gateway, client);
@@ -379,7 +379,7 @@ ${cluster('coming')}${staying}
   }
 });
 
-test('a change that takes a restart is reported, and the rest of the file is served', async () => {
+test('a change that needs a restart is reported, and the rest of the file is applied', async () => {
   const more = 'workers: 7\nadmin: { on: "127.0.0.1:0", hosts: [gateway.test] }\nstateDir: /nowhere';
   await apply(() => gateway.write(file({ clusters: cluster('meanwhile'), more })));
   const { config } = await status();

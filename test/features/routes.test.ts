@@ -1,5 +1,5 @@
-// Which route a server name selects: exact before wildcard, one label only, letters of either case, and what a
-// listener shows.
+// Which route a server name selects: exact before wildcard, one label only, case-insensitive, and only kinds that the
+// listener serves.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -66,7 +66,7 @@ describe('a server name that selects nothing gets alert 112', { concurrency: tru
   }
 });
 
-test('a listener with only shows those kinds, and others are unknown-host there', async () => {
+test('a listener with `only` serves those kinds, and others are unknown-host there', async () => {
   const there = { to: '127.0.0.2' };
   assert.equal(await servedBy(gateway.ports[1], hello('api.lab.test'), there), 'api');
   assert.equal(await servedBy(gateway.ports[1], hello('oauth.apps.lab.test'), there), 'oauth');

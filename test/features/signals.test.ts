@@ -1,4 +1,4 @@
-// SIGUSR1 and SIGUSR2 do nothing: Node's inspector stays closed, and the process goes on.
+// SIGUSR1 and SIGUSR2 do nothing: Node's inspector stays closed, and the process keeps running.
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -10,7 +10,7 @@ import { causewayBin, startCauseway } from '../../testbed/start-causeway.ts';
 import { tempDir } from '../../testbed/temp-dir.ts';
 import { Backend, hello, servedBy, until } from './given.ts';
 
-/** Several, as each may be taken by another thread. */
+/** Several, because each may be delivered to another thread. */
 async function signalOften(program: Program): Promise<void> {
   for (let i = 0; i < 20; i++) {
     program.signal('SIGUSR1');
@@ -22,7 +22,7 @@ async function signalOften(program: Program): Promise<void> {
 /** On Linux. */
 const SIGUSR2 = 12;
 
-/** For the process as a whole. SIGUSR1 may stay so, where Node has it blocked. */
+/** Pending for the process. SIGUSR1 may stay pending if Node blocks it. */
 function isPending(pid: number, signal: number): boolean {
   const pending = /^ShdPnd:\s+([0-9a-f]+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'));
   return ((BigInt(`0x${pending?.[1]}`) >> BigInt(signal - 1)) & 1n) === 1n;
@@ -33,7 +33,7 @@ function assertUntouched(program: Program): void {
   assert.doesNotMatch(program.log(), /[Dd]ebugger|inspector|ws:\/\//);
 }
 
-test('run goes on serving, with workers and HTTP threads', async () => {
+test('run keeps serving, with workers and HTTP threads', async () => {
   await using backend = await Backend.start({ name: 'backend' });
   await using gateway = await startCauseway({
     config: `
@@ -50,7 +50,7 @@ clusters:
   assertUntouched(gateway.program);
 });
 
-test('agent goes on serving', async () => {
+test('agent keeps serving', async () => {
   await using backend = await Backend.start({ name: 'backend' });
   await using agent = await startAgent({
     uplink: 'proxy',
@@ -62,7 +62,7 @@ test('agent goes on serving', async () => {
   assertUntouched(agent.program);
 });
 
-test('demo goes on', async () => {
+test('demo keeps running', async () => {
   await using dir = await tempDir();
   await using demo = await startProgram({
     command: causewayBin,

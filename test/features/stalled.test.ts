@@ -1,5 +1,5 @@
-// `timeouts.stalled`: whoever takes nothing of what waits for it, or stops in the middle of a request, is ended, and the
-// other side with it, although `idle` is off; whoever has nothing to take, or takes a little now and then, is not.
+// `timeouts.stalled`: a side that reads nothing of what waits for it, or stops within a request, is ended with the
+// other side, although `idle` is off; a side that has nothing to read, or reads a little now and then, is not.
 
 import assert from 'node:assert/strict';
 import { readFile, writeFile } from 'node:fs/promises';
@@ -17,7 +17,7 @@ import { Backend, bytes, connectClient, hello, lineOf, type Peer, until } from '
 import { H2Client } from './h2-client.ts';
 import { HttpClient, request } from './http-given.ts';
 
-/** A busy machine keeps no reader waiting for as long. */
+/** Longer than a busy machine delays a reader. */
 const STALLED_MS = 1500;
 const SECRET = 'a secret for tests, of at least 32 bytes';
 const MIB = 1024 * 1024;
@@ -59,7 +59,7 @@ async function tunnelEnd(): Promise<string> {
   return `tunnel: { hosts: [t.test], certificates: [{ certFile: ${certFile}, keyFile: ${keyFile} }] }`;
 }
 
-/** The backend's side of the connection on which that arrives. */
+/** The backend's side of the connection that sent this word. */
 function served(word: string): Promise<Peer> {
   return until(`${word} at the backend`, () =>
     backend.connections.find(connection => connection.received().includes(word)),
@@ -73,7 +73,7 @@ async function tunnel(word: string): Promise<[client: Peer, served: Peer]> {
   return [client, await served(word)];
 }
 
-/** Sends for as long as anything is taken. */
+/** Sends as fast as the socket accepts. */
 function flood({ socket }: Peer): void {
   const more = () => {
     while (socket.writable && socket.write(Buffer.alloc(64 * 1024)));
@@ -86,8 +86,8 @@ async function endedStalled(client: { readonly address: string }): Promise<void>
   assert.equal((await lineOf(gateway, client)).reason, 'idle-timeout');
 }
 
-describe('a side of a tunnel that takes nothing', { concurrency: true }, () => {
-  test('the client: both get a reset, and what was kept for it is counted meanwhile', async () => {
+describe('a side of a tunnel that reads nothing', { concurrency: true }, () => {
+  test('the client: both get a reset, and kept bytes are counted until then', async () => {
     const [client, other] = await tunnel('client stops');
     client.socket.pause();
     flood(other);
@@ -108,12 +108,12 @@ describe('a side of a tunnel that takes nothing', { concurrency: true }, () => {
     assert.equal(await other.untilEnd(), 'RST');
   });
 
-  // On `net` Node does not tell of what the kernel has taken.
+  // On `net`, Node cannot see what the kernel has buffered.
   if (process.env.CAUSEWAY_TEST_ENGINE !== 'net') {
-    test('the client, of less than the kernel has room for', async () => {
+    test('the client, with less than the kernel buffers', async () => {
       const [client, other] = await tunnel('stops early');
       client.socket.pause();
-      // More than the client's kernel takes, and less than ours does.
+      // More than the client's receive buffer, and less than our send buffer.
       other.send(Buffer.alloc(MIB));
       assert.equal(await other.untilEnd(), 'RST');
       await endedStalled(client);
@@ -150,7 +150,7 @@ describe('over HTTP', { concurrency: true }, () => {
   const post = (path: string, ...lines: readonly string[]) =>
     request(`POST ${path} HTTP/1.1`, 'Host: web.test', 'Content-Length: 100000000', ...lines);
 
-  test('a body that stops in the middle: 408, and the backend is let go', async () => {
+  test('a body that stops halfway: 408, and the backend is released', async () => {
     using client = await HttpClient.connect(gateway.port);
     client.send(post('/half'), 'half of it');
     const other = await served('half of it');
@@ -159,7 +159,7 @@ describe('over HTTP', { concurrency: true }, () => {
     await until('the end of the backend', () => other.end());
   });
 
-  test('a body that the backend does not take: the client gets a reset', async () => {
+  test('a body that the backend does not read: the client gets a reset', async () => {
     using client = await HttpClient.connect(gateway.port);
     client.send(post('/unread'), 'unread body');
     (await served('/unread')).socket.pause();
@@ -190,7 +190,7 @@ describe('over HTTP', { concurrency: true }, () => {
     });
   }
 
-  test('an upgraded connection whose backend takes nothing: both are ended', async () => {
+  test('an upgraded connection whose backend reads nothing: both are ended', async () => {
     using client = await HttpClient.connect(gateway.port);
     client.ask('web.test', '/switched', 'Connection: Upgrade', 'Upgrade: echo');
     const other = await served('/switched');
@@ -202,7 +202,7 @@ describe('over HTTP', { concurrency: true }, () => {
     await endedStalled(client);
   });
 
-  test('a backend that thinks about its answer is waited for', async () => {
+  test('a backend that is slow to respond does not stall', async () => {
     using client = await HttpClient.connect(gateway.port);
     client.ask('web.test', '/thinking');
     const other = await served('/thinking');
@@ -212,7 +212,7 @@ describe('over HTTP', { concurrency: true }, () => {
   });
 });
 
-test('a stream of HTTP/2 that the client does not read: it alone is ended', async () => {
+test('an HTTP/2 stream that the client does not read: only that stream is ended', async () => {
   using client = await H2Client.connect(gateway.port);
   const [stalled, live] = [client.open('a:443'), client.open('a:443')];
   stalled.stream.write('a stalled stream');
@@ -224,15 +224,15 @@ test('a stream of HTTP/2 that the client does not read: it alone is ended', asyn
   assert.equal(await other.untilEnd(), 'RST');
   assert.equal((await lineOf(gateway, { address: client.address })).reason, 'idle-timeout');
   alive.send('still here');
-  await live.hears('still here');
+  await live.receives('still here');
 });
 
-describe('what does not stall goes on', { concurrency: true }, () => {
-  test('a tunnel with nothing to take, for as long as it likes', async () => {
+describe('connections that do not stall continue', { concurrency: true }, () => {
+  test('a tunnel with nothing to read', async () => {
     const [client, other] = await tunnel('idle');
     await delay(3 * STALLED_MS);
     other.send('after a while');
-    await client.hears('after a while');
+    await client.receives('after a while');
     client.reset();
   });
 
@@ -240,11 +240,11 @@ describe('what does not stall goes on', { concurrency: true }, () => {
     const [client, other] = await tunnel('slow');
     client.socket.pause();
     flood(other);
-    // Longer than it may take nothing, and in all more than both kernels have room for.
+    // For longer than the time-out, and in total more than both kernels buffer.
     for (let step = 0; step < 30; step++) {
       const before = client.received().length;
       client.socket.resume();
-      await client.hears(before + MIB);
+      await client.receives(before + MIB);
       client.socket.pause();
       await delay((3 * STALLED_MS) / 30);
     }
@@ -254,14 +254,14 @@ describe('what does not stall goes on', { concurrency: true }, () => {
   });
 });
 
-test('nothing is kept any more, and nothing is open', async () => {
+test('no bytes are kept and nothing is open afterwards', async () => {
   await until('all to be over', async () => {
     const { counts } = (await gateway.status()) as { counts: { connections: number } };
     return counts.connections === 0 && (await gateway.metric('causeway_kept_bytes')) === 0;
   });
 });
 
-test('off: whoever takes nothing may do so for as long as it likes', async () => {
+test('off: a side that reads nothing is never ended', async () => {
   await using patient = await startCauseway({
     config: `
 listen: ["127.0.0.1:0"]

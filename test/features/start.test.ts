@@ -1,5 +1,5 @@
-// The program on the command line: exit codes, one sentence for each mistake, and where the words go. What is meant to
-// be piped alone goes to stdout; nothing ever prints a stack trace.
+// The command line: exit codes, one message per error, and the stream it goes to. Only output that is meant to
+// be piped goes to stdout; nothing ever prints a stack trace.
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -55,7 +55,7 @@ async function causeway(
   return { code, stdout: stdout.toString(), stderr };
 }
 
-/** Ends with that code and says that alone, on stderr: a line for each. */
+/** Asserts that it exits with that code and prints exactly these lines on stderr. */
 async function fails(code: number, args: readonly string[], ...lines: readonly RegExp[]): Promise<void> {
   const result = await causeway(...args);
   assert.equal(result.code, code, result.stderr);
@@ -65,7 +65,7 @@ async function fails(code: number, args: readonly string[], ...lines: readonly R
   for (const [i, line] of lines.entries()) assert.match(said[i], line);
 }
 
-/** Why a right cannot be taken from a program here; false where it can. */
+/** For `skip`: why a capability cannot be dropped here; false if it can. */
 function cannotTakeAway(): string | false {
   if (process.getuid?.() !== 0) return 'only root can take a right from a program';
   const first = readFileSync('/proc/sys/net/ipv4/ip_unprivileged_port_start', 'utf8').trim();
@@ -100,18 +100,18 @@ describe('run', { concurrency: true }, () => {
 
   // Root may read every file.
   if (process.getuid?.() !== 0) {
-    test('a file that may not be read → 1', async () => {
+    test('an unreadable file → 1', async () => {
       const secret = await fileOf(GOOD);
       await chmod(secret, 0);
       await fails(1, ['run', '-c', secret], /permission/);
     });
   }
 
-  test('a bad file → 1, with every mistake', async () => {
+  test('an invalid file → 1, with every error', async () => {
     await fails(1, ['run', '-c', bad], ...MISTAKES.map(mistake => new RegExp(`bad\\.yaml${mistake}`)));
   });
 
-  test('what this version cannot serve → 1', async () => {
+  test('a setting that this version cannot serve → 1', async () => {
     const file = await fileOf(`${GOOD}sources: [{ kamaji: {} }]\n`);
     await fails(1, ['run', '-c', file], /this version does not support .*\(sources\).* yet$/);
   });
@@ -134,7 +134,7 @@ describe('run', { concurrency: true }, () => {
     taken.close();
   });
 
-  test('a port that another causeway listens on → 2, and that one goes on', async () => {
+  test('a port that another causeway listens on → 2, and that one keeps serving', async () => {
     await using backend = await Backend.start({ name: 'first' });
     const port = await freePort();
     const clusters = `clusters: [{ name: lab, api: { hosts: [lab.test], backends: ["${backend.text}"] } }]`;
@@ -146,21 +146,21 @@ describe('run', { concurrency: true }, () => {
     for (let i = 0; i < 8; i++) assert.equal(await servedBy(first.port, hello('lab.test')), 'first');
   });
 
-  test('a port that was in use a moment ago is no obstacle', async () => {
+  test('a port in TIME_WAIT can be used', async () => {
     await using backend = await Backend.start({ name: 'backend' });
     const port = await freePort();
     const config = `listen: ["127.0.0.1:${port}"]
 clusters: [{ name: lab, api: { hosts: [lab.test], backends: ["${backend.text}"] } }]`;
     for (let turn = 0; turn < 2; turn++) {
       await using gateway = await startCauseway({ config });
-      // The gateway closes first, so that the port is left in TIME_WAIT on its side.
+      // The gateway closes first, so its side of the port is in TIME_WAIT.
       using client = await connectClient(gateway.port);
       client.send(hello('nobody.test'));
       await client.untilEnd();
     }
   });
 
-  test('ready: one JSON line with the real addresses', async () => {
+  test('ready: one JSON line with the actual addresses', async () => {
     await using gateway = await startCauseway({
       config: `
 listen: ["127.0.0.1:0", "[::1]:0", ":0"]
@@ -184,7 +184,7 @@ clusters:
     assert.match(admin, /^http:\/\/127\.0\.0\.1:\d+$/);
   });
 
-  test('stopped: the last line of a process that ended in order', async () => {
+  test('stopped: the last line after an orderly exit', async () => {
     await using gateway = await startCauseway({ config: 'listen: ["127.0.0.1:0"]\n' });
     gateway.program.signal('SIGTERM');
     assert.deepEqual(await gateway.program.ended, { code: 0, signal: null });
@@ -194,7 +194,7 @@ clusters:
     );
   });
 
-  test('a port below 1024 without the right to it → 2, and what to do', {
+  test('a port below 1024 without the capability → 2, and what to do', {
     skip: cannotTakeAway(),
   }, async () => {
     const file = await fileOf('listen: ["127.0.0.1:443"]\nadmin: { on: "off" }\n');
@@ -257,7 +257,7 @@ describe('wrong usage → 64', { concurrency: true }, () => {
 
 describe('help', { concurrency: true }, () => {
   for (const asked of ['--version', '-v', 'version']) {
-    test(`${asked} is the version of the package`, async () => {
+    test(`${asked} prints the version of the package`, async () => {
       const { version } = JSON.parse(await readFile(new URL('../../package.json', import.meta.url), 'utf8'));
       assert.deepEqual(await causeway(asked), { code: 0, stdout: `causeway ${version}\n`, stderr: '' });
     });
@@ -273,7 +273,7 @@ describe('help', { concurrency: true }, () => {
       assert.match(summary, /^[A-Z]/);
   });
 
-  test('help run and run --help say the same', async () => {
+  test('help run and run --help print the same', async () => {
     const [byHelp, byFlag] = await Promise.all([causeway('help', 'run'), causeway('run', '--help')]);
     assert.deepEqual(byHelp, byFlag);
     assert.equal(byHelp.code, 0);
@@ -283,7 +283,7 @@ describe('help', { concurrency: true }, () => {
 });
 
 describe('check', { concurrency: true }, () => {
-  test('a good file → 0 and what it has', async () => {
+  test('a valid file → 0 with a summary', async () => {
     assert.deepEqual(await causeway('check', '-c', good), {
       code: 0,
       stdout: 'ok: 1 cluster, 2 routes, 2 hosts\n',
@@ -291,7 +291,7 @@ describe('check', { concurrency: true }, () => {
     });
   });
 
-  test('a good file as JSON', async () => {
+  test('a valid file as JSON', async () => {
     const { code, stdout, stderr } = await causeway('check', '-c', good, '--json');
     assert.deepEqual([code, stderr], [0, '']);
     const { ok, mistakes, counts } = JSON.parse(stdout);
@@ -301,11 +301,11 @@ describe('check', { concurrency: true }, () => {
     );
   });
 
-  test('a bad file → 1, with every mistake on stderr', async () => {
+  test('an invalid file → 1, with every error on stderr', async () => {
     await fails(1, ['check', '-c', bad], ...MISTAKES.map(mistake => new RegExp(`bad\\.yaml${mistake}`)));
   });
 
-  test('a bad file as JSON', async () => {
+  test('an invalid file as JSON', async () => {
     const { code, stdout, stderr } = await causeway('check', '-c', bad, '--json');
     assert.deepEqual([code, stderr], [1, '']);
     const report = JSON.parse(stdout);
@@ -316,7 +316,7 @@ describe('check', { concurrency: true }, () => {
     assert.deepEqual(places, ['1:19', '2:1', '4:26', '4:58']);
   });
 
-  test('what the engine cannot do → 1', async () => {
+  test('a feature that the engine lacks → 1', async () => {
     await fails(
       1,
       ['check', '-c', good, '--engine', 'haproxy'],
@@ -326,7 +326,7 @@ describe('check', { concurrency: true }, () => {
 });
 
 describe('the file', { concurrency: true }, () => {
-  test('is causeway.yaml of the directory where none is named', async () => {
+  test('defaults to causeway.yaml in the current directory', async () => {
     await using place = await tempDir();
     const here = (...args: readonly string[]) => run(causewayBin, args, { cwd: place.path });
     const missing = await here('check');
@@ -343,7 +343,7 @@ describe('the file', { concurrency: true }, () => {
     }
   });
 
-  test('may be an argument of check and run', async () => {
+  test('can be an argument of check and run', async () => {
     const { code, stdout } = await causeway('check', good);
     assert.deepEqual([code, stdout], [0, 'ok: 1 cluster, 2 routes, 2 hosts\n']);
     await fails(1, ['run', bad], ...MISTAKES.map(mistake => new RegExp(`bad\\.yaml${mistake}`)));
@@ -351,7 +351,7 @@ describe('the file', { concurrency: true }, () => {
 });
 
 describe('explain', { concurrency: true }, () => {
-  test('takes a URL, whose port chooses the listener', async () => {
+  test('accepts a URL, whose port selects the listener', async () => {
     for (const [url, from, line] of [
       ['https://api.lab.test:6443/version', '10.1.2.3', /^served by lab\/api at 192\.0\.2\.1:6443$/m],
       ['https://konnectivity.lab.test:7443', '10.1.2.3', /^✓ accept +on 127\.0\.0\.1:7443, which/m],
@@ -368,7 +368,7 @@ describe('explain', { concurrency: true }, () => {
     }
   });
 
-  test('asks a running gateway, which knows what is down', async () => {
+  test('asks a running gateway, which knows the health of backends', async () => {
     const port = await freePort();
     await using gateway = await startCauseway({
       config: `
@@ -462,7 +462,7 @@ clusters:
     });
   }
 
-  test('a bad file → 2', async () => {
+  test('an invalid file → 2', async () => {
     await fails(
       2,
       ['explain', '-c', bad, 'api.lab.test'],
@@ -470,7 +470,7 @@ clusters:
     );
   });
 
-  test('a listener that is not there → 64', async () => {
+  test('an unknown listener → 64', async () => {
     await fails(
       64,
       ['explain', '-c', good, 'api.lab.test', '--on', ':1'],

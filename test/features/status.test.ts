@@ -1,4 +1,4 @@
-// `causeway status`: what a person sees, and what they are told when there is nothing to see.
+// `causeway status`: its output, and its messages if there is none.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -42,7 +42,7 @@ async function status(...args: string[]): Promise<{ code: number | null; out: st
   return { code, out: String(stdout), err: stderr };
 }
 
-test('tells a person what is served', async () => {
+test('shows what is served', async () => {
   await servedBy(gateway.port, hello('api.lab.test'));
   await visit(gateway.port, hello('unknown.test'));
   const { code, out, err } = await status('--admin', gateway.admin);
@@ -56,7 +56,7 @@ test('tells a person what is served', async () => {
   assert.ok(!out.includes('\x1b'), 'no colours in a pipe');
 });
 
-test('tells that the gateway drains', async () => {
+test('shows that the gateway drains', async () => {
   await using backend = await Backend.start({ name: 'backend' });
   await using draining = await startCauseway({
     config: `
@@ -67,14 +67,14 @@ clusters: [{ name: lab, api: { hosts: [api.lab.test], backends: ["${backend.text
   });
   using client = await connectClient(draining.port);
   client.send(hello('api.lab.test'));
-  await client.hears('backend\n');
+  await client.receives('backend\n');
   await ask(draining, '/api/v1/drain', { method: 'POST', headers: changing });
   const { code, out } = await status('--admin', draining.admin);
   assert.equal(code, 0);
   assert.match(out, /^ready +✗ draining$/m);
 });
 
-test('--json is the status alone', async () => {
+test('--json prints only the status', async () => {
   const { code, out } = await status('--admin', gateway.admin, '--json');
   assert.equal(code, 0);
   const reported = JSON.parse(out);
@@ -84,8 +84,8 @@ test('--json is the status alone', async () => {
   assert.deepEqual(same, rest);
 });
 
-describe('not reachable: exit 1 and a sentence that says what to do', () => {
-  test('nobody listens', async () => {
+describe('not reachable: exit 1 and a message with the fix', () => {
+  test('nothing listens', async () => {
     const { code, out, err } = await status('--admin', `http://127.0.0.1:${await freePort()}`);
     assert.deepEqual([code, out], [1, '']);
     assert.match(
@@ -123,7 +123,7 @@ describe('not reachable: exit 1 and a sentence that says what to do', () => {
   }
 });
 
-describe('where the admin side wants a user', () => {
+describe('with admin authentication', () => {
   let guarded: Causeway;
 
   before(async () => {
@@ -138,13 +138,13 @@ admin: { on: "127.0.0.1:0", auth: { username: vic, passwordFile: ${dir.file('pas
     );
   });
 
-  test('without one: exit 1, and how to name one', async () => {
+  test('without a user: exit 1, and how to give one', async () => {
     const { code, err } = await status('--admin', guarded.admin);
     assert.equal(code, 1);
     assert.match(err, /give --username and --password-file\n$/);
   });
 
-  test('with the wrong one: exit 1', async () => {
+  test('with the wrong password: exit 1', async () => {
     const { code, err } = await status(
       '--admin',
       guarded.admin,
@@ -157,7 +157,7 @@ admin: { on: "127.0.0.1:0", auth: { username: vic, passwordFile: ${dir.file('pas
     assert.match(err, /rejected that user name and password\n$/);
   });
 
-  test('with the right one: a viewer will do', async () => {
+  test('with the right one: a viewer suffices', async () => {
     const { code, out } = await status(
       '--admin',
       guarded.admin,
@@ -171,7 +171,7 @@ admin: { on: "127.0.0.1:0", auth: { username: vic, passwordFile: ${dir.file('pas
   });
 });
 
-describe('where the admin side has TLS', { skip: missingPrograms('openssl') }, () => {
+describe('with TLS on the admin listener', { skip: missingPrograms('openssl') }, () => {
   let secure: Causeway;
 
   before(async () => {
@@ -189,20 +189,20 @@ admin: { on: "127.0.0.1:0", tls: { certFile: ${dir.file('tls.crt')}, keyFile: ${
     );
   });
 
-  test('its authority is named by --ca-file', async () => {
+  test('--ca-file names its authority', async () => {
     const { certFile } = await authority();
     const { code, out, err } = await status('--admin', secure.admin, '--ca-file', certFile);
     assert.deepEqual([code, err], [0, '']);
     assert.match(out, /^causeway /);
   });
 
-  test('without it: exit 1, and how to name it', async () => {
+  test('without it: exit 1, and how to give it', async () => {
     const { code, err } = await status('--admin', secure.admin);
     assert.equal(code, 1);
     assert.match(err, /is not trusted \([^;]*\)\. Give its CA with --ca-file\n$/);
   });
 
-  test('without it, where the machine trusts the authority', async () => {
+  test('without it, if the machine trusts the authority', async () => {
     const { certFile } = await authority();
     const env = { SSL_CERT_FILE: certFile };
     const { code, stdout, stderr } = await run(causewayBin, ['status', '--admin', secure.admin], { env });
@@ -210,20 +210,20 @@ admin: { on: "127.0.0.1:0", tls: { certFile: ${dir.file('tls.crt')}, keyFile: ${
     assert.match(String(stdout), /^causeway /);
   });
 
-  test('asked without TLS: exit 1, and a hint', async () => {
+  test('http: to https: exit 1, and a hint', async () => {
     const { code, err } = await status('--admin', secure.admin.replace('https', 'http'));
     assert.equal(code, 1);
     assert.match(err, /try --admin https:/);
   });
 
-  test('asked with TLS where there is none: exit 1, and a hint', async () => {
+  test('https: to http: exit 1, and a hint', async () => {
     const { code, err } = await status('--admin', gateway.admin.replace('http', 'https'));
     assert.equal(code, 1);
     assert.match(err, /try --admin http:/);
   });
 });
 
-describe('what is shown', () => {
+describe('selection', () => {
   let many: Causeway;
   before(async () => {
     const backend = stack.use(await Backend.start({ name: 'backend' }));
@@ -256,19 +256,19 @@ clusters:
   const names = (lines: readonly string[]) =>
     lines.map(line => line.split(/\s+/, 1)[0]).filter(name => name !== '');
 
-  test('--problems: what needs a look', async () => {
+  test('--problems: only problems', async () => {
     const shown = await rows('--problems');
     assert.deepEqual(names(shown), ['broken', 'empty']);
     assert.match(shown[0], /^broken +api .* ✗ 127\.0\.0\.1:9 connection refused/);
     assert.equal(shown.length, 2, 'the redirect is fine');
   });
 
-  test('--problems: that there are none', async () => {
+  test('--problems: a message if there are none', async () => {
     const { out } = await status('--admin', many.admin, '--problems', '--cluster', 'fine');
     assert.match(out, /^problems +none$/m);
   });
 
-  test('--cluster: all of one', async () => {
+  test('--cluster: everything about one', async () => {
     const shown = await rows('--cluster', 'fine');
     assert.deepEqual(names(shown), ['fine', 'route', 'api', 'api']);
     assert.equal(shown.at(-1), 'api    also.fine.test');
@@ -277,14 +277,14 @@ clusters:
     assert.equal(err, "causeway: Unknown cluster 'brokn'. Did you mean 'broken'?\n");
   });
 
-  test('--sort: in which order', async () => {
+  test('--sort: the order', async () => {
     assert.deepEqual(names(await rows()), ['fine', 'broken', 'empty']);
     assert.deepEqual(names(await rows('--sort', 'name')), ['broken', 'empty', 'fine']);
     assert.deepEqual(names(await rows('--sort', 'down')), ['broken', 'empty', 'fine']);
     assert.deepEqual(names(await rows('--sort', 'out')), ['fine', 'broken', 'empty']);
   });
 
-  test('--json: the clusters that would be shown', async () => {
+  test('--json: the selected clusters', async () => {
     const json = async (...args: string[]) =>
       JSON.parse((await status('--admin', many.admin, '--json', ...args)).out);
     const named = async (...args: string[]) =>

@@ -1,4 +1,4 @@
-// The gateway's `tunnel` through edits of the file: its names come, go, and change sides with clusters' names.
+// The gateway's `tunnel` through edits of the file: its names are added, removed, and exchanged with clusters' names.
 
 import assert from 'node:assert/strict';
 import { readFile, writeFile } from 'node:fs/promises';
@@ -9,7 +9,7 @@ import { startCauseway } from '../../testbed/start-causeway.ts';
 import { tempDir } from '../../testbed/temp-dir.ts';
 import { Backend, hello, servedBy, until, visit } from './given.ts';
 
-test('names of the tunnel follow the file, on every listener and whatever `only` says', async () => {
+test('tunnel names follow the file, on every listener, regardless of `only`', async () => {
   await using dir = await tempDir();
   await using backend = await Backend.start({ name: 'backend' });
   await writeFile(dir.file('secret'), 'a secret for tests, of at least 32 bytes\n');
@@ -22,7 +22,7 @@ ${tunnel.length === 0 ? '' : `tunnel: { hosts: [${tunnel}], certificates: [{ cer
 clusters: [{ name: a, id: a-1, api: { hosts: [${api}], backends: ["${backend.text}"] } }]`;
   await using gateway = await startCauseway({ config: config(['t.test'], ['api.test']) });
 
-  /** Whether a tunnel is answered there, with a certificate of ours. */
+  /** Whether a tunnel is accepted there, with our certificate. */
   const isTunnel = (servername: string, listener = 0) =>
     new Promise<boolean>(resolve => {
       const [host, port] = [`127.0.0.${listener + 1}`, gateway.ports[listener]];

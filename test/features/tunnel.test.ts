@@ -1,5 +1,5 @@
-// Bytes through the gateway, both ways: none lost, doubled or reordered, whatever the pace, and each direction ended
-// by itself.
+// Bytes through the gateway, both ways: none lost, duplicated or reordered, at any pace, and each direction ends
+// separately.
 
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
@@ -16,12 +16,12 @@ import { type Causeway, startCauseway } from '../../testbed/start-causeway.ts';
 import { Backend, bytes, connectClient, hello, lineOf, type Peer, until } from './given.ts';
 
 const MIB = 1024 * 1024;
-/** Pauses between bytes are a sixth of these: a busy machine makes them longer, and still not six times as long. */
+/** Tests pause for a sixth of these between bytes. A busy machine makes that longer, but not six times as long. */
 const IDLE_MS = 3000;
 const HALF_CLOSED_MS = 1500;
 
 let gateway: Causeway;
-/** With small time-outs. */
+/** With short time-outs. */
 let impatient: Causeway;
 let backend: Backend;
 let bulk: BulkBackend;
@@ -31,7 +31,7 @@ before(async () => {
   backend = stack.use(await Backend.start({ silent: true }));
   bulk = stack.use(await BulkBackend.start());
   const secure = stack.use(await startTlsEcho('secure.test'));
-  // One worker, so that tunnels share all there is to share.
+  // One worker, so that tunnels share all its resources.
   const config = `
 listen: ["127.0.0.1:0"]
 workers: 1
@@ -49,7 +49,7 @@ clusters:
 
 after(() => stack.disposeAsync());
 
-/** A tunnel to the silent backend, which finds its side by the hello. Dispose the client's. */
+/** A tunnel to the silent backend, whose side is found by the hello. Dispose the client. */
 async function tunnel(through: Causeway, host = 'plain.test'): Promise<[client: Peer, served: Peer]> {
   const client = await connectClient(through.port);
   const mark = randomBytes(16);
@@ -89,7 +89,7 @@ describe('the first bytes reach the backend unchanged', { concurrency: true }, (
     );
   });
 
-  test('early data behind the hello', async () => {
+  test('early data after the hello', async () => {
     using client = await connectClient(gateway.port);
     const sent = bytes(hello('plain.test'), randomBytes(30_000));
     client.send(sent);
@@ -106,7 +106,7 @@ describe('an end', { concurrency: true }, () => {
     client.finish();
     assert.equal(await served.untilEnd(), 'FIN');
     served.send('still there');
-    await client.hears('still there');
+    await client.receives('still there');
     served.finish();
     assert.equal(await client.untilEnd(), 'FIN');
     assert.equal((await lineOf(gateway, client)).reason, 'done');
@@ -118,13 +118,13 @@ describe('an end', { concurrency: true }, () => {
     served.finish();
     assert.equal(await client.untilEnd(), 'FIN');
     client.send('still there');
-    await served.hears('still there');
+    await served.receives('still there');
     client.finish();
     assert.equal(await served.untilEnd(), 'FIN');
     assert.equal((await lineOf(gateway, client)).reason, 'done');
   });
 
-  test('a FIN comes behind what was sent before it, to a client that reads late', async () => {
+  test('FIN arrives after the bytes before it, for a client that reads late', async () => {
     const [client, served] = await tunnel(gateway);
     using _ = client;
     client.socket.pause();
@@ -138,7 +138,7 @@ describe('an end', { concurrency: true }, () => {
   });
 
   for (const who of ['client', 'backend'] as const) {
-    test(`a reset by the ${who} comes behind what was sent before it`, async () => {
+    test(`a reset by the ${who} arrives after the bytes before it`, async () => {
       const [client, served] = await tunnel(gateway);
       using _ = client;
       const [from, to] = who === 'client' ? [client, served] : [served, client];
@@ -151,7 +151,7 @@ describe('an end', { concurrency: true }, () => {
       assert.equal((await lineOf(gateway, client)).reason, `${who}-reset`);
     });
 
-    test(`a reset by the ${who} behind its FIN stops what is sent to it`, async () => {
+    test(`a reset by the ${who} after its FIN stops the other direction`, async () => {
       const [client, served] = await tunnel(gateway);
       using _ = client;
       const [from, to] = who === 'client' ? [client, served] : [served, client];
@@ -159,9 +159,9 @@ describe('an end', { concurrency: true }, () => {
       assert.equal(await to.untilEnd(), 'FIN');
       const before = from.received().length;
       to.send(randomBytes(MIB));
-      await from.hears(before + MIB);
+      await from.receives(before + MIB);
       from.reset();
-      // A socket that heard FIN learns of a reset only by writing.
+      // A socket that received FIN notices a reset only when it writes.
       await until('the reset', () => {
         if (!to.socket.destroyed) to.send('.');
         return to.socket.destroyed;
@@ -172,7 +172,7 @@ describe('an end', { concurrency: true }, () => {
 });
 
 for (const who of ['client', 'backend'] as const) {
-  test(`a reset by the ${who} is one even when it is seen together with what was sent before it`, async () => {
+  test(`a reset by the ${who} that is seen together with bytes is still a reset`, async () => {
     const [client, served] = await tunnel(gateway);
     using _ = client;
     const [from, to] = who === 'client' ? [client, served] : [served, client];
@@ -189,7 +189,7 @@ for (const who of ['client', 'backend'] as const) {
 }
 
 describe('a time-out', { concurrency: true }, () => {
-  test('idle: a byte in either direction puts it off', async () => {
+  test('idle: a byte in either direction restarts it', async () => {
     const [client, served] = await tunnel(impatient);
     using _ = client;
     for (const side of [client, served, client, served, client, served, client, served]) {
@@ -204,7 +204,7 @@ describe('a time-out', { concurrency: true }, () => {
   });
 
   for (const who of ['client', 'backend'] as const) {
-    test(`halfClosed: a byte puts it off after FIN from the ${who}`, async () => {
+    test(`halfClosed: a byte restarts it after FIN from the ${who}`, async () => {
       const [client, served] = await tunnel(impatient);
       using _ = client;
       const [ended, open] = who === 'client' ? [client, served] : [served, client];
@@ -221,12 +221,12 @@ describe('a time-out', { concurrency: true }, () => {
     });
   }
 
-  test('none by default for a tunnel on which nothing happens', async () => {
+  test('an idle tunnel has none by default', async () => {
     const [client, served] = await tunnel(gateway);
     using _ = client;
     await delay(1000);
     client.send('after a while');
-    await served.hears('after a while');
+    await served.receives('after a while');
   });
 });
 
@@ -235,7 +235,7 @@ test('every byte is counted, in the log and in the metrics', async () => {
   using _ = client;
   client.send(randomBytes(100_000));
   served.send(randomBytes(300_001));
-  await Promise.all([client.hears(300_001), served.hears(100_000 + hello('counted.test').length + 16)]);
+  await Promise.all([client.receives(300_001), served.receives(100_000 + hello('counted.test').length + 16)]);
   client.finish();
   served.finish();
   const line = await lineOf(gateway, client);
@@ -246,7 +246,7 @@ test('every byte is counted, in the log and in the metrics', async () => {
   assert.deepEqual({ in: await counted('in'), out: await counted('out') }, all);
 });
 
-test('TLS ends at the backend: its certificate, its ALPN, 4 MiB there and back', async () => {
+test('TLS ends at the backend: its certificate, its ALPN, 4 MiB each way', async () => {
   const ca = await readFile((await authority()).certFile);
   const options = {
     host: '127.0.0.1',
@@ -267,7 +267,7 @@ test('TLS ends at the backend: its certificate, its ALPN, 4 MiB there and back',
 describe('a side that does not read', () => {
   const total = 128 * MIB;
   for (const slow of ['client', 'backend'] as const) {
-    test(`the ${slow}: the other is held up, memory stays bounded, and nobody else is held up`, async () => {
+    test(`the ${slow}: the other is held up, memory stays bounded, and other tunnels are not held up`, async () => {
       const memory = await residentBytes(gateway);
       const [client, served] = await bulkTunnel();
       const [writer, reader] = slow === 'client' ? [served, client] : [client, served];
@@ -289,7 +289,7 @@ describe('a side that does not read', () => {
   }
 });
 
-test('16 MiB each way at once arrive as they were sent', async () => {
+test('16 MiB each way at once arrive unchanged', async () => {
   const [client, served] = await bulkTunnel();
   const [up, upHeard, down, downHeard] = await Promise.all([
     pour(client, 16 * MIB),
@@ -301,7 +301,7 @@ test('16 MiB each way at once arrive as they were sent', async () => {
   client.destroy();
 });
 
-/** Keeps nothing of what comes, and reads only when asked to. */
+/** Keeps no bytes, and reads only on demand. */
 class BulkBackend implements AsyncDisposable {
   readonly port: number;
   readonly sockets: Socket[] = [];
@@ -331,7 +331,7 @@ class BulkBackend implements AsyncDisposable {
   }
 }
 
-/** Both sides paused, with the hello read. */
+/** A tunnel with both sides paused, after the hello. */
 async function bulkTunnel(): Promise<[client: Socket, served: Socket]> {
   const before = bulk.sockets.length;
   const client = connect({ port: gateway.port, host: '127.0.0.1', allowHalfOpen: true });
@@ -343,7 +343,7 @@ async function bulkTunnel(): Promise<[client: Socket, served: Socket]> {
   return [client, served];
 }
 
-/** Writes that much in pieces of all sizes as fast as it is taken; the checksum of it. */
+/** Writes that much in pieces of all sizes, as fast as possible; returns the checksum. */
 async function pour(to: Socket, total: number): Promise<number> {
   const source = randomBytes(MIB);
   let sum = 0;
@@ -356,7 +356,7 @@ async function pour(to: Socket, total: number): Promise<number> {
   return sum;
 }
 
-/** Reads exactly that much, and stops reading; the checksum of it. */
+/** Reads exactly that much, then stops; returns the checksum. */
 function drain(from: Socket, total: number): Promise<number> {
   return new Promise(resolve => {
     let left = total;
@@ -377,7 +377,7 @@ function drain(from: Socket, total: number): Promise<number> {
   });
 }
 
-/** What it has handed to the kernel when nothing more is taken from it. */
+/** Bytes that it has handed to the kernel when the kernel accepts no more. */
 async function untilStalled(writer: Socket): Promise<number> {
   for (let before = -1; ; ) {
     const now = writer.bytesWritten - writer.writableLength;

@@ -1,5 +1,5 @@
-// Who the client is and which cluster it is for: balancers' and agents' PROXY headers, on one port with TLS. Loopback
-// addresses stand for the parties, 10.x.x.x for those who are only told of in headers.
+// The client's address and cluster: PROXY headers of balancers and agents, on one port with TLS. Loopback
+// addresses stand for the parties, 10.x.x.x for clients that only appear in headers.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -11,12 +11,12 @@ const AGENT = '127.0.0.20';
 /** In both lists. */
 const BOTH = '127.0.0.30';
 const STRANGER = '127.0.0.40';
-/** Never connects itself: a balancer tells of it. In `agents`. */
+/** In `agents`. Never connects itself: it only appears in a balancer's header. */
 const FAR_AGENT = '10.1.0.5';
-/** The only one whom the guarded cluster allows. */
+/** The only client that the guarded cluster allows. */
 const FRIEND = '10.9.9.9';
 
-/** What a refused client hears; nothing where its protocol is not known. */
+/** What a refused client receives; nothing if its protocol is unknown. */
 const heard: Record<string, Buffer> = {
   'no-sni': alert(112),
   'not-allowed': alert(49),
@@ -67,7 +67,7 @@ clusters:
 
 after(() => stack.disposeAsync());
 
-/** `then` is the name of the backend that serves it, or the close reason. `line` is what the log has of it. */
+/** `then` is the serving backend's name or the close reason; `line` the fields of the log line. */
 type Case = readonly [
   given: string,
   says: readonly (string | Uint8Array)[],
@@ -173,7 +173,7 @@ function cases(who: string, from: string, on: () => Place, all: readonly Case[])
         client.send(...says);
         const served = then.includes('/');
         if (served) {
-          await client.hears('\n');
+          await client.receives('\n');
           client.finish();
         }
         assert.equal(await client.untilEnd(), 'FIN');
@@ -189,7 +189,7 @@ function cases(who: string, from: string, on: () => Place, all: readonly Case[])
   });
 }
 
-test('what the headers said does not reach the backend', async () => {
+test('the headers do not reach the backend', async () => {
   await using backend = await Backend.start({ name: 'alone' });
   await using own = await startCauseway({
     config: `
@@ -201,24 +201,24 @@ clusters: [{ name: alone, id: id-1, api: { backends: ["${backend.text}"] } }]
   assert.deepEqual((await backend.accepted()).received(), bytes(noSni, 'early'));
 });
 
-test('two headers and a hello in single bytes are read as in one piece', async () => {
+test('two headers and a hello may arrive in single bytes', async () => {
   using client = await connectClient(usual.port, { from: BALANCER });
   await client.drip(bytes(v2(FAR_AGENT), proxyV2({ source: FRIEND, id: 'id-2', crc32c: true }), noSni));
-  await client.hears('two/api\n');
+  await client.receives('two/api\n');
   client.finish();
   assert.equal((await lineOf(gateway, client)).origin, `${FRIEND}:40000`);
 });
 
-test('PROXY v1 in single bytes is read as in one piece', async () => {
+test('PROXY v1 may arrive in single bytes', async () => {
   using client = await connectClient(usual.port, { from: BALANCER });
   await client.drip(bytes(v1(FRIEND), guarded));
-  await client.hears('guarded/api\n');
+  await client.receives('guarded/api\n');
 });
 
-test('an unknown id is answered only when the hello is there, in TLS', async () => {
+test('an unknown id is refused with an alert once the hello has arrived', async () => {
   using client = await connectClient(usual.port, { from: AGENT });
   client.send(id('id-9'), oneApi.subarray(0, 30));
-  // Whatever the gateway would do at once, it has done when others are served that came later.
+  // An immediate action of the gateway would have happened before later clients are served.
   for (let i = 0; i < 4; i++) await servedBy(usual.port, oneApi);
   assert.equal(client.end(), undefined);
   client.send(oneApi.subarray(30));
@@ -253,7 +253,7 @@ function id(text: string): Uint8Array {
   return proxyV2({ id: text });
 }
 
-/** As HAProxy before 2.9 sends an id; `other` stands in 0x20. */
+/** An id as HAProxy before 2.9 sends it; `other` is in TLV 0x20. */
 function uniqueId(text: string, ...other: readonly string[]): Uint8Array {
   return proxyV2({ id: other, tlvs: [[0x05, text]] });
 }

@@ -29,7 +29,7 @@ const GET = 'GET / HTTP/1.0\r\n\r\n';
 const LARGE = 3_000_000;
 
 /** What each backend answers to what; those that echo do not close, so their answer has a length. */
-const exchanges: Record<string, readonly [says: string, hears: string, answerBytes?: number]> = {
+const exchanges: Record<string, readonly [sends: string, receives: string, answerBytes?: number]> = {
   openssl: [LINE, REVERSED, LINE.length],
   gnutls: [LINE, LINE, LINE.length],
   go: [LINE, LINE, LINE.length],
@@ -263,10 +263,10 @@ describe('an upgraded connection', { skip }, () => {
       client.send(
         `GET /upgrade HTTP/1.1\r\nHost: ${name}.test\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n`,
       );
-      await client.hears('101 Switching Protocols');
+      await client.receives('101 Switching Protocols');
       for (let round = 1; round <= 3; round++) {
         client.send(`message ${round} to ${name}\n`);
-        await client.hears(`message ${round} to ${name}\n`);
+        await client.receives(`message ${round} to ${name}\n`);
         const { generation } = await gateway.status();
         // One more cluster, and in the end none more.
         const further =
@@ -275,7 +275,7 @@ describe('an upgraded connection', { skip }, () => {
         await until('the new table', async () => (await gateway.status()).generation !== generation);
       }
       client.send('the last message\n');
-      await client.hears('the last message\n');
+      await client.receives('the last message\n');
       const address = `127.0.0.1:${socket.localPort}`;
       client.finish();
       assert.equal(await client.untilEnd(), 'FIN');

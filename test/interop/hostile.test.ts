@@ -50,7 +50,7 @@ const met: readonly CloseReason[] = [
 
 interface Attack {
   readonly from: string;
-  readonly says: Buffer;
+  readonly sends: Buffer;
   /** Of so many bytes at a time, some ms apart. Infinity: all at once. */
   readonly piece: number;
   /** What it does when it has said that. */
@@ -126,7 +126,7 @@ async function storm(port: number): Promise<number> {
 function planAttack(random: SeededRandom): Attack {
   return {
     from: random.pick([AGENT, BALANCER, STRANGER]),
-    says: random.pick(speeches)(random),
+    sends: random.pick(speeches)(random),
     piece: random.chance(0.15) ? random.between(1, 50) : Number.POSITIVE_INFINITY,
     lastly: random.pick(['wait', 'finish', 'reset']),
   };
@@ -185,7 +185,7 @@ const speeches: readonly ((random: SeededRandom) => Buffer)[] = [
 ];
 
 /** True when there was a connection. */
-async function carryOut(port: number, { from, says, piece, lastly }: Attack): Promise<boolean> {
+async function carryOut(port: number, { from, sends, piece, lastly }: Attack): Promise<boolean> {
   const socket = connect({ port, host: '127.0.0.1', localAddress: from });
   let isConnected = false;
   socket.once('connect', () => (isConnected = true));
@@ -195,9 +195,9 @@ async function carryOut(port: number, { from, says, piece, lastly }: Attack): Pr
   // Never cut while it connects: the gateway might count a connection that this side does not know of.
   await Promise.race([once(socket, 'connect').catch(() => {}), closed]);
   const timer = setTimeout(() => socket.destroy(), WAIT_MS);
-  for (let at = 0; at < says.length && socket.writable; at += piece) {
-    socket.write(says.subarray(at, at + piece));
-    if (piece < says.length) await delay(20);
+  for (let at = 0; at < sends.length && socket.writable; at += piece) {
+    socket.write(sends.subarray(at, at + piece));
+    if (piece < sends.length) await delay(20);
   }
   if (lastly === 'reset') socket.resetAndDestroy();
   else if (lastly === 'finish') socket.end();
@@ -222,7 +222,7 @@ class HonestClient {
     using client = await this.#connect();
     const said = `visit ${this.visits}\n`;
     client.send(said);
-    await client.hears(said);
+    await client.receives(said);
     client.finish();
     assert.equal(await client.untilEnd(), 'FIN');
   }
@@ -234,7 +234,7 @@ class HonestClient {
     return {
       async once() {
         client.send(`round ${++rounds}\n`);
-        await client.hears(`round ${rounds}\n`);
+        await client.receives(`round ${rounds}\n`);
       },
       async end() {
         client.finish();

@@ -48,7 +48,7 @@ clusters: [{ name: a, id: ${ID}, api: { backends: ["${backend.text}"] } }]
   using client = await connectClient(gateway.port);
   const text = (await sign(key, Buffer.alloc(0))).toString('base64url');
   client.send(`CONNECT ${ID}:6443 HTTP/1.1\r\nHost: ${ID}\r\nCauseway-Signature: ${text}\r\n\r\n`);
-  assert.match((await client.hears('backend\n')).toString(), /^HTTP\/1\.1 200 /);
+  assert.match((await client.receives('backend\n')).toString(), /^HTTP\/1\.1 200 /);
 });
 
 async function sign(key: Buffer, source: Uint8Array): Promise<Buffer> {
