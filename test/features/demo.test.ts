@@ -12,8 +12,7 @@ import { tempDir } from '../../testbed/temp-dir.ts';
 import { isClosed, until } from './given.ts';
 
 const CANNOT_START = 2;
-const ENDED = 'The demo has ended and ./demo-out was removed
-';
+const ENDED = 'The demo has ended and ./demo-out was removed\n';
 /** curl's exit code for a failed handshake, as after a TLS alert. */
 const CURL_SSL_CONNECT_ERROR = 35;
 
