@@ -1,4 +1,4 @@
-// What all measurements share: the load generator, its ports, the hello, who runs on which cores.
+// Shared by all measurements: the load generator, its ports, the hello, and the pinning to cores.
 
 import { execFileSync } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
@@ -9,9 +9,9 @@ import { availableCores, choosePinning, chooseSharedPinning, type Pinning } from
 import { type BackendKind, backendKinds, benchHello } from './routes.ts';
 import { buildTlsLoad } from './tls-load.ts';
 
-/** For files that are not connections: listeners, the runtime's own, logs. */
+/** Descriptors that are not connections: listeners, the runtime's, logs. */
 const OTHER_FILES = 600;
-/** Where files are plenty: enough for a figure per tunnel, and few enough for the ports of a backend. */
+/** Upper bound: enough for a figure per tunnel, and few enough for the ports of a backend. */
 const MAX_CONNECTIONS = 20_000;
 
 export interface Bed extends AsyncDisposable {
@@ -21,7 +21,7 @@ export interface Bed extends AsyncDisposable {
   tlsProgram(): Promise<string>;
   readonly pinning: Pinning;
   readonly sharedPinning: Pinning;
-  /** What a proxy can hold within the open-file limit. */
+  /** Number of tunnels that a proxy can hold within the open-file limit. */
   readonly connections: number;
 }
 

@@ -1,4 +1,4 @@
-// That the benchmark measures: figures come out, without errors. How large they are is nobody's business here.
+// The benchmark runs: it produces figures without errors. Their size does not matter here.
 
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
@@ -10,7 +10,7 @@ import type { Report } from './report/report.ts';
 
 const main = new URL('main.ts', import.meta.url).pathname;
 
-test('npm run bench measures new connections through us and directly', {
+test('npm run bench measures new connections through Causeway and directly', {
   skip: missingPrograms('cc', 'taskset', 'go'),
 }, async () => {
   await using dir = await tempDir();
@@ -29,7 +29,7 @@ test('npm run bench measures new connections through us and directly', {
   assert.match(await readFile(dir.file('results.svg'), 'utf8'), /^<svg /);
 });
 
-test('npm run bench measures HTTP requests through us, over node:http alone and directly', {
+test('npm run bench measures HTTP requests through Causeway, through plain node:http and directly', {
   skip: missingPrograms('cc', 'taskset'),
 }, async () => {
   await using dir = await tempDir();
@@ -45,7 +45,7 @@ test('npm run bench measures HTTP requests through us, over node:http alone and 
   assert.deepEqual(scenarios[0].failures, []);
 });
 
-test('npm run bench tells what it does not know', async () => {
+test('npm run bench reports unknown arguments', async () => {
   const { code, stderr } = await run(process.execPath, [main, '--scenario', 'z']);
   assert.equal(code, 64);
   assert.match(stderr, /--scenario must be of a, b, c, d, e, f, g, h, i: current value is 'z'/);

@@ -1,4 +1,4 @@
-// Builds and runs load/*.c: clients and backends in one program, for all that needs no real TLS.
+// Builds and runs load/*.c: clients and backends in one program, for measurements without real TLS.
 
 import { createInterface } from 'node:readline';
 import { PassThrough } from 'node:stream';
@@ -10,7 +10,7 @@ import type { Bed } from './bed.ts';
 import type { RunningPeer } from './peers/peer.ts';
 
 const SOURCE = new URL('./load/', import.meta.url);
-/** To open and to close all tunnels, besides the time measured. */
+/** To open and close all tunnels, in addition to the measured time. */
 const MARGIN_MS = 60_000;
 
 export interface Times {
@@ -22,7 +22,7 @@ export interface Times {
 
 export interface LoadResult {
   readonly seconds: number;
-  /** Share of its cores that the load itself used: near 1 it was the limit, not the proxy. */
+  /** Share of its cores that the load itself used: near 1, the load was the limit, not the proxy. */
   readonly busy: number;
   readonly connections: number;
   readonly pings: number;
@@ -32,37 +32,37 @@ export interface LoadResult {
   readonly connectionUs: Times;
   readonly pingUs: Times;
   readonly requestUs: Times;
-  /** All that went wrong, by what it was. */
+  /** Errors by kind. */
   readonly errors: Readonly<Record<string, number>>;
 }
 
-/** What the load does, all at once. */
+/** The parts of the load, all concurrent. */
 export interface LoadOptions {
   /** Absent: until `end()`. */
   readonly seconds?: number;
-  /** Connections at any time that come, get one byte and go. */
+  /** Concurrent short connections, each of which receives one byte. */
   readonly flood?: number;
-  /** Of them a second; absent: as fast as it goes. */
+  /** Their rate per second; absent: as fast as possible. */
   readonly rate?: number;
-  /** Numbered hosts that they ask for. */
+  /** Numbered hosts that they use. */
   readonly hosts?: number;
   /** Tunnels that ping. */
   readonly pings?: number;
-  /** Seconds between a tunnel's pings; 0: when the last is back; -1: never. */
+  /** Seconds between a tunnel's pings; 0: after each response; -1: never. */
   readonly every?: number;
   /** Tunnels that carry bytes to and from the client. */
   readonly down?: number;
   readonly up?: number;
-  /** Connections on which HTTP requests follow one another, and how long an answer's body is. */
+  /** Connections with consecutive HTTP requests, and the size of a response body. */
   readonly requests?: number;
   readonly body?: number;
 }
 
 export interface Load {
-  /** All tunnels stand, and the time runs. */
+  /** Resolves when all tunnels are open and the measurement has begun. */
   readonly running: Promise<void>;
   readonly result: Promise<LoadResult>;
-  /** Asks for a name until it is served, and tells when that was (CLOCK_MONOTONIC, ns). */
+  /** Connects to a name until it is served, and returns the time of that (CLOCK_MONOTONIC, ns). */
   probe(name: string): Promise<bigint>;
   end(): void;
 }
@@ -91,7 +91,7 @@ export async function buildLoad(): Promise<string> {
   return `${directory}/load`;
 }
 
-/** Load for a time, to its end. */
+/** Runs a load for a fixed time. */
 export async function runLoad(bed: Bed, peer: RunningPeer, options: LoadOptions): Promise<LoadResult> {
   return (await startLoad(bed, peer, options)).result;
 }
@@ -131,15 +131,15 @@ export async function startLoad(bed: Bed, peer: RunningPeer, options: LoadOption
     output.end();
   });
   ended.then(exit => {
-    const error = new Error(`The load ended (${describeExit(exit)}) before its time\n${complaints}`);
+    const error = new Error(`The load ended (${describeExit(exit)}) too early\n${complaints}`);
     for (const promise of [running, served, result]) promise.reject(error);
     return error;
   }, result.reject);
-  // Whoever does not wait for one of them is not asked to care.
+  // A caller that does not await one of them need not handle its rejection.
   for (const { promise } of [running, served, result]) promise.catch(() => {});
   return {
     running: running.promise,
-    // Its backends' ports are free again when it has ended.
+    // Its backends' ports are free again once it has ended.
     result: result.promise.then(async value => {
       await ended;
       return value;

@@ -1,4 +1,4 @@
-// What the figures were measured with, so that somebody else can tell why his differ.
+// The machine on which the figures were measured, to explain differences.
 
 import { readFile } from 'node:fs/promises';
 import { cpus, release, totalmem } from 'node:os';
@@ -7,7 +7,7 @@ import { findProgram } from '../testbed/packages.ts';
 import { run } from '../testbed/run.ts';
 import { causewayBin } from '../testbed/start-causeway.ts';
 
-/** Long enough for ticks of 10 ms. */
+/** Long compared with ticks of 10 ms. */
 const LOOK_MS = 500;
 
 export async function describeMachine(engine: string): Promise<(readonly [string, string])[]> {
@@ -27,7 +27,7 @@ export async function describeMachine(engine: string): Promise<(readonly [string
   ];
 }
 
-/** The share of all cores that is in use now, while this program does nothing. */
+/** The share of all cores that others use now, while this program is idle. */
 export async function othersBusy(): Promise<number> {
   const before = await jiffies();
   await delay(LOOK_MS);
@@ -36,7 +36,7 @@ export async function othersBusy(): Promise<number> {
   return total === 0 ? 0 : 1 - (after.idle - before.idle) / total;
 }
 
-/** proc(5): user nice system idle iowait irq softirq steal, of all cores. */
+/** proc(5): user nice system idle iowait irq softirq steal, for all cores. */
 async function jiffies(): Promise<{ readonly total: number; readonly idle: number }> {
   const [first] = (await readFile('/proc/stat', 'utf8')).split('\n');
   const fields = first.trim().split(/\s+/).slice(1, 9).map(Number);

@@ -1,5 +1,5 @@
-// `npm run bench`: Causeway, HAProxy, nginx and nobody under the same load, scenario by scenario. Progress goes to
-// stderr, the table to stdout, JSON and picture to files.
+// `npm run bench`: Causeway, HAProxy, nginx and a direct connection under the same load, by scenario. Progress goes to
+// stderr, the table to stdout, JSON and SVG to files.
 
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
@@ -44,7 +44,7 @@ const scenarios = [
   httpRequests,
 ] as const;
 
-/** Debian's, by peer. */
+/** Debian packages by peer. */
 const packagesOf: Readonly<Record<string, readonly string[]>> = {
   haproxy: ['haproxy'],
   'haproxy-256k': ['haproxy'],
@@ -109,7 +109,7 @@ function installMissing({ peers }: Options): void {
   installPackages(missing);
 }
 
-/** What `auto` came to. Also tells at once when it cannot start. */
+/** The engine that `auto` chose. Also fails early if it cannot start. */
 async function engineOf(bed: Bed, peers: readonly Peer[]): Promise<string> {
   const ours = peers.find(({ id }) => id === 'causeway');
   const { ports, connections } = bed;
@@ -146,7 +146,7 @@ async function measure(
     await scenario.run({ bed, peers, rounds, seconds, signal, say: progress, record, busy, fail });
     progress('done');
   } catch (error) {
-    // What the other scenarios have found is worth keeping.
+    // Keep the results of the other scenarios.
     if (!signal.aborted) fail('the scenario itself', (error as Error).message);
   }
   return recording.report(scenario, columns, others);

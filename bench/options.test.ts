@@ -4,7 +4,7 @@ import { OptionError, readOptions, repeatCommand } from './options.ts';
 
 const known = { scenarios: ['a', 'b', 'c'], peers: ['causeway', 'haproxy'] };
 
-test('readOptions() does everything five times when nothing is said', () => {
+test('readOptions() defaults to everything, five times', () => {
   const { scenarios, peers, rounds, engine, docs } = readOptions([], known);
   assert.deepEqual(
     [scenarios, peers, rounds, engine, docs],
@@ -12,13 +12,13 @@ test('readOptions() does everything five times when nothing is said', () => {
   );
 });
 
-test('readOptions() takes what is chosen, in the order of the bench', () => {
+test('readOptions() selects, in the order of the benchmark', () => {
   const args = ['--scenario', 'c,a', '--rounds', '3', '--engine', 'net', '--duration', '2s'];
   const { scenarios, rounds, engine, seconds } = readOptions(args, known);
   assert.deepEqual([scenarios, rounds, engine, seconds], [['a', 'c'], 3, 'net', 2]);
 });
 
-test('readOptions() reads milliseconds', () => {
+test('readOptions() accepts milliseconds', () => {
   assert.equal(readOptions(['--duration', '700ms'], known).seconds, 0.7);
 });
 
@@ -38,7 +38,7 @@ for (const [args, message] of [
   });
 }
 
-test('repeatCommand() leaves out where the results go', () => {
+test('repeatCommand() omits the output flags', () => {
   assert.equal(repeatCommand([]), 'npm run bench');
   assert.equal(repeatCommand(['--docs', '--out', '/somewhere']), 'npm run bench');
   assert.equal(repeatCommand(['--out=x', '--rounds', '7', '--docs']), 'npm run bench -- --rounds 7');

@@ -7,11 +7,11 @@ export interface Options {
   readonly scenarios: readonly string[];
   readonly peers: readonly string[];
   readonly rounds: number;
-  /** Of each measurement. */
+  /** Duration of each measurement. */
   readonly seconds: number;
   readonly engine: string;
   readonly out: string;
-  /** Whether docs/performance.md gets the results. */
+  /** Whether to write the results to docs/performance.md. */
   readonly docs: boolean;
 }
 
@@ -29,7 +29,7 @@ export const usage = `npm run bench -- [flags]
   --out DIRECTORY    for results.json and results.svg (default bench/results)
   --docs             writes the results into docs/performance.md too`;
 
-/** A mistake on the command line. */
+/** An error on the command line. */
 export class OptionError extends Error {}
 
 export function readOptions(args: readonly string[], known: Known): Options {
@@ -54,7 +54,7 @@ export function readOptions(args: readonly string[], known: Known): Options {
   };
 }
 
-/** What somebody else types to measure the same; where the results go is his own affair. */
+/** The command that repeats the measurement, without the output flags. */
 export function repeatCommand(args: readonly string[]): string {
   const kept = args.filter((arg, i) => !/^--(docs|out)(=|$)/.test(arg) && args[i - 1] !== '--out');
   return ['npm run bench', ...(kept.length > 0 ? ['--', ...kept] : [])].join(' ');
@@ -85,7 +85,7 @@ function parse(args: readonly string[]) {
   }
 }
 
-/** In the order in which they are known, whatever the order on the command line. */
+/** In the fixed order, regardless of the order on the command line. */
 function choose(flag: string, text: string, known: readonly string[]): readonly string[] {
   if (text === '') return known;
   const wanted = text.split(',').map(word => word.trim());

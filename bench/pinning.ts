@@ -1,4 +1,4 @@
-// Which cores the load and the proxy run on. They must not take time from each other where that can be had: on two
+// The cores of the load and the proxy. They should not compete for time: on two
 // cores each side gets one.
 
 import { readFile } from 'node:fs/promises';
@@ -8,13 +8,13 @@ import { processTree } from './process-usage.ts';
 export interface Pinning {
   readonly load: readonly number[];
   readonly proxy: readonly number[];
-  /** Of the proxy. */
+  /** Workers of the proxy. */
   readonly workers: number;
-  /** In a sentence. */
+  /** Description. */
   readonly text: string;
 }
 
-/** Beyond, the load generator's half would be the limit and not the proxy's. */
+/** With more, the load generator's half would be the limit, not the proxy's. */
 const MAX_WORKERS = 8;
 const PIN_TRIES = 20;
 
@@ -30,7 +30,7 @@ export function choosePinning(cores: readonly number[]): Pinning {
   return { load, proxy, workers, text: describe(load, proxy, workers) };
 }
 
-/** For one and for two workers alike: on fewer than four cores all share all, as two workers need two. */
+/** For one and for two workers: on fewer than four cores all share all, because two workers need two cores. */
 export function chooseSharedPinning(cores: readonly number[]): Pinning {
   const apart = choosePinning(cores);
   if (apart.proxy.length >= 2) return apart;
@@ -51,7 +51,7 @@ export function parseCores(text: string): number[] {
   });
 }
 
-/** Moves a running program, all its threads and all that it has started to these cores. */
+/** Moves a running program, all its threads and its child processes to these cores. */
 export async function pin(pid: number, cores: readonly number[]): Promise<void> {
   for (let tries = 1; ; tries++) {
     const results = await Promise.all(
@@ -59,7 +59,7 @@ export async function pin(pid: number, cores: readonly number[]): Promise<void> 
     );
     const failed = results.find(({ code }) => code !== 0);
     if (failed === undefined) return;
-    // A thread that ends while taskset goes through them makes it stop there.
+    // taskset stops at a thread that has just ended.
     if (tries === PIN_TRIES) throw new Error(`Cannot pin process ${pid}: ${failed.stderr}`);
   }
 }

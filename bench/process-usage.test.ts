@@ -6,7 +6,7 @@ import { cpuSeconds, memoryOf, processTree } from './process-usage.ts';
 
 const skip = process.platform === 'linux' ? false : 'there is no /proc';
 
-test('processTree() has a process, its children and theirs', { skip }, async () => {
+test('processTree() has a process and its descendants', { skip }, async () => {
   const shell = spawn('sh', ['-c', 'sh -c "echo; read line; :"; :'], { stdio: ['pipe', 'pipe', 'inherit'] });
   await once(shell.stdout, 'data');
   const tree = await processTree(process.pid);
@@ -17,14 +17,14 @@ test('processTree() has a process, its children and theirs', { skip }, async () 
   assert.ok(below.every(pid => tree.includes(pid)));
 });
 
-test('cpuSeconds() grows by what a process uses, as the kernel tells that itself', { skip }, async () => {
+test('cpuSeconds() grows by the CPU time that the process reports', { skip }, async () => {
   const own = () => process.cpuUsage();
   const [before, reported] = [await cpuSeconds([process.pid]), own()];
   const until = performance.now() + 200;
   while (performance.now() < until);
   const { user, system } = process.cpuUsage(reported);
   const grown = (await cpuSeconds([process.pid])) - before;
-  // Threads of the runtime go on meanwhile, and the kernel counts in ticks.
+  // Threads of the runtime run meanwhile, and the kernel counts in ticks.
   assert.ok(Math.abs(grown - (user + system) / 1e6) < 0.1, `${grown} s, not ${(user + system) / 1e6} s`);
 });
 

@@ -1,10 +1,10 @@
-// What a program and all that it has started use, from /proc.
+// Resource usage of a program and its child processes, from /proc.
 
 import { readdir, readFile } from 'node:fs/promises';
 
 export interface Memory {
   readonly rssKib: number;
-  /** Pages that several processes share count in parts, so that workers of one program can be added up. */
+  /** Proportional set size: shared pages are divided, so that workers of one program can be summed. */
   readonly pssKib: number;
 }
 
@@ -19,7 +19,7 @@ export async function processTree(pid: number): Promise<number[]> {
 }
 
 /**
- * User and system time so far of all threads that live, in seconds. From schedstat, which counts nanoseconds:
+ * User and system time of all living threads, in seconds. From schedstat, which counts nanoseconds:
  * /proc/PID/stat has the same sum in steps of 10 ms, too coarse for a second of light load.
  */
 export async function cpuSeconds(pids: readonly number[]): Promise<number> {
@@ -47,7 +47,7 @@ async function schedstat(pid: number): Promise<number | undefined> {
   return known.reduce((sum, text) => sum + Number(text.split(' ')[0]), 0) / 1e9;
 }
 
-/** proc(5): fields 14 and 15, in ticks of which there are 100 a second. The name in field 2 may have spaces. */
+/** proc(5): fields 14 and 15, in ticks of 10 ms. The name in field 2 may contain spaces. */
 async function stat(pid: number): Promise<number> {
   const text = await readFile(`/proc/${pid}/stat`, 'utf8');
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');

@@ -5,7 +5,7 @@ import { benchHello, hostOf, newHost, numberedHost, routeEntries } from './route
 
 const ports = { answer: 1, echo: 2, sink: 3, source: 4, tls: 5, web: 6 };
 
-test('benchHello() is a whole hello for the first numbered host, and tells where its name is', () => {
+test('benchHello() returns a complete hello for the first numbered host, and the offset of its name', () => {
   const { bytes, nameAt } = benchHello();
   const parsed = parseClientHello(bytes, 0, bytes.length);
   assert.ok(parsed.kind === 'found');

@@ -1,5 +1,5 @@
-// The routes that every peer serves in a measurement, and the hello that asks for them. All names have the same length,
-// so that the load generator makes a hello for any of them by changing a few bytes of one.
+// The routes that every peer serves in a measurement, and the hello that selects them. All names have the same length,
+// so that the load generator makes a hello for any of them by patching a few bytes.
 
 import {
   extension,
@@ -16,20 +16,20 @@ export const backendKinds = ['answer', 'echo', 'sink', 'source', 'tls', 'web'] a
 export type BackendKind = (typeof backendKinds)[number];
 
 export interface Routes {
-  /** Numbered hosts, all of which lead to `answer`. */
+  /** Number of numbered hosts, all routed to `answer`. */
   readonly hosts: number;
-  /** Added while it runs; to `answer` as well. */
+  /** Added during the run; also routed to `answer`. */
   readonly added: readonly string[];
   /** Whether `web` is served too. */
   readonly web?: boolean;
-  /** Of the backends, on 127.0.0.1. */
+  /** Ports of the backends on 127.0.0.1. */
   readonly ports: Readonly<Record<BackendKind, number>>;
 }
 
 const DOMAIN = '.bench.test';
 /** NAME_LENGTH in load/load.h. */
 const NAME_LENGTH = 7;
-/** A Go client with HTTP/2, as kubectl: 1.5 KiB, with a post-quantum key share. */
+/** A Go client with HTTP/2, like kubectl: 1.5 KiB, with a post-quantum key share. */
 const HELLO_OF = 'go-h2';
 
 const names: Readonly<Record<Exclude<BackendKind, 'answer'>, string>> = {
@@ -44,18 +44,18 @@ export function hostOf(kind: Exclude<BackendKind, 'answer'>): string {
   return `${names[kind]}${DOMAIN}`;
 }
 
-/** Of the numbered ones. */
+/** One of the numbered hosts. */
 export function numberedHost(number: number): string {
   return `h${String(number).padStart(NAME_LENGTH - 1, '0')}${DOMAIN}`;
 }
 
-/** A host that none of the above is: the part that differs, and all of it. */
+/** A host that is not one of the above: the varying part, and the whole name. */
 export function newHost(number: number): { readonly name: string; readonly host: string } {
   const name = `new${String(number).padStart(NAME_LENGTH - 3, '0')}`;
   return { name, host: name + DOMAIN };
 }
 
-/** Every host with what it leads to. */
+/** Every host with its backend. */
 export function* routeEntries(routes: Routes): Generator<readonly [host: string, to: BackendKind]> {
   const { hosts, added, web = false } = routes;
   for (const kind of backendKinds)
@@ -64,7 +64,7 @@ export function* routeEntries(routes: Routes): Generator<readonly [host: string,
   for (const host of added) yield [host, 'answer'];
 }
 
-/** A real client's hello with a name of ours in it, and where that name begins. */
+/** A real client's hello with one of our names, and the name's offset. */
 export function benchHello(): { readonly bytes: Uint8Array; readonly nameAt: number } {
   const sample = helloSamples.find(({ client }) => client === HELLO_OF);
   if (sample === undefined) throw new Error(`There is no sample of '${HELLO_OF}'`);
@@ -74,7 +74,7 @@ export function benchHello(): { readonly bytes: Uint8Array; readonly nameAt: num
   return { bytes, nameAt: Buffer.from(bytes).indexOf(host) };
 }
 
-/** RFC 8446 4.1.2: what stands before the extensions stays as it is. */
+/** RFC 8446 4.1.2: everything before the extensions stays unchanged. */
 function withServerName(message: Uint8Array, host: string): Uint8Array {
   const body = message.subarray(4);
   let at = 34; // version and random

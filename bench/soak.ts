@@ -1,5 +1,5 @@
-// `npm run soak`: mixed load for as long as it takes to show that nothing grows: memory, descriptors, delays. Rounds of
-// new connections, pings, bulk, many idle tunnels and edits of the file; after each the figures of the process at
+// `npm run soak`: a long mixed load that shows whether memory, descriptors or delays grow. Rounds of
+// new connections, pings, bulk, many idle tunnels and edits of the file; after each, the figures of the process at
 // rest. The first fifth is warm-up; the verdict compares the medians of the second fifth and the last.
 
 import { readdirSync, readFileSync } from 'node:fs';
@@ -12,9 +12,9 @@ import { renderCauseway } from './peers/causeway.ts';
 import type { RunningPeer } from './peers/peer.ts';
 import { median } from './statistics.ts';
 
-/** Growth beyond this is called growth: V8's heap breathes, a leak goes on. */
+/** Tolerance: V8's heap fluctuates, a leak keeps growing. */
 const ALLOWED_GROWTH = 1.1;
-/** At rest for this long before the process is looked at, so that the last connections are gone. */
+/** Rest before the process is measured, so that the last connections are gone. */
 const REST_MS = 3000;
 
 interface Sample {
@@ -22,7 +22,7 @@ interface Sample {
   readonly rssMiB: number;
   readonly files: number;
   readonly threads: number;
-  /** p99 of pings under this round's load, and of the control thread's event loop since it started. */
+  /** p99 of pings under this round's load, and of the control thread's event loop lag since its start. */
   readonly pingP99Us: number;
   readonly controlLagMs: number;
   readonly errors: number;
@@ -95,7 +95,7 @@ function line({ minute, rssMiB, files, threads, pingP99Us, controlLagMs, errors 
   return cells.map((cell, index) => String(cell).padStart([6, 10, 8, 10, 14, 17, 9][index])).join('');
 }
 
-/** Rounds of one kind only are compared with each other. */
+/** Only rounds of the same kind are compared. */
 function judge(): boolean {
   const fifth = Math.floor(samples.length / 5);
   const early = samples.slice(fifth, 2 * fifth);

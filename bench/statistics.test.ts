@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import * as fc from 'fast-check';
 import { median, summarize } from './statistics.ts';
 
-test('median() takes the middle one, or the mean of the two in the middle', () => {
+test('median() returns the middle sample, or the mean of the two middle ones', () => {
   assert.equal(median([3, 100, 1]), 3);
   assert.equal(median([4, 1, 3, 2]), 2.5);
 });
@@ -20,11 +20,11 @@ test('median() has as many samples above as below', () => {
   );
 });
 
-test('summarize() tells median and spread, on which one odd round has little effect', () => {
+test('summarize() returns median and spread, which are robust against an outlier', () => {
   const { median, min, max, mad } = summarize([10, 11, 12, 13, 1000]);
   assert.deepEqual([median, min, max, mad], [12, 10, 1000, 1]);
 });
 
-test('summarize() refuses to speak of nothing', () => {
+test('summarize() throws without samples', () => {
   assert.throws(() => summarize([]), /at least one sample/);
 });

@@ -1,5 +1,5 @@
-// What is said of the figures of several rounds. The median, as one round in which the machine did something else must
-// not count; and the spread, without which a ratio says nothing.
+// Summary of several rounds: the median, so that one disturbed round does not
+// count, and the spread, without which a ratio means nothing.
 
 export interface Summary {
   readonly median: number;

@@ -38,7 +38,7 @@ export async function buildTlsLoad(): Promise<string> {
   return `${directory}/tls`;
 }
 
-/** As many connections as there can be in that time, so many of them at once. */
+/** Makes as many connections as possible in that time, with this concurrency. */
 export async function runTlsLoad(
   bed: Bed,
   peer: RunningPeer,

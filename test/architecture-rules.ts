@@ -1,10 +1,10 @@
-// The rules of the tree as a function of its sources: who may import whom, who touches the process, how files are
-// named (ARCHITECTURE.md). architecture.test.ts holds the repository to them.
+// The rules of the tree as a function of its sources: permitted imports, use of `process`, names of files
+// (ARCHITECTURE.md). architecture.test.ts applies them to the repository.
 
 import { posix } from 'node:path';
 import { blankLiterals } from './blank-literals.ts';
 
-/** What a folder of src may import of ours, itself aside. Folders that are not named may import any. */
+/** Our folders that a folder of src may import, besides itself. Unlisted folders may import any. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   wire: [],
   cluster: [],
@@ -12,17 +12,17 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   plan: ['cluster'],
   identity: ['wire'],
 };
-/** What a folder must not reach, not even through others. */
+/** Folders that a folder must not import, even indirectly. */
 const NEVER_REACHES: Readonly<Record<string, readonly string[]>> = { gateway: ['kube'] };
-/** Who talks to the process: arguments, environment, signals, exit codes. Everyone else is told. */
+/** Files that may use `process`: arguments, environment, signals, exit codes. Others get parameters. */
 const PROCESS_FOLDERS = ['cli', 'main.ts'];
 
 const IMPORT =
   /\b(?:from|import)\s*\(?\s*(['"])([^'"\n]+)\1|\bnew\s+URL\(\s*(['"])(\.[^'"\n]+)\3\s*,\s*import\.meta\.url/g;
 const PROCESS = /(?<![\w$.#])process\s*(?:\.(?!\.)|\?\.|\[)|\bglobalThis\.process\b/;
 /**
- * Where an exception in a callback would end a thread, and with it what others have there: a function that stands in the
- * call itself must go through guard(), or do nothing.
+ * Folders in which an exception in a callback would end a thread with all its connections: an inline function in such a
+ * call must go through safely(), or do nothing.
  */
 const GUARDED =
   /^src\/gateway\/(?:(?:http|tls)\/(?!.*-worker\.ts|request-log\.ts)|health\/check-backend|shared\/receive-)/;
@@ -32,10 +32,10 @@ const DEFAULT_EXPORT = /\bexport\s+default\b|\bas\s+default\b/;
 
 const KEBAB_CASE = /^[a-z0-9]+(?:-[a-z0-9]+)*(?:\.[a-z0-9-]+)*\.(?:ts|mjs)$/;
 const VAGUE = new Set(['util', 'utils', 'helper', 'helpers', 'misc', 'manager', 'common']);
-/** The one place where Node wants a default export: a test reporter. */
+/** The only default export that Node requires: a test reporter. */
 const DEFAULT_EXPORT_ALLOWED = new Set(['scripts/test-events.ts']);
 
-/** What breaks a rule, as `path: sentence`. Takes sources by their path from the root. */
+/** Violations as `path: message`. Takes sources by their path from the root. */
 export function architectureOffences(sources: ReadonlyMap<string, string>): string[] {
   const offences: string[] = [];
   const imports = new Map<string, string[]>();
@@ -126,7 +126,7 @@ function wayTo(
   return undefined;
 }
 
-/** Our own files that a file imports, also for their types, or starts as a worker; by their paths from the root. */
+/** Our files that a file imports, including types, or starts as a worker, by path from the root. */
 function importsOf(path: string, withStrings: string): string[] {
   return [...withStrings.matchAll(IMPORT)]
     .map(match => match[2] ?? match[4])
@@ -139,7 +139,7 @@ function folderOf(path: string): string {
   return path.split('/')[1] as string;
 }
 
-/** Tests and what serves them alone: `x.test.ts`, `x.samples.ts`, `x.test-worker.ts`, contract suites. */
+/** Tests and their helpers: `x.test.ts`, `x.samples.ts`, `x.test-worker.ts`, contract suites. */
 function isTest(path: string): boolean {
   return /\.(?:test|samples|test-worker|contract)\.ts$/.test(path) || path.includes('/contract/');
 }

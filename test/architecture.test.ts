@@ -7,9 +7,9 @@ import { blankLiterals } from './blank-literals.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
 
-test('the repository keeps to its architecture', () => {
+test('the repository follows its architecture', () => {
   const paths = globSync('{src,dashboard,test,testbed,scripts,bench}/**/*.{ts,mjs}', { cwd: ROOT });
-  assert.ok(paths.length > 50, `only ${paths.length} files were looked at`);
+  assert.ok(paths.length > 50, `only ${paths.length} files were checked`);
   const sources = new Map(paths.map(path => [path, readFileSync(resolve(ROOT, path), 'utf8')]));
   assert.deepEqual(architectureOffences(sources), []);
 });
@@ -34,7 +34,7 @@ const CLEAN = {
   'scripts/test-events.ts': 'export default 1;',
 };
 
-test('architectureOffences() finds nothing in a clean tree', () => {
+test('architectureOffences() returns nothing for a clean tree', () => {
   assert.deepEqual(architectureOffences(new Map(Object.entries(CLEAN))), []);
 });
 
@@ -90,7 +90,7 @@ const OFFENDING: readonly [path: string, source: string, offence: RegExp][] = [
 ];
 
 for (const [path, source, offence] of OFFENDING) {
-  test(`architectureOffences() sees ${path}: ${source || 'its name'}`, () => {
+  test(`architectureOffences() reports ${path}: ${source || 'its name'}`, () => {
     const through = { 'src/admin/b.ts': "import '../kube/c.ts';", 'src/kube/c.ts': '' };
     const offences = architectureOffences(new Map(Object.entries({ ...CLEAN, ...through, [path]: source })));
     assert.equal(offences.length, 1, offences.join('\n'));

@@ -1,17 +1,17 @@
-// TypeScript source with everything blanked that is not code, so that a rule can look for words in it.
+// Blanks everything in TypeScript source that is not code, so that a rule can search it.
 
-/** After these a slash begins a regular expression; after anything else it divides. */
+/** After these a slash starts a regular expression; otherwise it is a division. */
 const BEFORE_REGEX =
   /(?:^|[=(,:[!&|?{};+\-*%~^<>]|\b(?:return|typeof|case|of|in|do|else|yield|await|void))\s*$/;
 
 export interface Blanked {
-  /** Without comments, and with the contents of strings, templates and regular expressions as blanks. */
+  /** Comments and the contents of strings, templates and regular expressions blanked. */
   readonly code: string;
-  /** Without comments only. */
+  /** Only comments blanked. */
   readonly withStrings: string;
 }
 
-/** Line breaks stay where they are. */
+/** Keeps line breaks. */
 export function blankLiterals(source: string): Blanked {
   let code = '';
   let withStrings = '';
@@ -23,11 +23,11 @@ export function blankLiterals(source: string): Blanked {
     code += blanks(text);
     withStrings += isComment ? blanks(text) : text;
   };
-  /** Depth of braces at which each open `${` of a template ends. */
+  /** Brace depth at which each open `${` of a template ends. */
   const templates: number[] = [];
   let depth = 0;
   let at = 0;
-  /** Takes what the pattern matches here. */
+  /** Consumes a match of the pattern at the current position. */
   const take = (pattern: RegExp): string => {
     pattern.lastIndex = at;
     const text = pattern.exec(source)?.[0] ?? '';

@@ -24,13 +24,13 @@ async function given(installed: object | string | undefined): Promise<boolean> {
   return isInstalled(dir.path);
 }
 
-test('isInstalled() knows what npm has installed, whoever called it', async () => {
+test('isInstalled() recognises an install of npm', async () => {
   const a = lock.packages['node_modules/a'];
   assert.equal(await given({ 'node_modules/a': a }), true, 'optional packages are for other machines');
   assert.equal(await given({ 'node_modules/a': a, 'node_modules/more': { version: '1.0.0' } }), true);
 });
 
-test('isInstalled() sees what is missing, different or was interrupted', async () => {
+test('isInstalled() detects missing, different and interrupted packages', async () => {
   const a = lock.packages['node_modules/a'];
   assert.equal(await given(undefined), false);
   assert.equal(await given(''), false);
@@ -39,6 +39,6 @@ test('isInstalled() sees what is missing, different or was interrupted', async (
   assert.equal(await given({ 'node_modules/a': { ...a, integrity: 'sha512-c' } }), false);
 });
 
-test('isInstalled() takes this checkout for installed', () => {
+test('isInstalled() accepts this checkout', () => {
   assert.equal(isInstalled(new URL('..', import.meta.url).pathname), true);
 });

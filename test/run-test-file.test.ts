@@ -1,4 +1,4 @@
-// The test runner itself: what goes wrong in a test file must come out as a failure, and nothing be left of it.
+// The test runner itself: every problem of a test file must be a failure, and nothing may be left behind.
 
 import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
@@ -18,9 +18,9 @@ async function runSource(source: string, limits?: Limits) {
   return { ...result, reported: describeFailure(result) };
 }
 
-// Where a limit is short, a machine that needs as long to start the file fails the test.
+// Limits are long enough for a busy machine to start the file.
 describe('runTestFile()', { concurrency: true }, () => {
-  test('counts what passed and what was skipped, with the reason', async () => {
+  test('counts passed and skipped tests, with the reason', async () => {
     const result = await runSource(`
       test('a', () => {});
       describe('b', () => { it('c', () => {}); it('d', { skip: 'no haproxy' }, () => {}); });`);
@@ -29,7 +29,7 @@ describe('runTestFile()', { concurrency: true }, () => {
     assert.deepEqual(result.failures, []);
   });
 
-  test('tells a failure by its full name with what the test and its programs printed', async () => {
+  test('reports a failure by its full name with the output of the test and its programs', async () => {
     const result = await runSource(`
       import { startProgram } from ${JSON.stringify(PROGRAM)};
       describe('b', () => it('c', async () => {
@@ -72,7 +72,7 @@ describe('runTestFile()', { concurrency: true }, () => {
     );
   });
 
-  test('takes an early end for a failure, whatever its code', async () => {
+  test('treats an early exit as a failure, whatever its code', async () => {
     const early = await runSource(
       "test('a', async () => { await new Promise(setImmediate); process.exit(0); });",
     );
@@ -82,7 +82,7 @@ describe('runTestFile()', { concurrency: true }, () => {
     assert.match((await runSource('syntax error')).reported, /Ended with code 1[^]*SyntaxError/);
   });
 
-  test('finds and ends what is left running, and what is left in the temporary directory', async () => {
+  test('finds and ends leftover processes, and finds leftover temporary files', async () => {
     const result = await runSource(`
       import { spawn } from 'node:child_process';
       import { mkdirSync } from 'node:fs';

@@ -1,4 +1,4 @@
-// Causeway itself, as a user starts it, with everything on: limits that are counted and never reached, counters, a log
+// Causeway as a user starts it, with everything on: limits that are counted but not reached, counters, and a log
 // of refusals.
 
 import { rename, writeFile } from 'node:fs/promises';
@@ -8,7 +8,7 @@ import { processTree } from '../process-usage.ts';
 import { backendKinds, type Routes, routeEntries } from '../routes.ts';
 import type { Peer } from './peer.ts';
 
-/** A platform of many clusters rather than one with all names. */
+/** Many clusters, rather than one with all names. */
 const HOSTS_PER_CLUSTER = 1000;
 
 export function causeway(engine: string): Peer {

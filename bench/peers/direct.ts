@@ -1,4 +1,4 @@
-// Nobody in between: what the load generator and the kernel can do at most.
+// No proxy: the maximum of the load generator and the kernel.
 
 import type { Peer } from './peer.ts';
 

@@ -1,7 +1,7 @@
-// HAProxy as Debian's unit starts it (master and worker, so that it can be reloaded), routing by SNI through a map: one
-// look-up in a tree, whatever the number of hosts. Web has a port of its own in `mode http`, with the same headers added
-// that we add and connections to the backend that any client's request may use. Health checks, logging and TCP keepalive are left off, which is in
-// its favour. Splicing is off, as it is by default.
+// HAProxy as Debian's unit starts it (master and worker, for reloads), routing by SNI with a map: one
+// tree look-up, whatever the number of hosts. HTTP has its own port in `mode http`, with the same added headers
+// as ours and backend connections shared by all clients. Health checks, logging and TCP keepalive are off, in
+// its favour. Splicing is off, as by default.
 
 import { rename, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
@@ -20,7 +20,7 @@ export interface HaproxyVariant {
   readonly label: string;
   /** `tune.bufsize`; its default is 16 KiB. */
   readonly bufferBytes?: number;
-  /** How a host is added: a new map file and a reload, or `add map` on the runtime socket. */
+  /** How to add a host: a new map file and a reload, or `add map` on the runtime socket. */
   readonly adds?: 'reload' | 'runtime';
 }
 

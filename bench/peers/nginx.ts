@@ -1,5 +1,5 @@
-// nginx with its stream module, routing by SNI through a map, which it turns into a hash as it starts. Web has a port of
-// its own, the same headers added that we add, and connections to the backend that are kept.
+// nginx with its stream module, routing by SNI with a map, which it compiles into a hash at startup. HTTP has its own
+// port, the same added headers as ours, and backend connections with keep-alive.
 
 import { access, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -31,7 +31,7 @@ export const nginx: Peer = {
     const program = stack.use(
       await startProgram({
         command,
-        // -e: before it has read the file it would open the log of the machine's own.
+        // -e: before it has read the file it would open the machine's own log.
         args: ['-p', dir.path, '-e', 'stderr', '-c', file],
         cwd: dir.path,
         ready: { log: new RegExp(`(start worker process \\d+[^]*){${setup.workers}}`) },
@@ -62,14 +62,14 @@ interface NginxFile extends PeerSetup {
   readonly port: number;
   readonly webPort: number;
   readonly asRoot: boolean;
-  /** Undefined where the stream module is built in. */
+  /** Undefined if the stream module is built in. */
   readonly module: string | undefined;
 }
 
 export function renderNginx(file: NginxFile): string {
-  // Each connection is two to nginx, and one worker may get nearly all of them.
+  // nginx counts each connection twice, and one worker may get nearly all of them.
   const files = 2 * file.connections + 256;
-  // A hash with room: nginx looks for a size that fits from the largest down, which takes minutes when it is tight.
+  // A roomy hash: nginx searches for a fitting size, which takes minutes if it is tight.
   const hashSize = Math.max(2048, 2 * file.routes.hosts);
   return `${file.module === undefined ? '' : `load_module ${file.module};\n`}daemon off;
 pid ${file.directory}/nginx.pid;
@@ -131,7 +131,7 @@ export function renderNginxMap(routes: Routes): string {
   return map;
 }
 
-/** The dynamic module's path by what nginx was compiled with; undefined where it is a part of nginx itself. */
+/** The dynamic module's path, from nginx's compile options; undefined if it is built in. */
 async function streamModule(command: string): Promise<string | undefined> {
   const { stderr } = await run(command, ['-V']);
   if (/--with-stream(\s|$)/.test(stderr)) return undefined;

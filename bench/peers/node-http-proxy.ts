@@ -1,4 +1,4 @@
-// The program behind node-http.ts: requests go to one backend over kept connections, with their headers as they came.
+// The program behind node-http.ts: forwards requests with unchanged headers to one backend, with keep-alive.
 
 import { Agent, createServer, request } from 'node:http';
 import type { AddressInfo } from 'node:net';

@@ -1,5 +1,5 @@
-// The least that a reverse proxy over node:http can be, as a yardstick: what it costs is the module's own share. It serves
-// `web` alone.
+// The minimal reverse proxy over node:http, as a yardstick: its cost is the module's own share. It serves
+// `web` only.
 
 import { startProgram } from '../../testbed/program.ts';
 import { pin } from '../pinning.ts';

@@ -1,32 +1,32 @@
-// Who is measured: something that serves the routes on one port, or nobody in between.
+// What is measured: a proxy that serves the routes on one port, or a direct connection.
 
 import type { BackendKind, Routes } from '../routes.ts';
 
 export interface PeerSetup {
   readonly routes: Routes;
   readonly workers: number;
-  /** Where it runs; the peer sees to it. */
+  /** Its cores; the peer pins itself. */
   readonly cores: readonly number[];
-  /** Open connections it must be able to hold. */
+  /** Number of connections that it must be able to hold. */
   readonly connections: number;
 }
 
 export interface RunningPeer extends AsyncDisposable {
-  /** On 127.0.0.1: where a client dials to reach a backend. */
+  /** The port on 127.0.0.1 to dial for a backend. */
   port(to: BackendKind): number;
-  /** Itself and all it has started. Empty where there is nobody. */
+  /** Its processes. Empty without a proxy. */
   processes(): Promise<readonly number[]>;
-  /** Which of its engines runs, where it has several. */
+  /** Its engine, if it has several. */
   readonly engine?: string;
-  /** Has one more host lead to `answer`. Gives when that was asked for, by CLOCK_MONOTONIC in ns. */
+  /** Adds a host that is routed to `answer`. Returns the time of the request (CLOCK_MONOTONIC, ns). */
   addHost?(host: string): Promise<bigint>;
-  /** Seconds that table changes have taken so far by its own account. */
+  /** Seconds spent on table changes so far, as it reports. */
   applySeconds?(): Promise<number>;
 }
 
 export interface Peer {
   readonly id: string;
-  /** For tables and pictures. */
+  /** For tables and the SVG. */
   readonly label: string;
   start(setup: PeerSetup): Promise<RunningPeer>;
 }

@@ -10,7 +10,7 @@ const ports = { answer: 1001, echo: 1002, sink: 1003, source: 1004, tls: 1005, w
 const routes = { hosts: 2500, added: [newHost(7).host], ports };
 const setup = { routes, workers: 3, cores: [0], connections: 9000 };
 
-test('renderCauseway() gives a sound file with every host, at most a thousand in a cluster', () => {
+test('renderCauseway() returns a valid file with every host, at most a thousand per cluster', () => {
   const read = readConfig(renderCauseway(routes), 'causeway.yaml');
   assert.ok(read.ok, JSON.stringify(read));
   const all = read.config.clusters.flatMap(cluster => cluster.routes);
@@ -23,7 +23,7 @@ test('renderCauseway() gives a sound file with every host, at most a thousand in
   );
 });
 
-test('renderCauseway() serves web over HTTP where it is wanted', () => {
+test('renderCauseway() serves HTTP on request', () => {
   const read = readConfig(renderCauseway({ ...routes, web: true }), 'causeway.yaml');
   assert.ok(read.ok, JSON.stringify(read));
   const [web, ...others] = read.config.clusters
@@ -33,7 +33,7 @@ test('renderCauseway() serves web over HTTP where it is wanted', () => {
   assert.equal(others.length, 0);
 });
 
-test('renderCauseway() stays below the largest file that is read at 100,000 hosts', () => {
+test('renderCauseway() stays below the file size limit at 100,000 hosts', () => {
   assert.ok(renderCauseway({ ...routes, hosts: 100_000 }).length < 16 * 2 ** 20);
 });
 
@@ -57,7 +57,7 @@ test('renderHaproxyMap() and renderNginxMap() have a line for each host', () => 
   assert.equal(renderNginxMap(routes).trimEnd().split('\n').at(-1), 'new0007.bench.test 127.0.0.1:1001;');
 });
 
-test('renderNginx() has room for the connections and the hosts, and loads the module where it is one', () => {
+test('renderNginx() has room for the connections and the hosts, and loads a dynamic module', () => {
   const file = {
     ...setup,
     directory: '/d',

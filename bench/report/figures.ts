@@ -1,8 +1,8 @@
-// How figures are written: three digits that mean something, and no more.
+// Formatting of figures: three significant digits.
 
 import { BASE, type GoalReport, type MeasureReport, type ScenarioReport } from './report.ts';
 
-/** Of the machine: what other programs may use without making the figures doubtful. */
+/** Share of the machine that other programs may use without making the figures doubtful. */
 const OTHERS_MAY_USE = 0.05;
 
 export function figure(value: number): string {
@@ -13,7 +13,7 @@ export function figure(value: number): string {
   return trim(value.toFixed(size >= 1 ? 2 : 3));
 }
 
-/** To the base column's median; undefined for that itself, and where there is none. */
+/** Ratio to the base column's median; undefined for that column, and without one. */
 export function ratioToBase({ results }: MeasureReport, column: string): string | undefined {
   const value = results[column];
   const base = results[BASE];
@@ -31,7 +31,7 @@ export function describeGoal({ text, unit, limit, value, reached }: GoalReport):
   return `${wanted}; ${withUnit(value, unit)}, ${reached ? 'reached' : 'not reached'}`;
 }
 
-/** What a reader must know before he believes the figures. */
+/** Warnings about the figures. */
 export function caveats({ failures, loadLimited, othersBusy }: ScenarioReport): string[] {
   const all = failures.map(({ column, text }) => `errors with ${column}: ${text}`);
   if (othersBusy > OTHERS_MAY_USE)

@@ -1,4 +1,4 @@
-// The results as a section of docs/performance.md, between two marks; what people wrote around it stays.
+// The results as a section of docs/performance.md, between two markers; the text around it is kept.
 
 import { caveats, describeGoal, figure, labelOf, ratioToBase } from './figures.ts';
 import type { MeasureReport, Report, ScenarioReport } from './report.ts';
@@ -36,7 +36,7 @@ ${report.scenarios.map(renderScenario).join('\n\n')}
 `;
 }
 
-/** The document with its results replaced; a new one where there was none. */
+/** The document with its results replaced, or a new document. */
 export function withResults(document: string | undefined, results: string): string {
   const block = `${BEGIN}\n\n${results.trim()}\n\n${END}`;
   if (document === undefined) return `${PREFACE}\n${block}\n`;

@@ -1,4 +1,4 @@
-// A small report for tests of what is made from one.
+// A small report for tests.
 
 import type { Scenario } from '../scenarios/scenario.ts';
 import { ratio } from '../scenarios/scenario.ts';

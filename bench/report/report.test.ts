@@ -6,12 +6,12 @@ import { sampleReport } from './report.samples.ts';
 import { renderSvg } from './svg.ts';
 import { renderGoals, renderHeader, renderScenario } from './table.ts';
 
-test('figure() keeps three digits that mean something', () => {
+test('figure() keeps three significant digits', () => {
   const values = [0, 0.0123, 0.5, 1.234, 12.34, 123.4, 1234.5, 123_456];
   assert.deepEqual(values.map(figure), ['0', '0.012', '0.5', '1.23', '12.3', '123', '1,235', '123,500']);
 });
 
-test('Recording.report() judges goals by medians, and says nothing of what was not measured', () => {
+test('Recording.report() judges goals by medians, and omits what was not measured', () => {
   const [{ goals, loadLimited }] = sampleReport().scenarios;
   assert.deepEqual(
     goals.map(({ value, reached }) => [value, reached]),
@@ -24,7 +24,7 @@ test('Recording.report() judges goals by medians, and says nothing of what was n
   assert.deepEqual(loadLimited, ['no proxy']);
 });
 
-test('describeGoal() says what was wanted, what was found and whether that is enough', () => {
+test('describeGoal() has the goal, the result and the verdict', () => {
   const [{ goals }] = sampleReport().scenarios;
   assert.deepEqual(goals.map(describeGoal), [
     'CPU against HAProxy: at most 1.00×; 1.25×, not reached',
@@ -33,18 +33,18 @@ test('describeGoal() says what was wanted, what was found and whether that is en
   ]);
 });
 
-test('renderHeader() says on what and how it was measured', () => {
+test('renderHeader() has the machine and the command', () => {
   const header = renderHeader(sampleReport());
   assert.match(header, /^processor: 2 × Fast & Co$/m);
   assert.match(header, /^load on core 0, proxy on core 1/m);
   assert.match(header, /^3 rounds of 1\.5 s each/m);
 });
 
-test('renderGoals() has a line for each, with what was found', () => {
+test('renderGoals() has a line for each goal, with its result', () => {
   assert.match(renderGoals(sampleReport().scenarios), /^ {2}✗ \(a\) CPU against HAProxy: .* not reached$/m);
 });
 
-test('renderScenario() lines up medians, spreads and ratios to HAProxy, and shows what is doubtful', () => {
+test('renderScenario() aligns medians, spreads and ratios to HAProxy, and marks doubtful figures', () => {
   const table = renderScenario(sampleReport().scenarios[0]);
   assert.match(table, /^ {2}CPU per connection, µs {2}85 ±6% 1\.25× {3}68 ±7% {13}–$/m);
   assert.match(table, /^ {2}connections, \/s {9}12,000 0\.80× {3}15,000 {2}22,000 1\.47×$/m);
@@ -64,7 +64,7 @@ test('renderMarkdown() has machine, command, goals and a table for each scenario
   assert.match(text, /^\| CPU per connection, µs \| 85 \(1\.25×\) <br> 80–90 \| 68 <br> 60–70 \| – \|$/m);
 });
 
-test('withResults() replaces what stands between its marks, and nothing else', () => {
+test('withResults() replaces only the text between its markers', () => {
   const first = withResults(undefined, 'first');
   assert.match(first, /^# Performance\n/);
   const edited = `${first.replace('# Performance', '# Speed')}\n## Why\n`;
@@ -73,7 +73,7 @@ test('withResults() replaces what stands between its marks, and nothing else', (
   assert.match(withResults('# Mine\n', 'three'), /^# Mine\n\n<!-- bench: results -->\n\nthree\n/);
 });
 
-test('renderSvg() is sound XML with a card for each measure that has a title, and a bar for each contender', () => {
+test('renderSvg() is valid XML with a card for each titled measure and a bar for each contender', () => {
   const svg = renderSvg(sampleReport());
   assert.match(svg, /^<svg xmlns="http:\/\/www\.w3\.org\/2000\/svg" viewBox="0 0 960 \d+(\.\d+)?"/);
   assert.match(svg, />CPU &lt;per&gt; connection</);

@@ -1,4 +1,4 @@
-// What a run has found, as plain data: the JSON file is this, and table, picture and document are made from it.
+// The results of a run as plain data: the JSON file has exactly this, and table, SVG and document are made from it.
 
 import type { Goal, Lookup, Measure, Scenario } from '../scenarios/scenario.ts';
 import { type Summary, summarize } from '../statistics.ts';
@@ -13,7 +13,7 @@ export interface Report {
   readonly rounds: number;
   readonly seconds: number;
   readonly pinning: string;
-  /** Name and value, in the order to be shown. */
+  /** Name and value, in display order. */
   readonly machine: readonly (readonly [name: string, value: string])[];
   readonly scenarios: readonly ScenarioReport[];
 }
@@ -26,9 +26,9 @@ export interface ScenarioReport {
   readonly measures: readonly MeasureReport[];
   readonly goals: readonly GoalReport[];
   readonly failures: readonly Failure[];
-  /** Share of the machine that something else used just before. */
+  /** Share of the machine that other programs used just before. */
   readonly othersBusy: number;
-  /** Columns in which the load itself had no more to give, so that they could be faster than it says. */
+  /** Columns in which the load was the limit, so they might be faster than shown. */
   readonly loadLimited: readonly string[];
 }
 
@@ -50,10 +50,10 @@ export interface Failure {
   readonly text: string;
 }
 
-/** From this share of its cores on the load counts as the limit. */
+/** From this share of its cores, the load counts as the limit. */
 const LOAD_LIMIT = 0.97;
 
-/** Takes what a scenario records, and makes its report. */
+/** Collects what a scenario records, and makes its report. */
 export class Recording {
   readonly #samples = new Map<string, number[]>();
   readonly #busy = new Map<string, number[]>();

@@ -1,4 +1,4 @@
-// The run as a picture: a card for each figure that matters, a bar for each contender, a whisker for its spread.
+// The run as an SVG: a card for each important figure, a bar for each contender, a whisker for its spread.
 
 import { figure, labelOf, ratioToBase } from './figures.ts';
 import type { MeasureReport, Report, ScenarioReport } from './report.ts';
@@ -99,7 +99,7 @@ function machineLine({ machine, date }: Report): string {
   return [...values, date.slice(0, 10)].join(' · ');
 }
 
-/** What fits before the bar; the whole label stands in the tables. */
+/** The length that fits before the bar; the tables have the whole label. */
 function shorten(label: string): string {
   const short = label
     .replace('HAProxy, 256 KiB buffers', 'HAProxy, 256 KiB')

@@ -1,5 +1,5 @@
-// The run for a terminal: figures with their spread, ratios to HAProxy, goals. Narrow rather than complete: least and
-// most of each figure are in the document, all samples in the JSON.
+// The run for a terminal: figures with their spread, ratios to HAProxy, goals. Narrow rather than complete: minimum and
+// maximum of each figure are in the document, all samples in the JSON.
 
 import { caveats, describeGoal, figure, labelOf, ratioToBase } from './figures.ts';
 import type { GoalReport, MeasureReport, Report, ScenarioReport } from './report.ts';
@@ -43,7 +43,7 @@ function mark({ reached }: GoalReport): string {
   return reached ? '✓' : '✗';
 }
 
-/** All goals of a run in a line each. */
+/** The goals of a run, one line each. */
 export function renderGoals(scenarios: readonly ScenarioReport[]): string {
   const lines = scenarios.flatMap(({ id, goals }) =>
     goals.map(goal => `  ${mark(goal)} (${id}) ${describeGoal(goal)}`),

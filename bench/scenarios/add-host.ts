@@ -1,4 +1,4 @@
-// (f) What it takes to serve one more host, and whether anyone else notices.
+// (f) How long adding a host takes, and whether other connections are affected.
 
 import { setTimeout as delay } from 'node:timers/promises';
 import { startLoad } from '../load-generator.ts';
@@ -9,7 +9,7 @@ import { type Contender, interleave, start, warmUp } from './contend.ts';
 import type { Run, Scenario } from './scenario.ts';
 
 const HOSTS = 10_000;
-/** Enough that a stall meets some, and few enough that nobody is at his limit without one. */
+/** Enough that a stall affects some, and few enough that no peer is at its limit otherwise. */
 const LOAD = { flood: 200, rate: 1000, hosts: HOSTS, pings: 50, every: 0.01 };
 const BEFORE_MS = 300;
 const AFTER_MS = 700;

@@ -1,4 +1,4 @@
-// (b) What moving bytes costs, on one tunnel and on sixteen, to the client and from it.
+// (b) The cost of moving bytes, on one tunnel and on sixteen, to and from the client.
 
 import { interleave, load, startAll, warmUp } from './contend.ts';
 import { type Measure, ratio, type Scenario } from './scenario.ts';

@@ -1,5 +1,5 @@
-// The order of things in every scenario: all contenders run side by side, and each round measures each of them once, so
-// that whatever the machine does besides meets all alike.
+// The procedure of every scenario: all contenders run side by side, and each round measures each of them once, so
+// that disturbances of the machine affect all equally.
 
 import { setTimeout as delay } from 'node:timers/promises';
 import { type LoadOptions, type LoadResult, runLoad } from '../load-generator.ts';
@@ -10,15 +10,15 @@ import type { Run } from './scenario.ts';
 
 /** Hosts in the scenarios that are not about their number. */
 export const USUAL_HOSTS = 1000;
-/** Connections at any time where they come and go. */
+/** Concurrency of short connections. */
 export const AT_ONCE = 64;
-/** For the last connections' ends to be worked off before the proxy's time is read. */
+/** For the last connections to end before the proxy's CPU time is read. */
 const SETTLE_MS = 100;
-/** Compilers, pools and caches have seen the load before it counts. */
+/** Warm-up of compilers, pools and caches. */
 const WARM_UP_SECONDS = 0.7;
 
 export interface Contender extends AsyncDisposable {
-  /** The column of its figures. */
+  /** Column of its figures. */
   readonly column: string;
   readonly running: RunningPeer;
 }
@@ -35,7 +35,7 @@ export async function start(run: Run, peer: Peer, setup: Partial<PeerSetup> = {}
   return { column: peer.id, running, [Symbol.asyncDispose]: () => running[Symbol.asyncDispose]() };
 }
 
-/** All peers of a run, ended with the scope. */
+/** All peers of a run, stopped with the scope. */
 export async function startAll(
   run: Run,
   setup: Partial<PeerSetup> = {},
@@ -47,7 +47,7 @@ export async function startAll(
   return { all, [Symbol.asyncDispose]: () => owned.disposeAsync() };
 }
 
-/** Each round begins with another contender. */
+/** Each round starts with another contender. */
 export async function interleave<T>(
   run: Run,
   contenders: readonly T[],
@@ -61,7 +61,7 @@ export async function interleave<T>(
   }
 }
 
-/** What work costs a proxy: its own time from before the first connection until after the last. */
+/** CPU time of a proxy for some work, from before the first connection until after the last. */
 export async function withCpu<T>(
   running: RunningPeer,
   work: () => Promise<T>,
@@ -73,7 +73,7 @@ export async function withCpu<T>(
   return { result, cpu: (await cpuSeconds(pids)) - before };
 }
 
-/** A load of which errors are told, with what it cost the proxy. */
+/** Runs a load, reports its errors, and measures the proxy's CPU time. */
 export async function load(
   run: Run,
   { column, running }: Contender,

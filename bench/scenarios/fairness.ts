@@ -1,4 +1,4 @@
-// (g) Whether one tunnel at full speed makes all others wait.
+// (g) Whether one tunnel at full speed delays the others.
 
 import { interleave, load, startAll, warmUp } from './contend.ts';
 import { ratio, type Scenario } from './scenario.ts';

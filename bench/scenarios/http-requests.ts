@@ -1,12 +1,12 @@
-// (i) What an HTTP request costs over connections that stay, small answers and large ones.
+// (i) The cost of an HTTP request with keep-alive, for small and large responses.
 
 import { AT_ONCE, interleave, load, startAll, USUAL_HOSTS, warmUp } from './contend.ts';
 import { ratio, type Scenario } from './scenario.ts';
 
-/** A request takes a way through some hundred functions, which are compiled only when they have been called often. */
+/** A request passes through hundreds of functions, which V8 compiles only after many calls. */
 const WARM_UPS = 4;
 const SMALL = { requests: AT_ONCE, body: 1024 };
-/** Few at a time: the memory that stands between proxy and backend is not what is looked at. */
+/** Low concurrency: buffered memory between proxy and backend is not measured here. */
 const LARGE = { requests: 8, body: 16 * 2 ** 20 };
 
 export const httpRequests: Scenario = {

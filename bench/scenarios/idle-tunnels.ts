@@ -1,4 +1,4 @@
-// (d) What a tunnel costs that does nothing, which is what most of them do: watches, agents, logs.
+// (d) The cost of an idle tunnel, which most are: watches, agents, logs.
 
 import { setTimeout as delay } from 'node:timers/promises';
 import { startLoad } from '../load-generator.ts';
@@ -6,10 +6,10 @@ import { cpuSeconds, memoryOf } from '../process-usage.ts';
 import { interleave, noteErrors, start, USUAL_HOSTS, warmUp } from './contend.ts';
 import { ratio, type Scenario } from './scenario.ts';
 
-/** The load has both ends of its own and keeps some files besides. */
+/** The load has both ends of a tunnel, and some other descriptors. */
 const SPARE_TUNNELS = 300;
 const SETTLE_MS = 1000;
-/** Longer than the time-outs of a hello, which some only look at when they run out. */
+/** Longer than hello time-outs, whose memory some proxies release only when they expire. */
 const AFTER_OPENING_MS = 6000;
 const REST_MS = 2000;
 

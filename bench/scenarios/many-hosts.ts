@@ -1,4 +1,4 @@
-// (e) Whether a new connection costs more when the table is large.
+// (e) Whether a new connection costs more with a large table.
 
 import { AT_ONCE, type Contender, interleave, load, start, warmUp } from './contend.ts';
 import { type Measure, ratio, type Scenario } from './scenario.ts';

@@ -1,4 +1,4 @@
-// (a) What a new connection costs: the hello alone, and a real handshake behind it.
+// (a) The cost of a new connection: only the hello, and with a real handshake.
 
 import { runTlsLoad } from '../tls-load.ts';
 import {
@@ -13,7 +13,7 @@ import {
 } from './contend.ts';
 import { ratio, type Scenario } from './scenario.ts';
 
-/** With real handshakes the load's own cryptography is the limit: more at once would only wait for it. */
+/** With real handshakes the load's own cryptography is the limit: a higher concurrency would only wait for it. */
 const TLS_CLIENTS = 32;
 const TLS_WARM_UP_SECONDS = 0.5;
 

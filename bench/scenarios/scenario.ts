@@ -1,4 +1,4 @@
-// One question that the benchmark answers: what is measured of whom, how, and what would be good enough.
+// One scenario of the benchmark: what is measured, for which peers, and the goals.
 
 import type { Bed } from '../bed.ts';
 import type { Peer } from '../peers/peer.ts';
@@ -8,11 +8,11 @@ export interface Measure {
   readonly label: string;
   readonly unit: string;
   readonly better: 'lower' | 'higher';
-  /** Shown in the picture, under this title. */
+  /** Shown in the SVG, under this title. */
   readonly picture?: string;
 }
 
-/** Whoever has a figure of its own: a peer, or a way of doing it. */
+/** A column of figures: a peer, or a variant. */
 export interface Column {
   readonly id: string;
   readonly label: string;
@@ -22,44 +22,44 @@ export type Lookup = (column: string, measure: string) => number | undefined;
 
 export interface Goal {
   readonly text: string;
-  /** Of value and limit; × for ratios. */
+  /** Unit of value and limit; × for ratios. */
   readonly unit: string;
   readonly limit: number;
-  /** The median that must not be above the limit; undefined where it was not, or cannot be, measured. */
+  /** The median that must not exceed the limit; undefined if it was not, or cannot be, measured. */
   value(of: Lookup): number | undefined;
 }
 
-/** What a scenario is given, and whom it tells. */
+/** Input of a scenario, and its reporting functions. */
 export interface Run {
   readonly bed: Bed;
   readonly peers: readonly Peer[];
   readonly rounds: number;
   readonly seconds: number;
-  /** Aborted: nothing more is measured. */
+  /** Once aborted, nothing more is measured. */
   readonly signal: AbortSignal;
   say(text: string): void;
   record(column: string, measure: string, value: number): void;
-  /** Something went wrong in a measurement, whose figure then means little. */
+  /** Reports an error in a measurement, which makes its figure doubtful. */
   fail(column: string, text: string): void;
-  /** The share of its cores that the load itself used. */
+  /** Reports the share of its cores that the load used. */
   busy(column: string, share: number): void;
 }
 
 export interface Scenario {
   readonly id: string;
   readonly title: string;
-  /** In a sentence or two. */
+  /** One or two sentences. */
   readonly how: string;
-  /** Those among the wanted peers that it looks at. */
+  /** The selected peers that it measures. */
   readonly peers: readonly string[];
-  /** Where columns are not peers. */
+  /** If columns are not peers. */
   readonly columns?: readonly Column[];
   readonly measures: readonly Measure[];
   readonly goals: readonly Goal[];
   run(run: Run): Promise<void>;
 }
 
-/** How one column's figure compares with another's. */
+/** The ratio of one column's figure to another's. */
 export function ratio(
   of: Lookup,
   measure: string,

@@ -1,4 +1,4 @@
-// (c) How long a byte takes there and back when many tunnels want that at once.
+// (c) The round-trip time of a byte with many concurrent tunnels.
 
 import { interleave, load, startAll, warmUp } from './contend.ts';
 import { type Measure, ratio, type Scenario } from './scenario.ts';

@@ -1,11 +1,11 @@
-// (h) What a second worker costs and brings.
+// (h) The cost and gain of a second worker.
 
 import { availableParallelism } from 'node:os';
 import { AT_ONCE, type Contender, interleave, load, start, USUAL_HOSTS, warmUp } from './contend.ts';
 import { type Lookup, type Measure, ratio, type Scenario } from './scenario.ts';
 
 const counts = [1, 2] as const;
-/** Below, the load takes its time from the two workers. */
+/** With fewer, the load competes with the two workers. */
 const CORES_FOR_THROUGHPUT = 4;
 
 export const workers: Scenario = {
@@ -40,7 +40,7 @@ export const workers: Scenario = {
   async run(run) {
     const { sharedPinning } = run.bed;
     run.say(sharedPinning.text);
-    // The load stays one thread where it shares its cores, and goes where there is room.
+    // The load is one thread if it shares its cores, and is placed where there is room.
     const bed = { ...run.bed, load: { ...run.bed.load, cores: sharedPinning.load } };
     const shared = { ...run, bed };
     await using stack = new AsyncDisposableStack();

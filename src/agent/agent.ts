@@ -1,5 +1,5 @@
-// The tenant side: brings connections that carry no usable SNI to the gateway, marked with the cluster's id. An agent is
-// a gateway with one route and an uplink: the same workers, tunnels, drain, metrics and close reasons.
+// The tenant side: forwards connections without a usable SNI to the gateway, marked with the cluster's id. An agent is
+// a gateway with one route and an uplink: it has the same workers, tunnels, drain, metrics and close reasons.
 
 import { isIP } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -24,31 +24,31 @@ import { TenantSide } from './tenant-side.ts';
 
 export interface AgentHost extends Host {
   readonly version: string;
-  /** Of this agent among all of its cluster: node and pod. */
+  /** Node and pod; unique among the agents of the cluster. */
   readonly identity: string;
 }
 
-/** As HyperShift's node proxy has them; a watch may be idle for long. */
+/** The values of HyperShift's node proxy; a watch may be idle for a long time. */
 const HELLO_MS = 10_000;
 const CONNECT_MS = 10_000;
 const HALF_CLOSED_MS = 60_000;
-/** Under the 55 s after which some networks forget a silent connection. */
+/** Below the 55 s after which some networks drop a silent connection. */
 const KEEPALIVE_MS = 30_000;
-/** As the gateway's default. */
+/** The default of the gateway. */
 const STALLED_MS = 300_000;
 const RETRIES = 3;
-/** After SIGTERM, how long what is open may go on. */
+/** How long open connections may continue after SIGTERM. */
 const DRAIN_MS = 600_000;
 /**
- * Between leaving the endpoints and the end of accepting: kube-proxy writes its rules at most once a second, and where
- * there are thousands of Services it takes a few. What it still sends here is served.
+ * Between leaving the endpoints and the end of accepting: kube-proxy writes its rules at most once a second, and with
+ * thousands of Services it takes a few seconds. Connections that it still sends here are served.
  */
 const LEFT_MS = 5000;
-/** The one cluster's name in metrics and the log is its id; a name of its own it does not know. */
+/** The only route. In metrics and the log its cluster is named by id, because an agent does not know the name. */
 const ROUTE = 'api';
-/** A node's own traffic is little, and a node may have a hundred cores. */
+/** The traffic of one node is small, even if the node has a hundred cores. */
 const WORKERS = 2;
-/** A hint that repeats itself is told this often. */
+/** Each kind of hint is logged at most once per this time. */
 const HINT_MS = 10_000;
 
 export class Agent implements MetricsView, AsyncDisposable {
@@ -96,8 +96,8 @@ export class Agent implements MetricsView, AsyncDisposable {
   }
 
   /**
-   * Serves when it returns. Throws a ListenError or an AgentFileError when it cannot. `countDropped` is told of lines that
-   * were lost on their way to the log.
+   * Serves when it returns. Throws a ListenError or an AgentFileError if it cannot. `countDropped` counts lines that
+   * were dropped before they reached the log.
    */
   static async start(
     options: AgentOptions,
@@ -124,12 +124,12 @@ export class Agent implements MetricsView, AsyncDisposable {
     return this.#host.node;
   }
 
-  /** Where the metrics are, or null. */
+  /** The URL of the metrics, or null. */
   get metricsUrl(): string | null {
     return this.#metrics?.url ?? null;
   }
 
-  /** Those of the tenant, and a client that wanted to use a certificate, which `terminate` takes from it. */
+  /** Findings of the tenant, and one if a client sent a certificate that `terminate` cannot forward. */
   findings(): ReadonlyMap<string, number> {
     const bySeverity = new Map([['warning', this.#hinted.has(CERTIFICATE_LOST) ? 1 : 0]]);
     for (const { severity } of this.#tenant.findings)
@@ -163,7 +163,7 @@ export class Agent implements MetricsView, AsyncDisposable {
     return this.#drained.promise;
   }
 
-  /** Once nobody is led here any more, nothing more is accepted; resolves when all has ended. */
+  /** Leaves the endpoints, then stops accepting; resolves when all connections have ended. */
   drain(): Promise<void> {
     if (!this.#draining) {
       this.#draining = true;
@@ -218,7 +218,7 @@ export class Agent implements MetricsView, AsyncDisposable {
     await this.#tenant.joinEndpoints(this.#listener(), this.#host.identity);
   }
 
-  /** Where its own clients find it. */
+  /** The address for this agent's own API client. */
   #listener(): Place {
     const { host } = this.#options.on;
     const port = Number(this.gateway.listeners[0].address.split(':').at(-1));
@@ -238,13 +238,13 @@ export class Agent implements MetricsView, AsyncDisposable {
   }
 
   #record(record: NamedRecord): void {
-    // An agent asks nobody what they speak; the data path only happens to see it, where the gateway is slow to answer.
+    // An agent does not identify protocols; the data path sees one only by chance, when the gateway is slow to answer.
     logConnection(this.#log, { ...record, protocol: NO_PROTOCOL });
     const hint = hintOf(record, this.#options.uplink);
     if (hint !== undefined) this.#hint('gateway closed at once', hint, hint);
   }
 
-  /** `kind` tells one reason from another, where there are only a few: none is to keep another from being told. */
+  /** Hints of different kinds are rate-limited separately, so that none suppresses another. */
   #hint(what: string, why: string, kind = ''): void {
     const now = performance.now();
     const key = what + kind;
@@ -296,10 +296,10 @@ export class Agent implements MetricsView, AsyncDisposable {
           redirect: false,
           uplink: this.#uplink(),
           pool: {
-            // The TLS part has the addresses by itself, and remembers which one works.
+            // The TLS thread has the addresses itself, and remembers which one works.
             backends: hasTls ? backends.slice(0, 1) : backends,
             balance: 'source',
-            // Where there is no choice, thousands of nodes would only knock at the gateway's door.
+            // With a single backend, checks from thousands of nodes would only load the gateway.
             health: {
               check: hasTls || backends.length === 1 ? 'none' : 'tcp',
               everyMs: 5000,
@@ -334,7 +334,7 @@ export class Agent implements MetricsView, AsyncDisposable {
       retries: RETRIES,
       ...this.#process.limits(),
       pending: 10_000,
-      // It asks nobody anything: none of its clients waits to be routed.
+      // An agent has one route, so no client waits to be routed.
       pendingPerSource: undefined,
       perSource: undefined,
       log: 'all',

@@ -1,5 +1,5 @@
-// observe → plan → apply: the file says which clusters exist, `plan` settles conflicts, the gateway's table makes
-// it so. Whatever is wrong with a new file, the last good table keeps serving.
+// observe → plan → apply: the file defines the clusters, `plan` resolves conflicts, the gateway's table serves them.
+// If a new file cannot be applied, the last good table keeps serving.
 
 import { dirname, resolve } from 'node:path';
 import type { Logger } from 'pino';
@@ -41,15 +41,15 @@ export interface ControllerOptions {
   readonly readAt: number;
   readonly overrides: Overrides;
   readonly log: Logger;
-  /** The file's `log` has changed. */
+  /** Called when `log` in the file has changed. */
   readonly useLog?: (settings: LogSettings) => void;
-  /** Lines that were lost on their way to the log. */
+  /** Counts lines that were dropped before they reached the log. */
   readonly countDropped?: (count: number) => void;
   readonly version: string;
   readonly host: Host;
 }
 
-/** Keys whose change takes a restart. */
+/** Keys whose changes need a restart. */
 const restartKeys = ['engine', 'workers', 'admin', 'stateDir'] as const;
 
 interface Loaded {
@@ -68,7 +68,7 @@ export class Controller implements AdminView, AsyncDisposable {
   readonly #drained = Promise.withResolvers<void>();
   #config: Config;
   #plan: Plan;
-  /** Made when first asked for: of a large table it takes a while. */
+  /** Built on first use: that takes a while for a large table. */
   #explainer: { readonly plan: Plan; readonly explainer: Explainer } | undefined;
   #gateway: Gateway | undefined;
   #admin: AdminServer | undefined;
@@ -79,7 +79,7 @@ export class Controller implements AdminView, AsyncDisposable {
   readonly #process: GatewayProcess;
   #error: string | null = null;
   #restartNeeded: readonly string[] = [];
-  /** Files that others can read, and their modes, as the log has them. */
+  /** Files that others can read, with the modes that were logged. */
   #exposed: ReadonlyMap<string, string> = new Map();
   #draining = false;
   #reloading: Promise<void> = Promise.resolve();
@@ -108,7 +108,7 @@ export class Controller implements AdminView, AsyncDisposable {
     });
   }
 
-  /** Serves the file when it returns. Throws a ListenError or a ConfigError when it cannot. */
+  /** Serves the file when it returns. Throws a ListenError or a ConfigError if it cannot. */
   static async start(options: ControllerOptions): Promise<Controller> {
     const controller = new Controller(options);
     try {
@@ -141,7 +141,7 @@ export class Controller implements AdminView, AsyncDisposable {
     return this.#gateway !== undefined;
   }
 
-  /** Resolves when a drain is over, whoever began it. */
+  /** Resolves when a drain is over, whether a signal or the admin API started it. */
   get drained(): Promise<void> {
     return this.#drained.promise;
   }
@@ -197,7 +197,7 @@ export class Controller implements AdminView, AsyncDisposable {
     return this.#gateway === undefined ? 'the listeners are not open yet' : this.#gateway.trouble;
   }
 
-  /** Reads the file again, one time after the other. One that has not begun yet will see what this one is for. */
+  /** Rereads the file. Serialised: a pending reload also covers this request. */
   reload(): Promise<void> {
     this.#nextReload ??= this.#reloading.then(() => {
       this.#nextReload = undefined;
@@ -207,7 +207,7 @@ export class Controller implements AdminView, AsyncDisposable {
     return this.#reloading;
   }
 
-  /** From now on readyz fails; after `drainDelay` nothing more is accepted; resolves when all has ended. */
+  /** Fails readyz at once and stops accepting after `drainDelay`; resolves when all connections have ended. */
   drain(): Promise<void> {
     if (!this.#draining) {
       this.#draining = true;
@@ -220,7 +220,7 @@ export class Controller implements AdminView, AsyncDisposable {
     this.#watch?.[Symbol.dispose]();
     const { drainDelayMs, drainMs } = this.#config.timeouts;
     this.#options.log.info({ connections: this.gateway.connections, drainDelayMs, drainMs }, 'draining');
-    // Unreferenced: a second signal ends the process without waiting for it.
+    // Unreferenced, so that a second signal can end the process without waiting.
     if (drainDelayMs > 0) await new Promise(done => setTimeout(done, drainDelayMs).unref());
     await this.gateway.drain(drainMs);
   }
@@ -253,7 +253,7 @@ export class Controller implements AdminView, AsyncDisposable {
     await this.#logExposed(config);
     this.#logOpenFiles(config);
     this.#watch = await FileWatch.start(file, () => void this.reload());
-    // An edit between the first read and now would go unnoticed.
+    // Covers an edit between the first read and now.
     if (await changedSince(file, this.#options.readAt)) void this.reload();
   }
 
@@ -305,7 +305,7 @@ export class Controller implements AdminView, AsyncDisposable {
       await this.#logExposed(config);
       this.#logOpenFiles(config);
     } catch (error) {
-      // Whatever it is, the next edit must find us alive.
+      // Whatever the error is, the gateway must survive it until the next edit.
       const expected = [ConfigError, ListenError, StartError].some(kind => error instanceof kind);
       this.#error = error instanceof Error ? error.message : String(error);
       const refused = 'file refused; what was served before goes on';
@@ -314,7 +314,6 @@ export class Controller implements AdminView, AsyncDisposable {
     }
   }
 
-  /** Where every change of a backend's state arrives. */
   #healthChanged(change: HealthChange): void {
     this.#options.log[change.up === false ? 'warn' : 'info'](change, 'health');
     this.#gatewayEvents.health(change);
@@ -354,7 +353,7 @@ export class Controller implements AdminView, AsyncDisposable {
       this.#options.log.warn({ ignored }, 'this version does not have all that the file asks for');
   }
 
-  /** Each once, until its mode is another. */
+  /** Logs each file once, until its mode changes. */
   async #logExposed(config: Config): Promise<void> {
     const exposed = await exposedFiles(this.#options.file, config, this.#options.host.uid);
     for (const one of exposed) {
@@ -372,7 +371,7 @@ export class Controller implements AdminView, AsyncDisposable {
       this.#options.log.warn({ connections, openFiles, why }, 'limits.connections does not fit');
   }
 
-  /** What the file names besides itself. */
+  /** Reads the files that the configuration names. */
   async #load(config: Config): Promise<Loaded> {
     return { secrets: await this.#secrets.load(config), tunnel: await this.#tunnel.load(config) };
   }

@@ -1,5 +1,5 @@
-// TLS servers that others wrote, behind the gateway: their certificates, client certificates, ALPN and streams get
-// through as they are, because nothing is opened on the way.
+// Third-party TLS servers behind the gateway: certificates, client certificates, ALPN and streams pass
+// through unchanged, because TLS is not terminated on the way.
 
 import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
@@ -28,7 +28,7 @@ const REVERSED = `${[...LINE.trim()].toReversed().join('')}\n`;
 const GET = 'GET / HTTP/1.0\r\n\r\n';
 const LARGE = 3_000_000;
 
-/** What each backend answers to what; those that echo do not close, so their answer has a length. */
+/** What each backend answers; echo servers do not close, so their answer has a length. */
 const exchanges: Record<string, readonly [sends: string, receives: string, answerBytes?: number]> = {
   openssl: [LINE, REVERSED, LINE.length],
   gnutls: [LINE, LINE, LINE.length],
@@ -138,7 +138,7 @@ interface Upgrades extends AsyncDisposable {
   readonly port: number;
 }
 
-/** A server of the HTTP upgrade as a WebSocket makes it, with bare bytes in place of frames: it echoes. */
+/** An echo server after an HTTP upgrade like a WebSocket's, with plain bytes instead of frames. */
 async function startUpgrades(): Promise<Upgrades> {
   const server = createServer((_, response) => response.end());
   server.on('upgrade', (_, socket) => {
@@ -157,7 +157,7 @@ async function startUpgrades(): Promise<Upgrades> {
   };
 }
 
-/** Visits by curl. */
+/** Requests by curl. */
 function fetchFrom(
   name: string,
   options: { http?: '1.1' | '2'; flags?: readonly string[]; path?: string } = {},
@@ -171,10 +171,10 @@ function fetchFrom(
   });
 }
 
-describe('a TLS server of its own kind answers through the gateway', { skip }, () => {
+describe('a third-party TLS server answers through the gateway', { skip }, () => {
   for (const [name, [input, heard, answerBytes]] of Object.entries(exchanges)) {
     for (const [who, visit] of Object.entries({ openssl: opensslClient, Go: goClient })) {
-      test(`${name}, asked by ${who}`, async () => {
+      test(`${name}, with ${who} as the client`, async () => {
         const report = await visit({
           connect: `127.0.0.1:${gateway.port}`,
           serverName: `${name}.test`,
@@ -190,7 +190,7 @@ describe('a TLS server of its own kind answers through the gateway', { skip }, (
     }
   }
 
-  test(`Go sends back ${LARGE} bytes behind a half-close`, async () => {
+  test(`Go echoes ${LARGE} bytes after a half-close`, async () => {
     const connect = `127.0.0.1:${gateway.port}`;
     const report = await goClient({
       connect,
@@ -206,7 +206,7 @@ describe('a TLS server of its own kind answers through the gateway', { skip }, (
 });
 
 describe('a client certificate', { skip }, () => {
-  test('reaches nginx as it is', async () => {
+  test('reaches nginx unchanged', async () => {
     const { certFile, keyFile } = visitor;
     const report = await fetchFrom('nginx-mutual', { flags: ['--cert', certFile, '--key', keyFile] });
     const { fingerprint } = new X509Certificate(await readFile(certFile));
@@ -214,26 +214,26 @@ describe('a client certificate', { skip }, () => {
     assert.equal(report.answer.toString(), `SUCCESS CN=visitor.test ${sha1}`, report.printed);
   });
 
-  test('is missed by nginx where there is none', async () => {
+  test('is required by nginx', async () => {
     const report = await fetchFrom('nginx-mutual');
     assert.equal(report.status, 400, report.printed);
     assert.match(report.answer.toString(), /No required SSL certificate was sent/);
   });
 
-  test('reaches openssl s_server as it is', async () => {
+  test('reaches openssl s_server unchanged', async () => {
     const { certFile, keyFile } = visitor;
     const report = await fetchFrom('openssl-mutual', { flags: ['--cert', certFile, '--key', keyFile] });
     assert.equal(report.status, 200, report.printed);
     assert.match(report.answer.toString(), /Subject: CN ?= ?visitor\.test/);
   });
 
-  test("is missed by openssl s_server where there is none, in that server's own alert", async () => {
+  test('is required by openssl s_server, with an alert of that server', async () => {
     const report = await fetchFrom('openssl-mutual');
     assert.deepEqual([report.alert, report.answer.length], [116, 0], report.printed); // certificate_required
   });
 });
 
-describe('ALPN is agreed on by client and backend', { skip }, () => {
+describe('ALPN is negotiated by client and backend', { skip }, () => {
   for (const name of ['nginx', 'haproxy']) {
     for (const [http, alpn] of [
       ['2', 'h2'],
@@ -250,7 +250,7 @@ describe('ALPN is agreed on by client and backend', { skip }, () => {
 
 describe('an upgraded connection', { skip }, () => {
   for (const name of ['nginx', 'haproxy']) {
-    test(`through ${name} stays while the gateway takes new tables`, async () => {
+    test(`through ${name} stays open while the gateway applies new tables`, async () => {
       const socket = tls.connect({
         port: gateway.port,
         host: '127.0.0.1',
@@ -268,7 +268,7 @@ describe('an upgraded connection', { skip }, () => {
         client.send(`message ${round} to ${name}\n`);
         await client.receives(`message ${round} to ${name}\n`);
         const { generation } = await gateway.status();
-        // One more cluster, and in the end none more.
+        // Adds a cluster, and finally removes it.
         const further =
           round < 3 ? `  - { name: ${name}-${round}, api: { hosts: [x.test], backends: [] } }\n` : '';
         await gateway.write(config + further);

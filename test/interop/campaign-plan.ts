@@ -1,29 +1,29 @@
-// What each tunnel of the byte-exactness campaign does (campaign.ts): a function of the seed and the tunnel's number.
+// The plan of each tunnel of the byte-exactness campaign (campaign.ts): a function of the seed and the tunnel's number.
 
 import { seededRandom } from './seeded-random.ts';
 
-/** How it gets in: by SNI; by SNI to a backend that is sent a PROXY header; by CONNECT. */
+/** By SNI; by SNI to a backend with a PROXY header; by CONNECT. */
 export const ways = ['sni', 'proxied', 'connect'] as const;
 export type Way = (typeof ways)[number];
 
 /**
- * Who ends what, and when. `together`: each side sends FIN behind its last byte. `client-first`, `backend-first`: the
- * other side only begins when it has seen that FIN. `client-reset`, `backend-reset`: in the middle of it.
+ * How it ends. `together`: each side sends FIN after its last byte. `client-first`, `backend-first`: the
+ * other side starts sending after that FIN. `client-reset`, `backend-reset`: in the middle of the stream.
  */
 const endings = ['together', 'client-first', 'backend-first', 'client-reset', 'backend-reset'] as const;
 export type Ending = (typeof endings)[number];
 
 export interface SidePlan {
-  /** It sends `bytes` of the pool from here on. */
+  /** It sends `bytes` of the pool from this offset. */
   readonly offset: number;
   readonly bytes: number;
   /** Largest write. */
   readonly piece: number;
-  /** Before each of its first writes it waits so many ms. */
+  /** Milliseconds to wait before each of its first writes. */
   readonly pauses: readonly number[];
-  /** Before it reads at all, ms. */
+  /** Milliseconds before it starts reading. */
   readonly readAfter: number;
-  /** A slow reader stops for `ms` whenever it has read so many bytes. Infinity: it never stops. */
+  /** A slow reader pauses for `stopMs` after this many bytes. Infinity: never. */
   readonly stopEvery: number;
   readonly stopMs: number;
 }
@@ -32,7 +32,7 @@ export interface TunnelPlan {
   readonly number: number;
   readonly way: Way;
   readonly ending: Ending;
-  /** The first bytes, by which it is routed, come in pieces of at most this. */
+  /** Largest piece of the first bytes, by which it is routed. */
   readonly firstPiece: number;
   readonly client: SidePlan;
   readonly backend: SidePlan;
@@ -40,11 +40,11 @@ export interface TunnelPlan {
 
 const KIB = 1024;
 const MIB = 1024 * KIB;
-/** Most streams are small. A few are more than the kernel holds for a reader that does not begin: about 4 MiB. */
+/** Most streams are small. A few exceed what the kernel buffers for a reader that has not started: about 4 MiB. */
 const USUAL = 2 * MIB;
 const LARGE = 12 * MIB;
 const HELD_UP = 0.06;
-/** What is sent is cut out of a pool of this size, each stream from a place of its own. */
+/** Streams are slices of a pool of this size, each with its own offset. */
 export const POOL_BYTES = 32 * MIB;
 
 export function planTunnel(seed: number, number: number): TunnelPlan {
@@ -72,7 +72,7 @@ export function planTunnel(seed: number, number: number): TunnelPlan {
   return { number, way, ending, firstPiece, client: side('client'), backend: side('backend') };
 }
 
-/** How many bytes a side sends: all, or about half of it where it resets. */
+/** Number of bytes that a side sends: all, or about half if it resets. */
 export function bytesSent(plan: TunnelPlan, side: 'client' | 'backend'): number {
   const { bytes } = plan[side];
   return plan.ending === `${side}-reset` ? Math.ceil(bytes / 2) : bytes;

@@ -1,4 +1,4 @@
-// The byte-exactness campaign in the size that every run of the tests can afford; `npm run campaign` runs larger ones.
+// A small byte-exactness campaign; `npm run campaign` runs larger ones.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -8,10 +8,10 @@ import { planTunnel } from './campaign-plan.ts';
 const TUNNELS = Number(process.env.CAMPAIGN_TUNNELS ?? 1_500);
 const SEED = Number(process.env.CAMPAIGN_SEED ?? 1);
 const AT_ONCE = 2_000;
-/** With room for a busy machine. */
+/** Enough for a busy machine. */
 const MS_PER_TUNNEL = 60;
 
-test(`every byte of ${TUNNELS} tunnels arrives in its place`, {
+test(`every byte of ${TUNNELS} tunnels arrives in order`, {
   timeout: 600_000 + TUNNELS * MS_PER_TUNNEL,
 }, async context => {
   const { engine, seconds, bytes, resets, faults } = await runCampaign({
@@ -26,7 +26,7 @@ test(`every byte of ${TUNNELS} tunnels arrives in its place`, {
   assert.ok(bytes > TUNNELS * 1000);
 });
 
-test('planTunnel() plans the same for the same seed, and everything sooner or later', () => {
+test('planTunnel() is deterministic for a seed, and covers every case', () => {
   const plans = Array.from({ length: 500 }, (_, number) => planTunnel(7, number));
   assert.deepEqual(
     plans,

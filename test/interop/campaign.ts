@@ -1,7 +1,7 @@
 // The byte-exactness campaign: many tunnels through one gateway, each by its plan (campaign-plan.ts), with sizes,
-// pauses, half-closes, resets and slow readers. Every byte that arrives is compared with the one that was sent in its
-// place, which says more than a hash: where the first wrong one is, and, for a stream that a reset cut, that what
-// arrived is the beginning of what was sent.
+// pauses, half-closes, resets and slow readers. Every received byte is compared with the byte that was sent at its
+// position, which says more than a hash: where the first wrong byte is, and that a stream cut by a reset
+// is a prefix of what was sent.
 
 import { createCipheriv, createHash } from 'node:crypto';
 import { once } from 'node:events';
@@ -23,7 +23,7 @@ import {
 export interface CampaignOptions {
   readonly seed: number;
   readonly tunnels: number;
-  /** At a time. */
+  /** Concurrent tunnels. */
   readonly atOnce: number;
   readonly onProgress?: (ended: number) => void;
 }
@@ -31,24 +31,24 @@ export interface CampaignOptions {
 export interface CampaignReport {
   readonly engine: string;
   readonly seconds: number;
-  /** That arrived, both ways. */
+  /** Received bytes, both ways. */
   readonly bytes: number;
   readonly resets: number;
-  /** Empty when all went well; the first of them. */
+  /** The first faults; empty if there were none. */
   readonly faults: readonly string[];
 }
 
 const MAX_FAULTS = 20;
-/** For one tunnel, whose plan takes a few seconds on a machine that does nothing else. */
+/** Limit for one tunnel, whose plan takes a few seconds on a quiet machine. */
 const TUNNEL_MS = 300_000;
-/** Bytes of the tunnel's number, before the client's stream. */
+/** Size of the tunnel's number, which precedes the client's stream. */
 const NUMBER_BYTES = 4;
 const PROXY_V2_BYTES = 16;
 const proxySignature = Buffer.from('0d0a0d0a000d0a515549540a', 'hex');
 const established = Buffer.from('HTTP/1.1 200 Connection established\r\n\r\n');
 const nothing = Buffer.alloc(0);
 
-/** What the client says first, and what of it the backend sees. */
+/** The client's first bytes, and the part of them that the backend receives. */
 const openings: Record<Way, { readonly says: Buffer; readonly seen: Buffer }> = {
   sni: sameFor(hello('sni.test')),
   proxied: sameFor(hello('proxied.test')),
@@ -59,13 +59,13 @@ function sameFor(bytes: Uint8Array): { says: Buffer; seen: Buffer } {
   return { says: Buffer.from(bytes), seen: Buffer.from(bytes) };
 }
 
-/** Runs it against a gateway of its own. */
+/** Runs a campaign against its own gateway. */
 export async function runCampaign(options: CampaignOptions): Promise<CampaignReport> {
   await using campaign = new Campaign(options);
   return await campaign.run();
 }
 
-/** One side of a tunnel as it turned out. */
+/** The outcome of one side of a tunnel. */
 interface Outcome {
   received: number;
   end: 'FIN' | 'RST' | undefined;
@@ -75,7 +75,7 @@ interface Outcome {
 interface Tunnel {
   readonly plan: TunnelPlan;
   readonly client: Outcome;
-  /** undefined until the backend has heard which tunnel it is, which `reached` waits for. */
+  /** Undefined until the backend knows the tunnel's number; `reached` waits for that. */
   backend: Outcome | undefined;
   readonly reached: PromiseWithResolvers<void>;
 }
@@ -87,7 +87,7 @@ class Campaign implements AsyncDisposable {
   readonly #faults: string[] = [];
   readonly #stack = new AsyncDisposableStack();
   readonly #sockets = new Set<Socket>();
-  /** Connections at the backends that said nothing: of clients who reset before they were through. */
+  /** Connections at the backends without a byte, from clients that reset early. */
   #silent = 0;
   #bytes = 0;
 
@@ -154,7 +154,7 @@ ${clusters.join('\n')}
     return (server.address() as AddressInfo).port;
   }
 
-  /** The client's side of a tunnel, from its beginning until it is closed. */
+  /** Runs the client's side of a tunnel until it is closed. */
   async #visit(plan: TunnelPlan, port: number): Promise<void> {
     const tunnel: Tunnel = {
       plan,
@@ -164,7 +164,7 @@ ${clusters.join('\n')}
     };
     this.#tunnels.set(plan.number, tunnel);
     const { says } = openings[plan.way];
-    // Many addresses: the ports of one would not do for all.
+    // Many source addresses: one has too few ports.
     const localAddress = `127.0.1.${1 + (plan.number % 250)}`;
     const socket = connect({ port, host: '127.0.0.1', localAddress, allowHalfOpen: true });
     const number = Buffer.alloc(NUMBER_BYTES);
@@ -184,7 +184,7 @@ ${clusters.join('\n')}
     tunnel.reached.resolve();
   }
 
-  /** The backend's side: which tunnel it is comes first. */
+  /** Runs the backend's side; the tunnel's number comes first. */
   #serve(way: Way, socket: Socket): void {
     let begun: Buffer = nothing;
     const leave = () => socket.end();
@@ -221,7 +221,7 @@ ${clusters.join('\n')}
     });
   }
 
-  /** Reads as the plan says, keeps what became of it. Settles when the socket is closed. */
+  /** Reads according to the plan and records the outcome. Resolves when the socket is closed. */
   #watch(socket: Socket, outcome: Outcome, reader: Reader, tunnel: Tunnel, plan: SidePlan): Promise<void> {
     this.#sockets.add(socket);
     let sinceStop = 0;
@@ -255,25 +255,25 @@ ${clusters.join('\n')}
     });
   }
 
-  /** Sends as the plan says, and ends. */
+  /** Sends and ends according to the plan. */
   async #play(tunnel: Tunnel, side: 'client' | 'backend', socket: Socket, outcome: Outcome): Promise<void> {
     const { ending } = tunnel.plan;
     const other = side === 'client' ? 'backend' : 'client';
     if (ending === `${other}-first` && outcome.end === undefined) await endOf(socket);
     const isSent = await sendStream(socket, this.#pool, tunnel.plan[side], bytesSent(tunnel.plan, side));
-    // Who is to be reset stays until then.
+    // The side that gets the reset stays open until then.
     if (!isSent || ending === `${other}-reset`) return;
     if (ending === `${side}-reset`) {
       outcome.end ??= 'RST';
       socket.resetAndDestroy();
       return;
     }
-    // A client that closes before a backend is reached is gone: nobody dials for it any more.
+    // For a client that closes before the backend is connected, the dial is abandoned.
     await tunnel.reached.promise;
     socket.end();
   }
 
-  /** Whole streams and clean ends where nobody reset; where somebody did, the other side saw it. */
+  /** Checks for complete streams and clean ends, or that the other side saw the reset. */
   #judge({ plan, client, backend }: Tunnel): void {
     if (!client.closed || backend?.closed === false) this.#fault(plan, 'it is still open');
     if (plan.ending === 'client-reset') {
@@ -290,7 +290,7 @@ ${clusters.join('\n')}
     if (found !== wanted) this.#fault(plan, `it ended with ${found}, not ${wanted}`);
   }
 
-  /** Each tunnel was counted once, by the reason it was given. */
+  /** Checks that each tunnel was counted once, with its reason. */
   async #judgeCounts(
     all: readonly Tunnel[],
     count: (labels: Record<string, string>) => Promise<number>,
@@ -305,7 +305,7 @@ ${clusters.join('\n')}
     };
     const found = {
       done: await ended('done'),
-      // One who resets before a backend is reached is gone, or was never really there.
+      // A client that resets before the backend is connected is client-gone, or was never accepted.
       'client-reset': await ended('client-reset', 'client-gone', 'no-data'),
       'backend-reset': await ended('backend-reset'),
     };
@@ -323,14 +323,14 @@ ${clusters.join('\n')}
   }
 }
 
-/** Compares what comes with what was sent. */
+/** Compares received bytes with sent bytes. */
 class Reader {
   received = 0;
   fault: string | undefined;
   readonly #pool: Buffer;
   readonly #offset: number;
   readonly #bytes: number;
-  /** What comes before the stream and is still to come. */
+  /** Expected bytes before the stream that have not arrived yet. */
   #first: Buffer;
 
   constructor(pool: Buffer, first: Buffer, offset: number, bytes: number) {
@@ -357,7 +357,7 @@ class Reader {
   }
 }
 
-/** The same for the same seed. */
+/** Deterministic for a seed. */
 function poolOf(seed: number): Buffer {
   const key = createHash('sha256').update(`campaign ${seed}`).digest().subarray(0, 16);
   return createCipheriv('aes-128-ctr', key, Buffer.alloc(16)).update(Buffer.alloc(POOL_BYTES));
@@ -367,7 +367,7 @@ function newOutcome(): Outcome {
   return { received: 0, end: undefined, closed: false };
 }
 
-/** Of the PROXY v2 header that it begins with; Infinity while that is not all there. */
+/** Length of the leading PROXY v2 header; Infinity while it is incomplete. */
 function proxyBytes(begun: Buffer): number {
   if (begun.length < PROXY_V2_BYTES) return Number.POSITIVE_INFINITY;
   return begun.indexOf(proxySignature) === 0 ? PROXY_V2_BYTES + begun.readUInt16BE(14) : 0;
@@ -382,7 +382,7 @@ async function sendPieces(socket: Socket, bytes: Buffer, piece: number): Promise
   }
 }
 
-/** False when the other side has gone before all was sent. */
+/** False if the other side left before everything was sent. */
 async function sendStream(socket: Socket, pool: Buffer, plan: SidePlan, bytes: number): Promise<boolean> {
   let writes = 0;
   for (let sent = 0; sent < bytes; ) {

@@ -1,5 +1,5 @@
-// Threads of every kind die at random moments, under load and while the table changes all the time. Whoever is not on
-// such a thread is served, and at the end every place, counter and descriptor is back where it was.
+// Threads of every kind die at random moments, under load and constant table changes. Connections on other threads
+// are served, and at the end every place, counter and descriptor is back to its initial value.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -20,13 +20,13 @@ import { helloMessage, inRecords, serverNameExtension } from '../../src/wire/hel
 import { certificateFor } from '../../testbed/certificates.ts';
 import { missingPrograms } from '../../testbed/packages.ts';
 
-/** On each engine; more by hand. */
+/** Per engine; longer by hand. */
 const SECONDS = Number(process.env.CAUSEWAY_CHAOS_SECONDS ?? 60);
 const WAIT_MS = 60_000;
 const PLACES = 200;
-/** Of one source; counted over all workers before a connection is routed. */
+/** Per source, counted over all workers before a connection is routed. */
 const PENDING = 100;
-/** RFC 8446 5.1: what a refusal begins with. */
+/** RFC 8446 5.1: the first byte of a refusal. */
 const ALERT = 0x15;
 
 const engine = (process.env.CAUSEWAY_TEST_ENGINE ?? 'epoll') as EngineName;
@@ -60,7 +60,7 @@ async function until(what: string, holds: () => boolean | Promise<boolean>): Pro
   }
 }
 
-/** A connection that echoes: its bytes come back in order, or it ends. Answers whether it was served. */
+/** An echo connection: its bytes come back in order, or it ends. Returns whether it was served. */
 async function visitTls(gateway: Gateway): Promise<boolean> {
   const socket = connect(gateway);
   const chunks: Buffer[] = [];
@@ -137,7 +137,7 @@ test(`threads that die at random under load and edits leave nothing behind (${SE
     await startSampleGateway(engine, {
       clusters: [cluster],
       settings: { perSource: 2 * PLACES, pending: PENDING, retries: 3 },
-      // As long as a real one would be, this test would wait most of the time.
+      // With the real back-off, this test would mostly wait.
       backOff: count => Math.min(count, 5) * 20,
     }),
   );
@@ -148,7 +148,7 @@ test(`threads that die at random under load and edits leave nothing behind (${SE
   };
   await gateway.apply(config);
 
-  /** Everything works, on every thread: so many visits in a row. */
+  /** Asserts that every thread works: this many consecutive connections are served. */
   const isWell = async () => {
     for (let visit = 0; visit < 8; visit++) {
       if (!(await visitTls(gateway))) return false;
@@ -175,7 +175,7 @@ test(`threads that die at random under load and edits leave nothing behind (${SE
     ...repeat(5, async () => (served.http += Number(await visitHttp(gateway, undefined)))),
     ...repeat(5, async () => (served.kept += Number(await visitHttp(gateway, agent)))),
     ...repeat(2, async () => (served.tunnel += Number(await visitTunnel(gateway)))),
-    // Clients that are cut off in the middle, and some that never say a word.
+    // Clients that reset in the middle, and some that never send a byte.
     ...repeat(3, async () => {
       const socket = connect(gateway);
       if (Math.random() < 0.7) socket.write(hello.subarray(0, Math.ceil(Math.random() * hello.length)));
@@ -208,7 +208,7 @@ test(`threads that die at random under load and edits leave nothing behind (${SE
   await gateway.apply(config);
   await until('everything to work again', isWell);
   await until('nothing to be open again', isIdle);
-  // Places: as many as there ever were, and not one more.
+  // Exactly as many places as at the start.
   const held: net.Socket[] = [];
   while (held.length < PLACES) {
     const socket = connect(gateway);

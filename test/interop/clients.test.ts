@@ -1,5 +1,5 @@
-// TLS clients that others wrote, each with its own idea of a hello, on one port: brought to the cluster they name, whose
-// certificate they verify, or told by an alert, in their own words, why not.
+// Third-party TLS clients, each with its own form of hello, on one port: they reach the cluster they name, whose
+// certificate they verify, or report the alert of a refusal.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -26,7 +26,7 @@ interface Client {
   visit(options: TlsClientOptions): Promise<TlsClientReport>;
 }
 
-/** Each asks for a page; curl does so by itself. */
+/** Requests a page; curl does that on its own. */
 const clients: Record<string, Client> = {
   openssl: { needs: ['openssl'], visit: opensslClient },
   'gnutls-cli': { needs: ['gnutls-cli'], visit: gnutlsClient },
@@ -70,7 +70,7 @@ clusters:
 
 after(() => stack.disposeAsync());
 
-/** An nginx server that says which cluster it is of and which name it was asked for. */
+/** An nginx server that reports its cluster and the requested name. */
 async function pageOf(
   cluster: string,
   port: number,
@@ -100,18 +100,18 @@ for (const [name, { needs, visit }] of Object.entries(clients)) {
       ['two', TWO],
       ['two', 'any.two.test'],
     ] as const) {
-      test(`gets to cluster ${cluster} as ${host} and trusts what it sees`, async () => {
+      test(`reaches cluster ${cluster} as ${host} and trusts its certificate`, async () => {
         const report = await visit({ connect, serverName: host, input: GET, ca });
         assert.ok(report.handshake, report.printed);
         assert.match(report.answer.toString(), new RegExp(`cluster ${cluster} as ${host}$`));
         const line = await gateway.line(entry => entry.msg === 'connection' && entry.host === host);
         assert.deepEqual([line.protocol, line.cluster, line.route], ['tls', cluster, 'api']);
-        // Either may close in a hurry, when all is said.
+        // Either side may reset after the last byte.
         assert.match(String(line.reason), /^(done|client-reset|backend-reset)$/);
       });
     }
 
-    // Their own words for an alert are numbers again here.
+    // Alert names of the clients are mapped back to numbers.
     for (const [reason, alert, host] of [
       ['unknown-host', 112, 'nobody.test'],
       ['no-sni', 112, undefined],
@@ -132,7 +132,7 @@ for (const [name, { needs, visit }] of Object.entries(clients)) {
       });
     }
 
-    test('gets in by IPv6 too', async () => {
+    test('connects by IPv6 too', async () => {
       const report = await visit({ connect: `[::1]:${gateway.port}`, serverName: ONE, input: GET, ca });
       assert.match(report.answer.toString(), /cluster one/, report.printed);
       await gateway.line(entry => String(entry.client).startsWith('[::1]:'));
@@ -148,7 +148,7 @@ describe('ALPN', { skip }, () => {
   after(() => gateway?.[Symbol.asyncDispose]());
 
   for (const name of ['openssl', 'Go', 'gnutls-cli'] as const) {
-    test(`${name} gets to the route of the protocol that it offers`, {
+    test(`${name} reaches the route of the protocol that it offers`, {
       skip: missingPrograms(...clients[name].needs),
     }, async () => {
       const before = special.reports().length;
@@ -174,7 +174,7 @@ describe('ALPN', { skip }, () => {
   }
 });
 
-test('the hello of a current Go, with its post-quantum share, is more than a segment of 1,460 bytes', {
+test('the hello of a current Go, with its post-quantum share, exceeds a segment of 1,460 bytes', {
   skip,
 }, async () => {
   await using gateway = await startCauseway({ config });

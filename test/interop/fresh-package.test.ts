@@ -1,4 +1,4 @@
-// What `npm pack` gives, installed as a user installs it, away from the checkout: the same command, compiled, on the
+// The result of `npm pack`, installed as a user does, outside the checkout: the same command, compiled, on the
 // Node that the package brings.
 
 import assert from 'node:assert/strict';
@@ -13,7 +13,7 @@ import { type TempDir, tempDir } from '../../testbed/temp-dir.ts';
 import { Backend, hello, servedBy } from '../features/given.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
-/** What the package is made of and from. The tree itself is left alone: others run in it. */
+/** Sources of the package. They are copied, because other tests use the tree. */
 const MATERIAL = [
   'src',
   'dashboard',
@@ -23,7 +23,7 @@ const MATERIAL = [
   'README.md',
   'LICENSE',
 ];
-/** It brings a whole Node, which may have to come over the network. */
+/** It includes Node, which may have to be downloaded. */
 const INSTALL_MS = 480_000;
 
 interface Packed {
@@ -46,10 +46,10 @@ describe('the package', { skip: missingPrograms('npm'), timeout: 2 * INSTALL_MS 
     for (const entry of [...MATERIAL, ...(files as string[]).filter(file => file !== 'dist')]) {
       await cp(join(ROOT, entry), join(tree, entry), { recursive: true });
     }
-    // For the compiler.
+    // Needed by the compiler.
     await symlink(join(ROOT, 'node_modules'), join(tree, 'node_modules'));
     const pack = await npm(['pack', '--json', '--pack-destination', dir.path], tree);
-    // npm before it, and what it runs, may print too.
+    // npm and its scripts may print before it.
     [packed] = JSON.parse(/^\[\s*\{.*\]\s*$/ms.exec(pack.stdout.toString())?.[0] ?? '[]') as Packed[];
     const prefix = dir.file('prefix');
     await npm(['install', '--global', '--prefix', prefix, dir.file(packed.filename)], dir.path);
@@ -58,7 +58,7 @@ describe('the package', { skip: missingPrograms('npm'), timeout: 2 * INSTALL_MS 
 
   after(() => dir?.[Symbol.asyncDispose]());
 
-  test('has the program, its documents and nothing of the tests', () => {
+  test('has the program and its documents, and no tests', () => {
     const paths = packed.files.map(({ path }) => path);
     const expected = [
       'bin/causeway',
@@ -75,12 +75,12 @@ describe('the package', { skip: missingPrograms('npm'), timeout: 2 * INSTALL_MS 
     assert.deepEqual(foreign, []);
   });
 
-  test('says its version', async () => {
+  test('prints its version', async () => {
     const { code, stdout, stderr } = await run(causeway, ['--version'], { cwd: '/' });
     assert.deepEqual([code, stdout.toString(), stderr], [0, `causeway ${version}\n`, '']);
   });
 
-  test('checks a file, and names the mistakes in a bad one', async () => {
+  test('checks a file, and reports the errors of an invalid one', async () => {
     const file = dir.file('causeway.yaml');
     await writeFile(file, 'listen: [":6443"]\nclusters: []\n');
     const good = await run(causeway, ['check', '-c', file], { cwd: '/' });
@@ -91,7 +91,7 @@ describe('the package', { skip: missingPrograms('npm'), timeout: 2 * INSTALL_MS 
     assert.match(`${bad.stdout}${bad.stderr}`, /causeway\.yaml:2:1: .*clusters/);
   });
 
-  test('serves, and takes a change of its file', async () => {
+  test('serves, and applies a change of its file', async () => {
     await using backend = await Backend.start({ name: 'backend' });
     const config = (host: string) =>
       `listen: ["127.0.0.1:0"]\nclusters: [{ name: a, api: { hosts: [${host}], backends: ["${backend.text}"] } }]\n`;
@@ -107,13 +107,13 @@ describe('the package', { skip: missingPrograms('npm'), timeout: 2 * INSTALL_MS 
     );
   });
 
-  test('shows its demo', async () => {
+  test('runs its demo', async () => {
     const { code, stdout, stderr } = await run(causeway, ['demo', '--once'], { cwd: dir.path });
     assert.equal(code, 0, `${stdout}${stderr}`);
     assert.equal(existsSync(dir.file('demo-out')), false);
   });
 
-  test('serves the dashboard, with every file that it asks for', async () => {
+  test('serves the dashboard with every file that it loads', async () => {
     await using gateway = await startCauseway({
       command: causeway,
       config: 'listen: ["127.0.0.1:0"]\nclusters: []\n',
@@ -132,7 +132,7 @@ describe('the package', { skip: missingPrograms('npm'), timeout: 2 * INSTALL_MS 
   });
 });
 
-/** Follows links and imports from the page on; whatever is named must be there. */
+/** Follows links and imports from the page; every file must exist. */
 async function filesOfPage(admin: string): Promise<Set<string>> {
   const get = async (path: string) => {
     const answer = await fetch(new URL(path, admin));
@@ -152,7 +152,7 @@ async function filesOfPage(admin: string): Promise<Set<string>> {
 
 async function npm(args: readonly string[], cwd: string): Promise<RunResult> {
   const quiet = ['--prefer-offline', '--no-audit', '--no-fund', '--no-update-notifier'];
-  // It would keep what it compiled in the directory for temporary files.
+  // It would cache compiled code in the temporary directory.
   const env = { NODE_DISABLE_COMPILE_CACHE: '1' };
   const result = await run('npm', [...args, ...quiet], { cwd, env, timeoutMs: INSTALL_MS });
   assert.equal(result.code, 0, `npm ${args[0]}:\n${result.stdout}\n${result.stderr}`);

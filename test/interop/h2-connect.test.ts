@@ -1,4 +1,4 @@
-// CONNECT over HTTP/2 by programs that others wrote: Go's HTTP/2, which Kubernetes' own programs use, and curl's.
+// CONNECT over HTTP/2 by third-party clients: Go's HTTP/2, which the Kubernetes programs use, and curl's.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -42,7 +42,7 @@ clusters:
 
 after(() => stack.disposeAsync());
 
-test("Go's HTTP/2 gets through by Kubermatic's name and by Gardener's header", { skip }, async () => {
+test("Go's HTTP/2 connects by Kubermatic's name and by Gardener's header", { skip }, async () => {
   for (const options of [
     { authority: `${KUBERMATIC}:443` },
     { authority: 'any:443', gardener: `outbound|443||${KUBERMATIC}` },
@@ -54,7 +54,7 @@ test("Go's HTTP/2 gets through by Kubermatic's name and by Gardener's header", {
   }
 });
 
-test('a hundred streams of Go over one connection, with a MB each way on each', { skip }, async () => {
+test('a hundred streams of Go over one connection, 1 MB each way on each', { skip }, async () => {
   const { connections, streams } = await goH2Connect({
     connect,
     authority: `${KUBERMATIC}:443`,
@@ -75,7 +75,7 @@ test('100 MB each way over one stream of Go', { skip }, async () => {
   assert.equal(stream.receivedSha256, stream.sentSha256);
 });
 
-test('Go is told in status and words why not', { skip }, async () => {
+test('Go gets the status and message of a refusal', { skip }, async () => {
   const unknown = await goH2Connect({ connect, authority: 'nobody:443' });
   assert.equal(unknown.streams[0].status, 404);
   assert.match(unknown.streams[0].answer, /^unknown-host: /);
@@ -86,7 +86,7 @@ test('Go is told in status and words why not', { skip }, async () => {
   assert.match(get.streams[0].error, /HTTP_1_1_REQUIRED/);
 });
 
-test('curl asks again over HTTP/1.1 when it is told to', { skip: missingPrograms('curl') }, async () => {
+test('curl retries over HTTP/1.1 on HTTP_1_1_REQUIRED', { skip: missingPrograms('curl') }, async () => {
   const { status, printed } = await curlClient({
     url: `http://nobody.test:${gateway.port}/`,
     connect,

@@ -1,5 +1,5 @@
-// Thousands of connections that mean no good, many at a time, while an honest client goes on being served: each ends
-// with one reason, and nothing of them is left, neither connections nor descriptors nor memory.
+// Thousands of hostile connections, many at a time, while an honest client is served: each ends
+// with one reason, and leaves no connection, descriptor or memory behind.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -22,16 +22,16 @@ const SEED = Number(process.env.HOSTILE_SEED ?? 1);
 const CONNECTIONS = 6_000;
 const AT_ONCE = 400;
 const HOST = 'steady.test';
-/** An attacker that is connected gives up after this; the gateway's time-outs end most of them before. */
+/** A connected attacker gives up after this; the gateway's time-outs end most of them earlier. */
 const WAIT_MS = 30_000;
-/** In `agents`, and in `balancers`; others are neither. */
+/** In `agents` and in `balancers`; others are in neither. */
 const AGENT = '127.0.0.20';
 const BALANCER = '127.0.0.10';
 const STRANGER = '127.0.0.30';
-/** What is in use by the way: collected late, and kept for the next ones. */
+/** Memory that is still in use: uncollected garbage and pools. */
 const GROWTH_MIB = 200;
 
-/** Of the reasons there are, those that so many attacks cannot miss. */
+/** Reasons that so many attacks are certain to cause. */
 const met: readonly CloseReason[] = [
   'bad-hello',
   'bad-proxy-header',
@@ -51,13 +51,13 @@ const met: readonly CloseReason[] = [
 interface Attack {
   readonly from: string;
   readonly sends: Buffer;
-  /** Of so many bytes at a time, some ms apart. Infinity: all at once. */
+  /** Bytes per write, some ms apart. Infinity: all at once. */
   readonly piece: number;
-  /** What it does when it has said that. */
+  /** What it does after the last byte. */
   readonly lastly: 'wait' | 'finish' | 'reset';
 }
 
-test(`${CONNECTIONS} hostile connections: an honest client is served, and nothing is left of them`, {
+test(`${CONNECTIONS} hostile connections: an honest client is served, and nothing is left behind`, {
   skip: missingPrograms('openssl', 'go'),
   timeout: 600_000,
 }, async context => {
@@ -94,7 +94,7 @@ clusters:
   await until('the last of them to end', async () => (await open()) === 0);
   assert.equal(await gateway.metric('causeway_connections_active'), 0);
   assert.equal(await gateway.metric('causeway_connections_total'), made + honest.visits, `seed ${SEED}`);
-  // Else it was no storm.
+  // Otherwise the attack was too weak.
   for (const reason of met)
     assert.notEqual(await gateway.metric('causeway_connections_total', { reason }), 0, reason);
   await until('their descriptors to be closed', async () => (await openFiles(gateway)) <= before.files);
@@ -109,7 +109,7 @@ clusters:
   );
 });
 
-/** Attacks until all are made. How many connections it were. */
+/** Runs all attacks. Returns the number of connections. */
 async function storm(port: number): Promise<number> {
   let next = 0;
   let made = 0;
@@ -135,7 +135,7 @@ function planAttack(random: SeededRandom): Attack {
 const junk = (random: SeededRandom, most: number) =>
   Buffer.from(Array.from({ length: random.magnitude(1, most) }, () => random.between(0, 255)));
 
-/** Changes, drops and doubles a few bytes. */
+/** Changes, drops and inserts a few bytes. */
 function mutated(random: SeededRandom, original: Uint8Array): Buffer {
   let result: Buffer = Buffer.from(original);
   for (let changes = random.between(1, 8); changes > 0; changes--) {
@@ -152,23 +152,23 @@ function mutated(random: SeededRandom, original: Uint8Array): Buffer {
 }
 
 const speeches: readonly ((random: SeededRandom) => Buffer)[] = [
-  // Nothing: a half-open connection.
+  // Nothing: a silent connection.
   () => Buffer.alloc(0),
   random => junk(random, 4_000),
   random => mutated(random, random.pick(helloSamples).bytes),
   random => mutated(random, hello(HOST)),
-  // Whole, to a backend that gets junk for a handshake, and to one that is not there.
+  // A valid hello with junk for a handshake, and one to a backend that refuses.
   random => bytes(hello(HOST), junk(random, 100_000)),
   () => bytes(hello('dead.test')),
-  // Records and messages that promise more than comes, or more than may come.
+  // Records and messages that claim more than follows, or more than is allowed.
   random => bytes(Uint8Array.of(22, 3, 1, 64, 0, 1, 255, 255, 255), junk(random, 100_000)),
   random => bytes(Uint8Array.of(22, 3, random.between(0, 4), 0, 0), junk(random, 50)),
-  // HTTP and CONNECT heads without an end, or with too much in them.
+  // HTTP and CONNECT heads without an end, or too large.
   random => bytes(`GET / HTTP/1.1\r\nHost: ${'x'.repeat(random.magnitude(1, 100_000))}`),
   random => bytes(`CONNECT ${'x'.repeat(random.magnitude(1, 50_000))} HTTP/1.1\r\n\r\n`),
   random => bytes('CONNECT steady:443 HTTP/1.1\r\n\r\n', junk(random, 1_000)),
   random => mutated(random, bytes('CONNECT steady:443 HTTP/1.1\r\nHost: steady\r\n\r\n', hello(HOST))),
-  // PROXY headers: too long, broken, one after the other, with ids that nobody has.
+  // PROXY headers: too long, broken, repeated, with unknown ids.
   random => bytes('PROXY TCP4 ', 'x'.repeat(random.magnitude(1, 1_000))),
   random => mutated(random, bytes('PROXY TCP4 10.0.0.1 10.0.0.2 1 2\r\n', hello(HOST))),
   random => mutated(random, bytes(proxyV2({ source: '10.0.0.1', id: 'steady', crc32c: true }), hello(HOST))),
@@ -176,7 +176,7 @@ const speeches: readonly ((random: SeededRandom) => Buffer)[] = [
     bytes(proxyV2({ source: '10.0.0.1' }).subarray(0, 14), Uint8Array.of(255, 255), junk(random, 70_000)),
   random =>
     bytes(...Array.from({ length: random.between(2, 6) }, () => proxyV2({ source: '10.0.0.1', id: 'no' }))),
-  // What begins like something that is known, and is not.
+  // The start of a known protocol, then junk.
   random =>
     bytes(
       random.pick(['\r\n\r\n\0\r\nQUIT', 'PROXY', 'PRI * HTTP/2', '\x16\x03', 'CONNEC', 'GET']),
@@ -184,7 +184,7 @@ const speeches: readonly ((random: SeededRandom) => Buffer)[] = [
     ),
 ];
 
-/** True when there was a connection. */
+/** True if it connected. */
 async function carryOut(port: number, { from, sends, piece, lastly }: Attack): Promise<boolean> {
   const socket = connect({ port, host: '127.0.0.1', localAddress: from });
   let isConnected = false;
@@ -192,7 +192,7 @@ async function carryOut(port: number, { from, sends, piece, lastly }: Attack): P
   socket.on('error', () => {});
   socket.resume();
   const closed = new Promise(resolve => socket.once('close', resolve));
-  // Never cut while it connects: the gateway might count a connection that this side does not know of.
+  // Not while it connects: the gateway might count a connection that this side does not know of.
   await Promise.race([once(socket, 'connect').catch(() => {}), closed]);
   const timer = setTimeout(() => socket.destroy(), WAIT_MS);
   for (let at = 0; at < sends.length && socket.writable; at += piece) {
@@ -206,7 +206,7 @@ async function carryOut(port: number, { from, sends, piece, lastly }: Attack): P
   return isConnected;
 }
 
-/** A TLS client that trusts only the right certificate, and minds every byte. */
+/** A TLS client that trusts only the right certificate, and checks every byte. */
 class HonestClient {
   visits = 0;
   readonly #gateway: Causeway;
@@ -217,7 +217,7 @@ class HonestClient {
     this.#ca = ca;
   }
 
-  /** One connection, and what is said comes back. */
+  /** One connection with an echo. */
   async visit(): Promise<void> {
     using client = await this.#connect();
     const said = `visit ${this.visits}\n`;
@@ -227,7 +227,7 @@ class HonestClient {
     assert.equal(await client.untilEnd(), 'FIN');
   }
 
-  /** One that lasts. */
+  /** A long-lived connection. */
   async stay(): Promise<Disposable & { once(): Promise<void>; end(): Promise<void> }> {
     const client = await this.#connect();
     let rounds = 0;

@@ -1,6 +1,6 @@
-// HTTP clients that mean no good, of all kinds at once, while an honest one goes on being served: heads and bodies that
-// drip, answers that nobody reads, chunks without an end, floods of what is refused and of what is sent ahead. Memory
-// stays bounded while it lasts, each ends with a reason, and nothing is left of them.
+// Hostile HTTP clients of all kinds at once, while an honest one is served: heads and bodies that
+// drip, unread responses, chunks without an end, floods of refused and of pipelined requests. Memory
+// stays bounded, each connection ends with a reason, and nothing is left behind.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -14,14 +14,14 @@ import { until } from '../features/given.ts';
 import { assertAlive, HttpClient, request, untilIdle } from '../features/http-given.ts';
 
 const LASTS_MS = 6_000;
-/** What the gateway must have ended attackers for before the storm may end. */
+/** The attack goes on until the gateway has ended connections for each of these reasons. */
 const ENDED_FOR = ['hello-timeout', 'bad-request', 'unknown-host', 'over-limit'];
-/** Of one attacker. It is not about how many requests a core can refuse. */
+/** Between two connections of an attacker: the test is not about the rate of refusals. */
 const BETWEEN_MS = 200;
-/** Buffers of the attackers that are there, and garbage not yet collected. Unbounded, it would be gigabytes. */
+/** Buffers of the attackers and uncollected garbage. Unbounded, it would be gigabytes. */
 const GROWTH_MIB = 300;
 
-test('hostile HTTP clients: an honest one is served, memory is bounded, and nothing is left of them', async context => {
+test('hostile HTTP clients: an honest one is served, memory is bounded, and nothing is left behind', async context => {
   await using backend = await startBackend();
   await using gateway = await startCauseway({
     config: `
@@ -69,7 +69,7 @@ clusters: [{ name: lab, apps: { hosts: [lab.test], http: ["127.0.0.1:${backend.p
   assertAlive(gateway);
 });
 
-/** In a thread of its own, so that the attackers do not slow it down. */
+/** In its own thread, so that the attackers do not slow it down. */
 async function startBackend(): Promise<AsyncDisposable & { readonly port: number }> {
   const worker = new Worker(
     `const block = Buffer.alloc(1024 * 1024, 'x');
@@ -110,7 +110,7 @@ const attackers: Record<string, { readonly count: number; readonly attack: Attac
     count: 50,
     attack: (socket, isOver) => drip(socket, isOver, post('Content-Length: 100000')),
   },
-  // Few: what the kernel holds for each is megabytes, of memory that all sockets of the machine share.
+  // Few, because the kernel buffers megabytes for each, in memory that all sockets of the machine share.
   'answers that nobody reads': {
     count: 8,
     attack: async (socket, isOver) => {
@@ -167,7 +167,7 @@ async function drip(socket: Socket, isOver: () => boolean, start: string): Promi
   }
 }
 
-/** Attacks until the gateway ends it, or the storm is over. */
+/** Attacks until the gateway ends the connection or the test is over. */
 async function onConnection(port: number, over: AbortSignal, attack: Attack): Promise<void> {
   const socket = connect({ port, host: '127.0.0.1' });
   let isClosed = false;
@@ -178,7 +178,7 @@ async function onConnection(port: number, over: AbortSignal, attack: Attack): Pr
   if (!isClosed) socket.resetAndDestroy();
 }
 
-/** How long it took. */
+/** Returns the milliseconds it took. */
 async function visit(gateway: Causeway): Promise<number> {
   const begun = performance.now();
   using visitor = await HttpClient.connect(gateway.port);

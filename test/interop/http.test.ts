@@ -1,5 +1,5 @@
-// Cleartext HTTP between programs that others wrote: curl and Chromium in front, nginx and HAProxy behind. One port
-// serves it all, TLS beside cleartext.
+// Cleartext HTTP between third-party programs: curl and Chromium in front, nginx and HAProxy behind. One port
+// serves TLS and cleartext.
 
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
@@ -23,7 +23,7 @@ import { assertAlive, HttpClient, untilIdle } from '../features/http-given.ts';
 const LARGE = 10_000_000;
 /** RFC 6455 1.3. */
 const WEBSOCKET_GUID = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11';
-/** What curl asks leave for before it sends it. */
+/** Large enough that curl sends Expect: 100-continue. */
 const EXPECTED = 2_000_000;
 
 const skip = missingPrograms('curl', 'nginx', 'haproxy', 'openssl');
@@ -98,7 +98,7 @@ async function countBody(request: IncomingMessage, response: ServerResponse): Pr
   response.end(hash.digest('hex'));
 }
 
-/** A page that says over a WebSocket where it is from, and takes what comes back for its title. */
+/** A page that sends its origin over a WebSocket, and shows the response as its title. */
 function page<Kind extends Server>(name: string, server: Kind): Kind {
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
     response.setHeader('Access-Control-Allow-Origin', '*');
@@ -120,7 +120,7 @@ socket.onmessage = ({ data }) => (document.title = data);
     );
     socket.on('error', () => {});
     socket.on('data', (frame: Buffer) => {
-      // One short masked text frame is all that this page sends.
+      // The page sends only one short masked text frame.
       if ((frame[0] & 0x0f) !== 1) return socket.end();
       const length = frame[1] & 0x7f;
       const text = Buffer.from(frame.subarray(6, 6 + length).map((byte, at) => byte ^ frame[2 + (at % 4)]));
@@ -162,7 +162,7 @@ describe('curl', { skip }, () => {
       });
     }
 
-    test(`asks ${name} for a head`, async () => {
+    test(`sends HEAD to ${name}`, async () => {
       const report = await curl(`${name}.test`, '/', '--head');
       assert.equal(report.status, 200, report.printed);
       assert.match(report.answer.toString(), /^content-length: \d+/im);
@@ -184,7 +184,7 @@ describe('curl', { skip }, () => {
     }
   }
 
-  test('downloads a large file, and a part of it', async () => {
+  test('downloads a large file, and a range of it', async () => {
     const whole = await curl('nginx.test', '/large');
     assert.ok(whole.answer.equals(large), whole.printed);
     const part = await curl('nginx.test', '/large', '--range', '1000-1999');
@@ -192,14 +192,14 @@ describe('curl', { skip }, () => {
     assert.ok(part.answer.equals(large.subarray(1000, 2000)));
   });
 
-  test('is told by nginx that an upload is too large, before all of it is sent', async () => {
+  test('gets 413 from nginx before the whole upload is sent', async () => {
     const file = dir.file('too-large');
     await writeFile(file, large);
     const report = await curl('nginx.test', '/upload', '--upload-file', file, '-H', 'Expect: 100-continue');
     assert.equal(report.status, 413, report.printed);
   });
 
-  test('is sent to https', async () => {
+  test('is redirected to https', async () => {
     const report = await curl('moved.test', '/a?b', '--write-out', '%{response_code} %{redirect_url}');
     assert.equal(report.answer.toString(), '308 https://moved.test/a?b', report.printed);
   });

@@ -1,5 +1,5 @@
-// PROXY headers by those who invented and spread them: HAProxy and nginx in front of the gateway, as balancers whose
-// header tells the true client, and as agents that name a cluster; and behind it, as backends that are told the client.
+// PROXY headers of HAProxy and nginx: in front of the gateway, as balancers whose
+// header has the client's address, and as agents that name a cluster; and behind it, as backends that get a header.
 // Loopback addresses stand for the parties.
 
 import assert from 'node:assert/strict';
@@ -15,7 +15,7 @@ import { until } from '../features/given.ts';
 
 const BALANCER = '127.0.0.10';
 const AGENT = '127.0.0.20';
-/** The only client whom the guarded cluster allows. */
+/** The only client that the guarded cluster allows. */
 const FRIEND = '127.0.0.50';
 const OTHER = '127.0.0.60';
 /** Neither balancer nor agent. */
@@ -28,7 +28,7 @@ const stack = new AsyncDisposableStack();
 let ca: string;
 let gateway: Causeway;
 
-/** Ports of the senders in front of the gateway, by what they do. */
+/** Ports of the senders in front of the gateway, by name. */
 const front: Record<string, number> = {};
 /** Ports of the receivers behind it. */
 const back: Record<string, number> = {};
@@ -37,7 +37,7 @@ const balancers = {
   'haproxy-v1': 'send-proxy',
   'haproxy-v2': 'send-proxy-v2',
   'haproxy-v2-crc32c': 'send-proxy-v2 proxy-v2-options crc32c',
-  // A balancer's TLVs mean nothing to us, whatever it puts there.
+  // A balancer's TLVs are ignored.
   'haproxy-v2-unique-id': 'send-proxy-v2 proxy-v2-options crc32c,unique-id',
 };
 const agents = {
@@ -141,11 +141,11 @@ async function nginxConfig(): Promise<{ http: string; stream: string }> {
 }
 
 interface Visit extends CurlReport {
-  /** Where it came from, as the log has it. */
+  /** Its source, as in the log. */
   readonly address: string;
 }
 
-/** By curl, from an address of its own. Without a host: no SNI. */
+/** A request by curl from its own address. Without a host: no SNI. */
 async function visit(port: number, from: string, host?: string): Promise<Visit> {
   const report = await curlClient({
     url: host === undefined ? `https://127.0.0.1:${port}/` : `https://${host}/`,
@@ -160,7 +160,7 @@ function portOf({ printed }: CurlReport): string | undefined {
   return /"local_port":(\d+)/.exec(printed)?.[1];
 }
 
-/** The line of the connection that this visitor is the client, or the origin, of. */
+/** The log line of the connection whose client or origin this is. */
 function lineWith(key: 'client' | 'origin', { address }: Visit): Promise<LogLine> {
   return gateway.line(entry => entry.msg === 'connection' && entry[key] === address);
 }
@@ -169,7 +169,7 @@ const host = (address: unknown) => String(address).split(':')[0];
 
 describe('a balancer in front', { skip, concurrency: true }, () => {
   for (const name of [...Object.keys(balancers), 'nginx']) {
-    test(`${name}: the client that it tells of is the one who is allowed, and logged`, async () => {
+    test(`${name}: the client in its header is allowed and logged`, async () => {
       const report = await visit(front[name], FRIEND, 'guarded.test');
       assert.equal(report.answer.toString(), 'served', report.printed);
       const line = await lineWith('client', report);
@@ -179,7 +179,7 @@ describe('a balancer in front', { skip, concurrency: true }, () => {
       );
     });
 
-    test(`${name}: the client that it tells of is the one who is not allowed`, async () => {
+    test(`${name}: the client in its header is not allowed`, async () => {
       const report = await visit(front[name], OTHER, 'guarded.test');
       assert.deepEqual([report.handshake, report.alert], [false, 49], report.printed);
       assert.equal((await lineWith('client', report)).reason, 'not-allowed');
@@ -212,7 +212,7 @@ describe('an agent in front', { skip, concurrency: true }, () => {
     });
   }
 
-  test('agent-unknown-id: is told that it may not', async () => {
+  test('agent-unknown-id: is refused with an alert', async () => {
     const report = await visit(front['agent-unknown-id'], OTHER);
     assert.deepEqual([report.handshake, report.alert], [false, 49], report.printed);
     const line = await lineWith('origin', report);
@@ -230,7 +230,7 @@ describe('an agent in front', { skip, concurrency: true }, () => {
     });
   }
 
-  test('stacked: HAProxy names the cluster, nginx before it tells who HAProxy is', async () => {
+  test('stacked: HAProxy names the cluster, and the header of nginx has the address of HAProxy', async () => {
     const report = await visit(front['stacked-agent'], OTHER);
     assert.equal(report.answer.toString(), 'served', report.printed);
     const line = await lineWith('origin', report);
@@ -240,7 +240,7 @@ describe('an agent in front', { skip, concurrency: true }, () => {
     );
   });
 
-  test('stacked: one of whom nginx tells, but who is no agent, may not name a cluster', async () => {
+  test('stacked: an address in the header of nginx that is not in `agents` may not name a cluster', async () => {
     const report = await visit(front['stacked-stranger'], OTHER);
     assert.deepEqual([report.handshake, report.answer.length], [false, 0], report.printed);
     const line = await gateway.line(entry => entry.msg === 'connection' && host(entry.client) === STRANGER);
@@ -250,7 +250,7 @@ describe('an agent in front', { skip, concurrency: true }, () => {
 
 describe('a receiver behind', { skip, concurrency: true }, () => {
   for (const name of ['nginx-v1', 'nginx-v2', 'haproxy-v1', 'haproxy-v2']) {
-    test(`${name}: is told the client's address and port`, async () => {
+    test(`${name}: gets the client's address and port`, async () => {
       const report = await visit(gateway.port, FRIEND, `${name}.test`);
       const [address, port] = report.address.split(':');
       assert.equal(
@@ -260,13 +260,13 @@ describe('a receiver behind', { skip, concurrency: true }, () => {
       );
     });
 
-    test(`${name}: is told the address and port of a client by IPv6`, async () => {
+    test(`${name}: gets the address and port of an IPv6 client`, async () => {
       const [, port] = gateway.ports;
       const report = await curlClient({ url: `https://${name}.test/`, connect: `[::1]:${port}`, ca });
       assert.equal(report.answer.toString(), `::1 ${portOf(report)} to ::1 ${port}`, report.printed);
     });
 
-    test(`${name}: is told the client whom a balancer told us of`, async () => {
+    test(`${name}: gets the client of a balancer's header`, async () => {
       const report = await visit(front['haproxy-v2'], FRIEND, `${name}.test`);
       const [address, port] = report.address.split(':');
       assert.equal(
@@ -279,13 +279,13 @@ describe('a receiver behind', { skip, concurrency: true }, () => {
 });
 
 describe("HAProxy's health checks", { skip, concurrency: true }, () => {
-  // A bare check resets before it has acknowledged our SYN-ACK, so that we may never see it at all.
+  // A plain check resets before it acknowledges our SYN-ACK, so the gateway may never see it.
   for (const [how, seen] of [
     ['check', 0],
     ['check check-send-proxy send-proxy', 10],
     ['check check-send-proxy send-proxy-v2', 10],
   ] as const) {
-    test(`${how}: find us up, and are counted and not logged`, async () => {
+    test(`${how}: succeed, and are counted and not logged`, async () => {
       await using gateway = await startCauseway({
         config: 'listen: [{ on: "127.0.0.1:0", balancers: [127.0.0.0/8] }]\nclusters: []\n',
       });

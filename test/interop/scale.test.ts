@@ -1,5 +1,5 @@
-// 10,000 clusters in one file: it is checked and served, a change is served, and what that takes is told. How long it
-// may take is for the benchmark to say; here there are only bounds that a busy machine keeps too.
+// 10,000 clusters in one file: it is checked and served, a change is applied, and the times are printed. The
+// benchmark judges them, not this test.
 
 import assert from 'node:assert/strict';
 import { readFile, writeFile } from 'node:fs/promises';
@@ -35,7 +35,7 @@ describe(`${CLUSTERS} clusters`, { skip: missingPrograms('openssl', 'go') }, () 
 
   after(() => stack.disposeAsync());
 
-  /** What becomes of a visit to that cluster's API: who served it, as the log has it. */
+  /** Connects to that cluster's API. Returns the cluster in the log, or the alert. */
   async function visit(number: number): Promise<unknown> {
     const serverName = `api-${number}.clusters.test`;
     const connect = `127.0.0.1:${gateway.port}`;
@@ -62,7 +62,7 @@ describe(`${CLUSTERS} clusters`, { skip: missingPrograms('openssl', 'go') }, () 
     });
   }
 
-  test('take one more by an edit of the file', async context => {
+  test('get one more by an edit of the file', async context => {
     assert.equal(await visit(CLUSTERS), 112);
     const started = performance.now();
     await gateway.write(`${config}${clusterOf(CLUSTERS, backend.port)}\n`);
@@ -85,7 +85,7 @@ describe(`${CLUSTERS} clusters`, { skip: missingPrograms('openssl', 'go') }, () 
   });
 });
 
-/** Two routes and three hosts each, written out as people write them. */
+/** Two routes and three hosts each, in block style. */
 function clusterOf(number: number, port: number): string {
   return `  - name: cluster-${number}
     id: id-${number}

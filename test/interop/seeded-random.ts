@@ -1,17 +1,17 @@
-// Numbers that a seed decides, so that what a random test found can be found again.
+// Seeded random numbers, so that a random test can be repeated.
 
 export interface SeededRandom {
-  /** From 0 up to, and without, 1. */
+  /** From 0, inclusive, to 1, exclusive. */
   next(): number;
-  /** A whole number from `low` to `high`, both included. */
+  /** An integer from `low` to `high`, inclusive. */
   between(low: number, high: number): number;
-  /** As likely between 1 and 10 as between 1,000 and 10,000: for sizes. */
+  /** Log-uniform, for sizes: as likely between 1 and 10 as between 1,000 and 10,000. */
   magnitude(low: number, high: number): number;
   chance(probability: number): boolean;
   pick<T>(from: readonly T[]): T;
 }
 
-/** The same words give the same numbers. */
+/** The same seeds give the same numbers. */
 export function seededRandom(...words: readonly number[]): SeededRandom {
   let state = 0x9e3779b9;
   /** A step of a Weyl sequence and two rounds of multiply and xorshift. */

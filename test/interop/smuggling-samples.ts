@@ -1,16 +1,16 @@
-// Requests that two programs in a row might read differently. `$T` stands for the request's own path, `$H` for the
-// host, `$X` for the path of a request that is hidden in another, which nobody may ever read as one, `$N` and `$16N` for
+// Requests that two programs in a chain might parse differently. `$T` stands for the request's own path, `$H` for the
+// host, `$X` for the path of a hidden request, which nobody may ever parse as a request, `$N` and `$16N` for
 // its length.
 
-/** What becomes of a sample, whoever sends it, whole or byte by byte. */
+/** The expected outcome of a sample, sent in one piece or byte by byte. */
 export type Fate =
   /** Refused: no byte of it reaches a backend. */
   | 'refused'
-  /** The fault is in the body, of which the head has gone ahead: no backend ever has a whole request. */
+  /** The error is in the body, after the head was forwarded: no backend ever gets a complete request. */
   | 'cut'
-  /** Read as one request by everybody. */
+  /** Everyone parses it as one request. */
   | 'passed'
-  /** RFC 9112 leaves it open: refused, cut or passed, and nothing in between. */
+  /** RFC 9112 allows several: refused, cut or forwarded, and nothing else. */
   | 'either';
 
 export interface Sample {
@@ -258,7 +258,7 @@ const passed: Record<string, string> = {
   'Trailer names Content-Length': chunked('5\r\nhello\r\n0\r\n\r\n', 'Trailer: Content-Length'),
 };
 
-/** White space that is refused in what a client says first. Behind a request llhttp reads it over, and it goes no further. */
+/** White space that is refused at the start of a connection. After a request llhttp skips it; it is not forwarded. */
 const readOver: Record<string, string> = {
   'CRLF in front': `\r\n${get()}`,
   'line with two spaces': line('GET  $T HTTP/1.1'),
@@ -267,7 +267,7 @@ const readOver: Record<string, string> = {
   'two empty lines in front': `\r\n\r\n${line('GET $T HTTP/1.1')}`,
 };
 
-/** Those that are judged otherwise behind a request. */
+/** Samples with another outcome after a request. */
 export const READ_OVER: readonly string[] = Object.keys(readOver);
 
 const either: Record<string, string> = {
@@ -288,7 +288,7 @@ export const samples: readonly Sample[] = Object.entries({ refused, cut, passed,
   ([fate, group]) => Object.entries(group).map(([name, bytes]) => ({ name, bytes, fate: fate as Fate })),
 );
 
-/** The sample's bytes for that host and those paths. */
+/** Bytes of the sample for that host and these paths. */
 export function fill(sample: Sample, host: string, path: string, hidden: string): Buffer {
   const put = (text: string) => text.replaceAll('$T', path).replaceAll('$X', hidden).replaceAll('$H', host);
   const length = put(HIDDEN).length;

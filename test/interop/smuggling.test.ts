@@ -1,6 +1,6 @@
-// What we refuse never reaches a backend, and what we pass is read by every backend as the one request that we read:
-// every sample as the first request of a connection, as the second and behind one not yet answered, whole and in pieces, in front of a backend that
-// keeps each byte and reads strictly, and in front of nginx and HAProxy with such a one behind them.
+// Refused requests never reach a backend, and every backend parses a forwarded one as the single request that we saw:
+// each sample as the first request of a connection, as the second and behind an unanswered one, in one piece and split,
+// in front of a backend that keeps all bytes and parses strictly, and of nginx and HAProxy with such a backend.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -18,7 +18,7 @@ import { assertAlive, HttpClient, untilIdle } from '../features/http-given.ts';
 import { fill, READ_OVER, type Sample, samples } from './smuggling-samples.ts';
 
 const AT_ONCE = 16;
-/** Byte by byte for what is short; a long head is not the point of one that drips. */
+/** Short samples are sent byte by byte; dripping a long head adds nothing. */
 const MOST_PIECES = 250;
 
 interface SeenRequest {
@@ -26,7 +26,7 @@ interface SeenRequest {
   readonly body: string;
 }
 
-/** A backend that keeps everything, reads it as strictly as can be, and answers each request with its target. */
+/** A backend that keeps everything, parses it as strictly as possible, and answers each request with its target. */
 class Recorder implements AsyncDisposable {
   readonly connections: Buffer[] = [];
   readonly requests: SeenRequest[] = [];
@@ -70,7 +70,7 @@ class Recorder implements AsyncDisposable {
     return this.requests.filter(request => request.target === target).length;
   }
 
-  /** Whether any connection brought those bytes. */
+  /** Whether any connection received these bytes. */
   heard(text: string): boolean {
     return this.connections.some(bytes => bytes.includes(text));
   }
@@ -80,7 +80,7 @@ class Recorder implements AsyncDisposable {
   }
 }
 
-/** The first request; undefined when it is not whole yet; what is wrong with it. */
+/** The first request; undefined while it is incomplete; or what is wrong with it. */
 function readRequest(bytes: Buffer): (SeenRequest & { readonly end: number }) | string | undefined {
   const head = parseHttpHead(bytes, 0, bytes.length);
   if (head.kind === 'incomplete') return undefined;
@@ -127,7 +127,7 @@ function readChunks(
 const skip = missingPrograms('nginx', 'haproxy');
 const stack = new AsyncDisposableStack();
 let gateway: Causeway;
-/** What each host's requests come to in the end. */
+/** The backend behind each host. */
 const recorders = new Map<string, Recorder>();
 
 before(async () => {
@@ -190,7 +190,7 @@ clusters:
 
 after(() => stack.disposeAsync());
 
-/** Alone, behind an answer, behind a request. */
+/** First, after a response, or behind an unanswered request. */
 const places = ['first', 'second', 'ahead'] as const;
 
 interface Run {
@@ -213,7 +213,7 @@ function runsFor(host: string, pieces: readonly boolean[]): Run[] {
   );
 }
 
-/** Answers whether it was passed. */
+/** Returns whether it was forwarded. */
 async function carryOut(run: Run): Promise<boolean> {
   const { sample, host, place, inPieces, path, hidden } = run;
   const recorder = recorders.get(host) as Recorder;
@@ -241,14 +241,14 @@ async function carryOut(run: Run): Promise<boolean> {
     assert.equal(whole, 1, reported);
     assert.ok(heard.includes(path), reported);
   } else {
-    // Another program may refuse what we pass: it is not read as anything else then.
+    // The other program may refuse what we forward; then it is not parsed as anything else.
     assert.ok(answer === undefined || (answer >= 400 && answer < 500), reported);
     assert.equal(whole, 0, reported);
     if (sample.fate === 'refused') assert.ok(!recorder.heard(path), `reached: ${reported}`);
     if (sample.fate !== 'passed') await visitor.ended();
   }
   visitor.peer.reset();
-  // The next one is unharmed.
+  // The next connection is unaffected.
   using next = new HttpClient(await connectClient(gateway.port));
   assert.equal((await next.get(host, `${path}next`)).body.toString(), `${path}next`, reported);
   return isPassed;
@@ -263,7 +263,7 @@ async function send(peer: Peer, bytes: Buffer, inPieces: boolean): Promise<void>
   }
 }
 
-/** The status of the first answer that is not a 1xx; undefined when there is an end instead. */
+/** The status of the first response that is not 1xx; undefined if the connection ended. */
 async function firstAnswer(visitor: HttpClient): Promise<number | undefined> {
   try {
     for (;;) {
@@ -276,7 +276,7 @@ async function firstAnswer(visitor: HttpClient): Promise<number | undefined> {
   }
 }
 
-/** Answers which samples were passed at one place and refused at another. */
+/** Returns the samples that were forwarded at one position and refused at another. */
 async function carryOutAll(runs: readonly Run[]): Promise<readonly string[]> {
   const faults: string[] = [];
   const passed = new Map<string, boolean>();
@@ -303,7 +303,7 @@ async function carryOutAll(runs: readonly Run[]): Promise<readonly string[]> {
 }
 
 describe(`${samples.length} samples, each as first, as second and as pipelined request`, () => {
-  test('in front of a backend that reads strictly, whole and in pieces: judged alike at every place', async () => {
+  test('in front of a strict backend, in one piece and split: the same outcome at every position', async () => {
     const unlike = await carryOutAll(runsFor('raw.test', [false, true]));
     assert.deepEqual(unlike.toSorted(), READ_OVER.toSorted());
   });

@@ -1,5 +1,5 @@
-// The uplinks `tunnel` and `terminate` through the routers that people have: Traefik, HAProxy, nginx and our own gateway,
-// each passing TLS through by SNI. And real clients behind every uplink.
+// The uplinks `tunnel` and `terminate` through common routers: Traefik, HAProxy, nginx and our own gateway,
+// each passing TLS through by SNI. Also third-party clients behind every uplink.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -73,12 +73,12 @@ async function flags(uplink: Uplink): Promise<string[]> {
 }
 
 interface Seen {
-  /** Of the client's certificate, null where the server has seen none. */
+  /** Subject of the client's certificate; null without one. */
   readonly user: string | null;
   readonly version: string;
 }
 
-/** What the server says of a curl that shows a certificate. */
+/** What the server reports about curl with a certificate. */
 async function visit(port: number, http: '1.1' | '2'): Promise<Seen> {
   const user = await (await authority()).clientCertificate({ user: 'jane' });
   const { answer, printed } = await curlClient({
@@ -115,7 +115,7 @@ map $ssl_preread_server_name $to {
 }
 server { listen 127.0.0.1:${port}; ssl_preread on; proxy_pass $to; }`;
 
-/** Each starts something that passes TLS through by SNI, the tunnel to the gateway and the API to its server. */
+/** Starts a router that passes TLS through by SNI: the tunnel host to the gateway, the API host to its server. */
 const routers: Readonly<
   Record<
     string,
@@ -176,7 +176,7 @@ for (const [name, router] of Object.entries(routers)) {
       assert.deepEqual(await visit(agent.port, '2'), { user: 'jane', version: '2.0' });
     });
 
-    test('terminate keeps ALPN, loses the certificate and says so', async () => {
+    test('terminate keeps ALPN, loses the certificate and logs that', async () => {
       await using between = await router.start();
       const to = `127.0.0.1:${between.port}`;
       const args = await flags('terminate');
@@ -191,7 +191,7 @@ for (const [name, router] of Object.entries(routers)) {
   });
 }
 
-describe('clients that send no name', { skip, timeout: TIMEOUT_MS }, () => {
+describe('clients that send no SNI', { skip, timeout: TIMEOUT_MS }, () => {
   for (const uplink of uplinks) {
     test(`by ${uplink}: openssl, curl, Go and Java`, async () => {
       const to = `127.0.0.1:${gateway.port}`;
@@ -212,12 +212,12 @@ describe('clients that send no name', { skip, timeout: TIMEOUT_MS }, () => {
   }
 });
 
-test('the name of the gateway is resolved again when it leads elsewhere', {
+test('the gateway’s name is resolved again when its address changes', {
   skip: skip || missingNetns(),
   timeout: TIMEOUT_MS,
 }, async () => {
   await using node = await netns({ resolver: '127.0.0.1' });
-  // ip-netns(8): what is there is mounted over /etc.
+  // ip-netns(8): these files are bind-mounted over /etc.
   const hosts = `/etc/netns/${node.name}/hosts`;
   for (const uplink of ['connect', 'tunnel'] as const) {
     await writeFile(hosts, `${node.address} gateway.test\n`);
@@ -233,7 +233,7 @@ test('the name of the gateway is resolved again when it leads elsewhere', {
       (await curlClient({ url: `https://${node.address}:${agent.port}/`, netns: node })).status;
     assert.equal(await ask(), 0, 'nobody listens where the name leads');
     await writeFile(hosts, `${node.machine} gateway.test\n`);
-    // This node is not in `agents`: that the gateway says so is how we know that it was reached.
+    // This node is not in `agents`: the refusal shows that the gateway was reached.
     const isReached = async () =>
       (await ask()) === 200 || agent.lines().some(line => /403: untrusted-agent/.test(String(line.why)));
     for (let visits = 0; !(await isReached()); visits++) assert.ok(visits < 20, agent.program.log());
@@ -244,7 +244,7 @@ interface Server extends AsyncDisposable {
   readonly port: number;
 }
 
-/** Tells who the client is by its certificate, and which HTTP it speaks. */
+/** Reports the subject of the client certificate and the HTTP version. */
 async function startServer(): Promise<Server> {
   const { certFile, keyFile } = await certificateFor(API_HOST, '127.0.0.1');
   const sockets = new Set<Socket>();

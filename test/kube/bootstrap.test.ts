@@ -1,5 +1,5 @@
-// The first minutes of a node, and the bad ones later: an agent is there before the gateway, before the API server and
-// before there is any DNS, and is never restarted. As soon as the rest is there, clients get through and the agent is
+// The start of a node, and later outages: an agent runs before the gateway, before the API server and
+// before any DNS, and is never restarted. Once the rest is up, clients are served and the agent is
 // among the endpoints.
 
 import assert from 'node:assert/strict';
@@ -45,7 +45,7 @@ describe('causeway agent before everything else', { skip, timeout: TIMEOUT_MS },
   before(async () => {
     dir = stack.use(await tempDir());
     authority = await authorityOf('bootstrap');
-    // There is no name server: nothing may wait for one.
+    // There is no name server, and nothing may wait for one.
     node = stack.use(await netns({ resolver: '198.51.100.53' }));
     ports = { gateway: await freePort(), api: await freePort() };
     const user = await authority.clientCertificate({ user: 'node-admin', groups: ['system:masters'] });
@@ -86,7 +86,7 @@ clusters:
     return startApiServer({ authority, store, port: ports.api, sans: [LOCAL] });
   }
 
-  /** Who the API server takes the node's client for, through the agent; undefined while it is not reached. */
+  /** The user that the API server sees for the node's client, through the agent; undefined while unreachable. */
   async function whoami(host = node): Promise<string | undefined> {
     const args = ['auth', 'whoami', '-o', 'jsonpath={.status.userInfo.username}', '--request-timeout=20s'];
     const { code, stdout } = await kubectl(dir.file('kubeconfig'), args, { netns: host });
@@ -98,17 +98,17 @@ clusters:
     return (await api?.kubectl('get', 'endpointslice', 'kubernetes', '--ignore-not-found', '-o', path)) ?? '';
   }
 
-  /** The agent's own client comes too, and may have no patience: that is `client-gone`. */
+  /** The agent's own client connects too, and may give up: that is `client-gone`. */
   const isTurnedAway = ({ msg, reason }: LogLine) => msg === 'connection' && reason === 'connect-failed';
   const reported = (sentence: RegExp) => agent.lines().filter(({ msg }) => sentence.test(msg)).length;
 
-  test('without a gateway clients are turned away, and the log says why', async () => {
+  test('without a gateway clients are refused, and the log has the cause', async () => {
     assert.equal(await whoami(), undefined);
     const { cluster, backend } = await agent.line(isTurnedAway);
     assert.deepEqual([cluster, backend], [ID, `${node.machine}:${ports.gateway}`]);
   });
 
-  test('with a gateway and no API server they are turned away by the gateway', async () => {
+  test('with a gateway and no API server, the gateway refuses clients', async () => {
     gateway = await startGateway();
     assert.equal(await whoami(), undefined);
     const { cluster, clusterId } = await gateway.line(isTurnedAway);
@@ -118,23 +118,23 @@ clusters:
     );
   });
 
-  test('with both, the first client gets through, and the agent finds its way into the endpoints', async () => {
+  test('with both, the first client is served, and the agent is added to the endpoints', async () => {
     api = await startApi();
     assert.equal(await whoami(), 'node-admin');
     await until('its address', async () => (await addresses()) === `["${LOCAL}"]`, WAIT_MS);
     await agent.line(({ msg }) => /answers again/.test(msg));
-    // Once each, however long it took.
+    // Once each, however long it takes.
     assert.deepEqual([reported(/cannot be kept now/), reported(/answers again/)], [1, 1]);
   });
 
-  test('the gateway goes and comes back', async () => {
+  test('the gateway restarts', async () => {
     await gateway?.[Symbol.asyncDispose]();
     assert.equal(await whoami(), undefined);
     gateway = await startGateway();
     assert.equal(await whoami(), 'node-admin');
   });
 
-  test('the API server goes and comes back', async () => {
+  test('the API server restarts', async () => {
     await api?.[Symbol.asyncDispose]();
     assert.equal(await whoami(), undefined);
     api = await startApi();
@@ -143,7 +143,7 @@ clusters:
     assert.equal(agent.program.exit(), undefined);
   });
 
-  test('a gateway that is given by name is found as soon as there is DNS', async () => {
+  test('a gateway that is given by name is found once there is DNS', async () => {
     await using nameServer = await netns();
     await using other = await netns({ lo: [LOCAL], resolver: nameServer.address });
     await using agent = await startAgent({

@@ -1,9 +1,9 @@
-// Konnectivity through the gateway: the way back from an API server into its tenant. Agents in the tenant dial one name
-// and must meet every replica of the server behind it; `kubectl logs` then goes
+// Konnectivity through the gateway: the path from an API server back into its tenant. The tenant's agents dial one name
+// and must reach every replica of the server behind it; `kubectl logs` then goes
 //
 //   kubectl → kube-apiserver → konnectivity server ══ gateway (SNI) ══ konnectivity agent → kubelet
 //
-// where the agent has opened the part in the middle from inside.
+// where the agent opened the middle part from inside.
 
 import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
@@ -32,14 +32,14 @@ const skip =
 const TIMEOUT_MS = 900_000;
 const WAIT_MS = 180_000;
 
-/** The tenant's node. Nobody else has this address. */
+/** The tenant's node; its address is unique. */
 const NODE = '172.31.0.1';
 const KUBELET = 10_250;
 const SERVICE = 8080;
-/** As often as it takes for a test not to wait; an agent's own are 1 s and up to 10 s. */
+/** Short intervals for tests; an agent's defaults are 1 s and up to 10 s. */
 const QUICK = ['--sync-interval=100ms', '--sync-interval-cap=500ms', '--probe-interval=100ms'];
 
-/** What the API server asks a kubelet for, of those who show a certificate; and a service without TLS. */
+/** A kubelet's log endpoint, which requires a client certificate; and a service without TLS. */
 const node = (certFile: string, keyFile: string, caFile: string) => `
   const { readFileSync } = require('node:fs');
   require('node:https').createServer({
@@ -88,7 +88,7 @@ describe('konnectivity', { skip, timeout: TIMEOUT_MS }, () => {
     return startKonnectivityServer({ authority, sans, serverCount: 2, ...port });
   }
 
-  /** Reaches its nodes through the first konnectivity server. */
+  /** It reaches its nodes through the first konnectivity server. */
   async function startTenantApi(): Promise<ApiServer> {
     const dir = stack.use(await tempDir());
     const egress = dir.file('egress.json');
@@ -113,7 +113,7 @@ describe('konnectivity', { skip, timeout: TIMEOUT_MS }, () => {
         `--kubelet-certificate-authority=${authority.certFile}`,
         `--kubelet-client-certificate=${client.certFile}`,
         `--kubelet-client-key=${client.keyFile}`,
-        // There is no controller that would make the service account of a pod.
+        // No controller creates a pod's service account.
         '--disable-admission-plugins=ServiceAccount',
       ],
     });
@@ -152,14 +152,14 @@ clusters:
     return until(reported, async () => (await agent.servers()) === count, WAIT_MS);
   }
 
-  /** Asks the service in the tenant by way of a konnectivity server. */
+  /** Requests the service in the tenant through a konnectivity server. */
   async function reachesTenant(server: KonnectivityServer): Promise<void> {
     const socket = await server.dial(`${NODE}:${SERVICE}`);
     socket.write('GET / HTTP/1.1\r\nHost: service\r\nConnection: close\r\n\r\n');
     assert.match(await text(socket), /the tenant$/);
   }
 
-  test('each agent meets every replica behind one name', async () => {
+  test('each agent reaches every replica behind one name', async () => {
     for (const agent of agents) await connectsTo(agent, 2);
     for (const server of servers) await reachesTenant(server);
     const active = () =>
@@ -167,7 +167,7 @@ clusters:
     await until('a tunnel for each of both and no more', async () => (await active()) === 4, WAIT_MS);
   });
 
-  test('kubectl logs reaches the kubelet through them, certificates on both sides', async () => {
+  test('kubectl logs reaches the kubelet through them, with certificates on both sides', async () => {
     await api.addNode('node-1', NODE);
     await api.apply({
       apiVersion: 'v1',
@@ -179,7 +179,7 @@ clusters:
     assert.equal(log, 'log of /containerLogs/default/web/main for the-api-server\n');
   });
 
-  test('one replica is killed: the other serves all the time, and agents meet the first again', async () => {
+  test('one replica is killed: the other keeps serving, and agents reach the first again', async () => {
     const [lost, left] = servers;
     for (const agent of agents) await connectsTo(agent, 2);
     await lost[Symbol.asyncDispose]();
@@ -190,7 +190,7 @@ clusters:
     for (const server of servers) await reachesTenant(server);
   });
 
-  test('balance: source gives an agent one replica for ever', async () => {
+  test('balance: source always gives an agent the same replica', async () => {
     await using agent = await startAgent('sticky.a.test');
     const tries = () => gateway.connections().filter(({ route }) => route === 'sticky');
     await until('eight attempts to meet the other', () => tries().length >= 8, WAIT_MS);
@@ -198,7 +198,7 @@ clusters:
     assert.equal(await agent.servers(), 1);
   });
 
-  test('shares a host with the API server, told apart by ALPN', async () => {
+  test('shares a host with the API server, selected by ALPN', async () => {
     await using agent = await startAgent('shared.b.test', '--alpn-proto=konnectivity');
     await connectsTo(agent, 2);
     const file = await api.kubeconfig({ server: `https://shared.b.test:${gateway.port}` });

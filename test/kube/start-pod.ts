@@ -1,5 +1,5 @@
-// A pod as far as its network and its way to the API server go: a host of its own whose only way out is its node, with
-// the environment and the files of a service account that every pod has. Programs in it use what client libraries call
+// A pod's network and access to the API server: its own host, whose only route is through its node, with
+// the environment and service account files of every pod. Programs in it use what client libraries call
 // the in-cluster configuration.
 
 import { copyFile, mkdir, mkdtemp, writeFile } from 'node:fs/promises';
@@ -12,8 +12,8 @@ import { tempDir } from '../../testbed/temp-dir.ts';
 
 const ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount';
 /**
- * Mounts the account's files where pods have them, for this program alone: `ip netns exec` gives every program a mount
- * namespace of its own.
+ * Mounts the account's files where pods have them, for this program only: `ip netns exec` gives every program its own
+ * mount namespace.
  */
 const WITH_ACCOUNT = `
 set -e
@@ -25,17 +25,17 @@ exec "$@"`;
 
 export interface Pod extends AsyncDisposable {
   readonly netns: Netns;
-  /** kubectl without any configuration but the pod's own. */
+  /** kubectl with only the in-cluster configuration. */
   kubectl(...args: readonly string[]): Promise<RunResult>;
   /** A request by curl with the account's CA and token. */
   curl(url: string, ...args: readonly string[]): Promise<RunResult>;
 }
 
 export interface PodOptions {
-  /** Where it runs. Becomes a router. */
+  /** The node it runs on, which becomes a router. */
   readonly node: Netns;
   readonly api: ApiServer;
-  /** A service account in `default`, which must be there. */
+  /** An existing service account in `default`. */
   readonly account: string;
   /** Of Service `default/kubernetes`. */
   readonly clusterIp: string;
@@ -44,7 +44,7 @@ export interface PodOptions {
 export async function startPod({ node, api, account, clusterIp }: PodOptions): Promise<Pod> {
   await using stack = new AsyncDisposableStack();
   const host = stack.use(await netns({ name: 'pod' }));
-  // Both on one link, the node would tell the pod of shorter ways.
+  // Both are on one link, so the node would send ICMP redirects to the pod.
   await succeeds(
     node,
     'sh',

@@ -3,7 +3,7 @@
 //
 //   pod ── 10.96.0.1:443 ── kube-proxy ── EndpointSlice ── causeway agent ══ gateway ══ kube-apiserver of that tenant
 //
-// Nothing in it names a server: the id that the agent proves decides.
+// The traffic names no server: the agent's signed id selects it.
 
 import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
@@ -27,18 +27,18 @@ const skip =
   missingNetns() ||
   missingGoPrograms('etcd', 'kube-apiserver', 'kubectl', 'kube-proxy');
 const TIMEOUT_MS = 900_000;
-/** A lease that is not renewed takes 40 s to expire, and up to two looks of 10 s each to be seen. */
+/** A lease expires after 40 s, and up to two rounds of 10 s pass before that is noticed. */
 const WAIT_MS = 180_000;
 
 /** The first of 10.96.0.0/16, in both. */
 const CLUSTER_IP = '10.96.0.1';
-/** Agents listen there, whatever their address. */
+/** The port of all agents. */
 const PORT = 6443;
 /** HyperShift's address, on the loopback of every node. */
 const SHARED = '172.20.0.1';
-/** What kube-proxy may take to follow a change, as in a cluster with many Services. */
+/** kube-proxy's delay for a change, as in a cluster with many Services. */
 const LAG = '2s';
-/** Left by an API server that kept its endpoints itself, and is gone. */
+/** A stale address, from an API server that wrote its endpoints itself and is gone. */
 const STALE = '192.0.2.10';
 
 type Name = 'a' | 'b';
@@ -68,7 +68,7 @@ describe('tenants with one Service network', { skip, timeout: TIMEOUT_MS }, () =
     return stack.use(await startApiServer({ sans: [`api.${name}.test`] }));
   }
 
-  /** Tenant a was a cluster of its own before: its first API server wrote the endpoints. */
+  /** Tenant a was an independent cluster before: its first API server wrote the endpoints. */
   async function startFormerLeaseApi(): Promise<ApiServer> {
     const store = stack.use(await startEtcd());
     const authority = await authorityOf('tenant a');
@@ -101,7 +101,7 @@ clusters:
     return dir.file(`${name}.key`);
   }
 
-  /** With `--endpoints`: it writes itself into the slice that pods are led by. */
+  /** With `--endpoints`: it adds itself to the EndpointSlice. */
   async function startMember(node: Netns, name: Name, ...flags: readonly string[]): Promise<RunningAgent> {
     const kubeconfig = await apis[name].kubeconfig({ serverName: 'kubernetes.default.svc' });
     const key = ['--key-file', await keyOf(name)];
@@ -128,7 +128,7 @@ clusters:
     return until(`the slice to have ${wanted}`, read, WAIT_MS);
   }
 
-  /** A node's kube-proxy, which comes to its API server by name, and a pod on the node. */
+  /** A node's kube-proxy, which reaches its API server by name, and a pod on the node. */
   async function startPodOn(node: Netns, name: Name): Promise<Pod> {
     const api = apis[name];
     await api.addNode('node-1', node.address);
@@ -151,8 +151,8 @@ clusters:
       { apiVersion: 'v1', kind: 'ConfigMap', metadata: { ...metadata, name: 'tenant' }, data: { name } },
     );
     const kubeconfig = await api.kubeconfig({ server: `https://api.${name}.test:${gateway.port}` });
-    // Pods and nodes are on one link here: without a change of the source address, replies would find a way of
-    // their own.
+    // Pods and nodes are on one link here: without source NAT, replies would bypass
+    // kube-proxy.
     const flags = ['--masquerade-all', `--iptables-min-sync-period=${LAG}`];
     const mode = name === 'a' ? 'iptables' : 'nftables';
     stack.use(await startKubeProxy({ netns: node, kubeconfig, node: 'node-1', mode, flags }));
@@ -164,12 +164,12 @@ clusters:
   const service = (api: ApiServer, path: string) =>
     api.kubectl('get', 'service', 'kubernetes', '--ignore-not-found', '-o', `jsonpath=${path}`);
 
-  test('--endpoint-reconciler-type=none keeps the Service and leaves the slice alone, a stale one too', async () => {
+  test('--endpoint-reconciler-type=none keeps the Service and does not touch the slice, even a stale one', async () => {
     assert.equal(await slice(apis.a, '{.endpoints[*].addresses}'), `["${STALE}"]`);
     assert.equal(await apis.b.kubectl('get', 'endpointslices,endpoints', '-o', 'name'), '');
     const version = await slice(apis.a, '{.metadata.resourceVersion}');
     const uids = [await service(apis.a, '{.metadata.uid}')];
-    // It looks every ten seconds, at the Service first and at the endpoints then. A new Service shows that a look has
+    // It reconciles every ten seconds, first the Service, then the endpoints. A new Service shows that a round has
     // begun, and the next one that it has ended.
     for (let looks = 0; looks < 2; looks++) {
       await apis.a.kubectl('delete', 'service', 'kubernetes');
@@ -180,7 +180,7 @@ clusters:
     assert.equal(await slice(apis.a, '{.metadata.resourceVersion}'), version);
   });
 
-  test('a pod reaches the API server of its own tenant, with nothing but what every pod has', async () => {
+  test('a pod reaches the API server of its own tenant, with the in-cluster configuration only', async () => {
     agents.a1 = stack.use(await startMember(nodes.a1, 'a'));
     agents.a2 = stack.use(await startMember(nodes.a2, 'a'));
     agents.b1 = stack.use(await startHypershiftAgent(nodes.b1, 'b'));
@@ -208,7 +208,7 @@ clusters:
     assert.deepEqual(new Set(ways), new Set([backendOf('a'), backendOf('b')]));
   });
 
-  test('the name of the Service does as well as its address', async () => {
+  test('the name of the Service works like its address', async () => {
     for (const name of ['a', 'b'] as const) {
       const resolve = ['--resolve', `kubernetes.default.svc:443:${CLUSTER_IP}`];
       const url = 'https://kubernetes.default.svc/api/v1/namespaces/default/configmaps/tenant';
@@ -217,7 +217,7 @@ clusters:
     }
   });
 
-  test('a tenant cannot name another: neither with its own key nor without any', async () => {
+  test('a tenant cannot claim another’s id, with its own key or without one', async () => {
     for (const [why, key] of [
       ['wrong', ['--key-file', await keyOf('a')]],
       ['missing', []],
@@ -247,7 +247,7 @@ clusters:
     }
   });
 
-  test('an agent is replaced, the old one drained as soon as the new one is there, and no pod notices', async () => {
+  test('a rolling update of an agent is not noticed by pods', async () => {
     const failures: string[] = [];
     const done = new AbortController();
     const asking = (async () => {
@@ -269,7 +269,7 @@ clusters:
     assert.deepEqual(failures, []);
   });
 
-  test('one of two agents is killed: the other goes on, and takes it out of the endpoints', async () => {
+  test('one of two agents is killed: the other serves, and removes it from the endpoints', async () => {
     const ask = async () => (await pods.a.curl(`https://${CLUSTER_IP}/version`)).code === 0;
     const carried = ({ lines }: RunningAgent) => lines().filter(({ msg }) => msg === 'connection').length;
     await until(
@@ -282,7 +282,7 @@ clusters:
     );
     agents.a1.program.signal('SIGKILL');
     await agents.a1.program.ended;
-    // Until its lease has expired, half of the attempts meet the dead one.
+    // Until its lease expires, half of the attempts reach the dead one.
     await until('an answer by the other', ask, WAIT_MS);
     await endpointsBecome(apis.a, nodes.a3.address);
     const tenAnswers = async () => {
@@ -290,7 +290,7 @@ clusters:
       return true;
     };
     await until('only the living one to be asked', tenAnswers, WAIT_MS);
-    // All the time nobody else has written: that would be one.
+    // A foreign writer would be a finding; there was none.
     for (const { lines } of Object.values(agents))
       assert.deepEqual(
         lines().filter(({ msg }) => msg === 'finding'),

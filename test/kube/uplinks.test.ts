@@ -1,5 +1,5 @@
-// kubectl through every uplink to a real API server: HyperShift's path from a node, with our programs and HAProxy 3.0 on
-// either end; client certificates, tokens, watches, logs and upgrades. A server of our own stands in for the kubelet.
+// kubectl through every uplink to a real API server: HyperShift's path from a node, with our programs or HAProxy 3.0 at
+// either end; client certificates, tokens, watches, logs and upgrades. Our own server replaces the kubelet.
 
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
@@ -29,7 +29,7 @@ const skip =
 const skipHaproxy = missingPrograms('debootstrap', 'dpkg-deb');
 const TIMEOUT_MS = 900_000;
 
-/** As HyperShift has it: the id is a UUID, the address is the default of its nodes. */
+/** HyperShift's values: the id is a UUID, the address the default of its nodes. */
 const ID = '0b9c7c0e-6d2c-4d7b-9d5c-2f3f0a2f8f11';
 const NODE_ADDRESS = '172.20.0.1';
 const API_HOST = 'api.a.test';
@@ -96,7 +96,7 @@ clusters:
     return ['--server-name', API_HOST, '--ca-file', api.caFile, ...own];
   }
 
-  /** Who the API server says that we are. */
+  /** The user that the API server sees. */
   async function whoAmI(
     server: string,
     as: 'certificate' | 'token' | 'service account',
@@ -109,7 +109,7 @@ clusters:
     return stdout.toString() || stderr;
   }
 
-  /** From the node, with no name to ask for: both kinds of users. */
+  /** From the node, without SNI: both kinds of users. */
   async function fromNode(): Promise<string[]> {
     const server = `https://${NODE_ADDRESS}:6443`;
     return [await whoAmI(server, 'certificate', node), await whoAmI(server, 'service account', node)];
@@ -150,7 +150,7 @@ backend remote_apiserver
       const port = await freePort();
       await using _ = await startHaproxy({
         version: '3.0',
-        // The id is fetched once and then compared: an ACL on the fetch itself loops in 3.0 when it does not match.
+        // The id is fetched once and then compared: in 3.0 an ACL on the fetch itself loops if it does not match.
         config: `${HAPROXY_DEFAULTS}
 frontend dataplane-kas-svc
   bind ${node.machine}:${port} accept-proxy
@@ -184,13 +184,13 @@ backend a
       });
       after(() => agent?.[Symbol.asyncDispose]());
 
-      test('a token is who it is', async () => {
+      test('a token authenticates', async () => {
         assert.equal(await whoAmI(server, 'token'), 'token-admin');
         assert.equal(await whoAmI(server, 'service account'), expected[1]);
       });
 
       if (uplink === 'terminate') {
-        test('a client certificate is lost, and the log says so', async () => {
+        test('a client certificate is lost, and the log has a warning', async () => {
           assert.match(
             await whoAmI(server, 'certificate'),
             /Unauthorized|Forbidden|anonymous|logged in|do not have permission/,
@@ -199,12 +199,12 @@ backend a
           assert.match(String(why), /its certificate \(admin\).*Use a token, or another uplink/);
         });
       } else {
-        test('a client certificate is who it is', async () => {
+        test('a client certificate authenticates', async () => {
           assert.equal(await whoAmI(server, 'certificate'), 'admin');
         });
       }
 
-      test('get --watch tells what happens', async () => {
+      test('get --watch prints changes', async () => {
         const file = await api.kubeconfig({ server, as: 'token' });
         await using watch = await startProgram({
           command: await goBuild('kubectl'),
@@ -214,14 +214,14 @@ backend a
           stopSignal: 'SIGKILL',
         });
         const name = `watched-${uplink}`;
-        // The watch begins at some moment after the start: something changes until it is seen.
+        // The watch starts at an unknown moment: make changes until one is printed.
         for (let change = 0; !watch.log().includes(name); change++) {
           await api.kubectl('create', 'configmap', `${name}-${change}`);
           assert.ok(change < 20, watch.log());
         }
       });
 
-      test('logs of 100 MB come whole', async () => {
+      test('logs of 100 MB are complete', async () => {
         const file = await api.kubeconfig({ server, as: 'token' });
         const { stdout, stderr, code } = await kubectl(file, ['logs', 'talkative']);
         assert.equal(code, 0, stderr);
@@ -229,7 +229,7 @@ backend a
         assert.equal(createHash('sha256').update(stdout).digest('hex'), kubelet.logDigest);
       });
 
-      test('an upgraded connection carries bytes both ways', async () => {
+      test('an upgraded connection forwards bytes both ways', async () => {
         const ca = await readFile(api.caFile);
         const asked = request({
           host: '127.0.0.1',
@@ -268,7 +268,7 @@ function pod(name: string): object {
   };
 }
 
-/** What the API server asks a node for: a log, and something that is upgraded and echoes in capitals. */
+/** A kubelet's endpoints: a log, and an upgrade that echoes in capitals. */
 class Kubelet implements AsyncDisposable {
   readonly port: number;
   readonly logDigest: string;
