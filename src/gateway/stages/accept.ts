@@ -13,6 +13,8 @@ const BATCH = 64;
 const EXHAUSTED_MS = 100;
 /** Longer than a round trip to most places, so that handshakes under way can complete. */
 const CLOSING_MS = 100;
+/** A closing listener of `net` cannot refuse new connections: whoever keeps connecting does not keep it open. */
+const CLOSING_MAX_MS = 5000;
 /** The longest backlog a listener can have. */
 const BACKLOG = 4096;
 
@@ -21,22 +23,30 @@ export function acceptAll(path: DataPath, listener: number): void {
 }
 
 /**
- * Closes the listener after CLOSING_MS: handshakes under way complete, and connections in the kernel's backlog are
- * served. A listener that never served (its config was refused) closes at once: it has no settings to serve with.
+ * Closes the listener when it has accepted nothing for CLOSING_MS: handshakes under way complete, and connections in the
+ * kernel's backlog are served. Node accepts one of them per turn of its loop, which on a busy machine takes longer.
+ * A listener that never served (its config was refused) closes at once: it has no settings to serve with.
  */
 export function closeListener(path: DataPath, listener: number): void {
   if (path.rows.state[listener] === OPENED) return close(path, listener);
   path.io.quiesce(listener);
+  const now = path.io.now();
   path.rows.state[listener] = CLOSING;
-  path.wheel.set(listener, path.io.now() + CLOSING_MS);
+  path.rows.startedAt[listener] = now;
+  path.rows.activeAt[listener] = now;
+  path.wheel.set(listener, now + CLOSING_MS);
 }
 
 export function listenerTimer(path: DataPath, listener: number): void {
   if (path.rows.state[listener] !== CLOSING) return acceptAll(path, listener);
+  const { rows, io, wheel } = path;
   try {
     acceptSome(path, listener, BACKLOG);
   } finally {
-    close(path, listener);
+    const now = io.now();
+    const quietAt = Math.min(rows.activeAt[listener] + CLOSING_MS, rows.startedAt[listener] + CLOSING_MAX_MS);
+    if (now >= quietAt) close(path, listener);
+    else wheel.set(listener, quietAt);
   }
 }
 
@@ -56,6 +66,7 @@ function acceptSome(path: DataPath, listener: number, most: number): boolean {
     const handle = path.io.accept(listener);
     if (handle === EXHAUSTED) path.wheel.set(listener, path.io.now() + EXHAUSTED_MS);
     if (handle < 0) return false;
+    if (path.rows.state[listener] === CLOSING) path.rows.activeAt[listener] = path.io.now();
     try {
       begin(path, listener, handle);
     } catch (error) {
