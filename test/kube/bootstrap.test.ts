@@ -124,7 +124,7 @@ clusters:
     await until('its address', async () => (await addresses()) === `["${LOCAL}"]`, WAIT_MS);
     await agent.line(({ msg }) => /answers again/.test(msg));
     // Once each, however long it takes.
-    assert.deepEqual([reported(/cannot be kept now/), reported(/answers again/)], [1, 1]);
+    assert.deepEqual([reported(/Cannot maintain the endpoints/), reported(/answers again/)], [1, 1]);
   });
 
   test('the gateway restarts', async () => {
