@@ -196,7 +196,7 @@ backend a
             /Unauthorized|Forbidden|anonymous|logged in|do not have permission/,
           );
           const { why } = await agent.line(line => line.msg === 'client certificate lost');
-          assert.match(String(why), /its certificate \(admin\).*Use a token, or another uplink/);
+          assert.match(String(why), /a certificate \(admin\).*Use a token, or an uplink that/);
         });
       } else {
         test('a client certificate authenticates', async () => {
