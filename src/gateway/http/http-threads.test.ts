@@ -148,7 +148,8 @@ for (const kind of ['http', 'worker'] as const) {
     await until(() => held.every(({ closed }) => closed));
     // As many threads as before, with the same sockets open.
     for (let served = 0; served < 4; ) if (await isServed(gateway)) served++;
-    await until(() => openSockets() === atRest);
+    // Not equal: some of those counted first may have been about to close.
+    await until(() => openSockets() <= atRest);
   });
 }
 
