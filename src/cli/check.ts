@@ -9,6 +9,7 @@ import { openFilesWarning } from '../gateway/open-files.ts';
 import { plan } from '../plan/plan.ts';
 import { printable } from '../text/printable.ts';
 import { type Command, configFile, parse, UsageError } from './command.ts';
+import { countText } from './count-text.ts';
 import { openFileLimit } from './open-file-limit.ts';
 import { painter, writeJson } from './terminal.ts';
 
@@ -125,11 +126,7 @@ function writeText(file: string, { mistakes, warnings, missing, counts }: Report
   if (ok && counts !== undefined) {
     const { clusters, routes, hosts } = counts;
     process.stdout.write(
-      `ok: ${several(clusters, 'cluster')}, ${several(routes, 'route')}, ${several(hosts, 'host')}\n`,
+      `ok: ${countText(clusters, 'cluster')}, ${countText(routes, 'route')}, ${countText(hosts, 'host')}\n`,
     );
   }
-}
-
-function several(count: number, noun: string): string {
-  return `${count} ${noun}${count === 1 ? '' : 's'}`;
 }

@@ -5,6 +5,7 @@ import type { StatusAnswer } from '../admin/status.ts';
 import { printable } from '../text/printable.ts';
 import { bytesText } from './bytes-text.ts';
 import { refusedOf } from './choose-clusters.ts';
+import { countText } from './count-text.ts';
 import { durationText } from './duration-text.ts';
 
 type Paint = (code: string, text: string) => string;
@@ -53,7 +54,7 @@ function head(
   const line = (name: string, text: string) => `${paint(DIM, name.padEnd(9))} ${text}`;
   const reasons = refusedOf(traffic.reasons);
   return [
-    `${paint(BOLD, `causeway ${printable(version)}`)}  ${printable(engine)}, ${several(workers, 'worker')}, up ${durationText(uptimeSeconds * 1000)}`,
+    `${paint(BOLD, `causeway ${printable(version)}`)}  ${printable(engine)}, ${countText(workers, 'worker')}, up ${durationText(uptimeSeconds * 1000)}`,
     ...(notReady === undefined ? [] : [line('ready', paint(RED, `✗ ${printable(notReady)}`))]),
     line('listen', listeners.map(listenerText).join(', ') || 'nowhere'),
     line('file', `${fileText(status, paint)}, generation ${generation}`),
@@ -99,7 +100,7 @@ function servesText(
   ].join('');
   const slow = stretch > 1 ? `, ${paint(YELLOW, `checked ${stretch} times less often than configured`)}` : '';
   const { clusters: names, routes, hosts } = counts;
-  return `${several(names, 'cluster')}, ${several(routes, 'route')}, ${several(hosts, 'host')}, ${several(backends.length, 'backend')}${health}${slow}`;
+  return `${countText(names, 'cluster')}, ${countText(routes, 'route')}, ${countText(hosts, 'host')}, ${countText(backends.length, 'backend')}${health}${slow}`;
 }
 
 function findings(clusters: readonly ClusterAnswer[], paint: Paint): string[] {
@@ -168,8 +169,4 @@ function backendText({ address, up, why, connections }: BackendAnswer, paint: Pa
 
 function rank({ up }: BackendAnswer): number {
   return up === false ? 0 : up === null ? 1 : 2;
-}
-
-function several(count: number, noun: string): string {
-  return `${count} ${noun}${count === 1 ? '' : 's'}`;
 }

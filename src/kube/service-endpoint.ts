@@ -1,5 +1,6 @@
 // One endpoint of a Service, as EndpointSlices and Endpoints have it, and which addresses can never be one.
 
+import { unreachableAddress } from '../cluster/unreachable-address.ts';
 import { formatIp, isIpv4, parseCidr, parseIp } from '../wire/ip-address.ts';
 import type { Service } from './kube-object.ts';
 
@@ -12,19 +13,6 @@ export interface ServiceEndpoint {
   readonly port: number;
 }
 
-/** What Kubernetes refuses in endpoints, and multicast, where nobody could connect. */
-const REFUSED = [
-  ['0.0.0.0/8', 'unspecified'],
-  ['::/128', 'unspecified'],
-  ['127.0.0.0/8', 'a loopback address'],
-  ['::1/128', 'a loopback address'],
-  ['169.254.0.0/16', 'a link-local address'],
-  ['fe80::/10', 'a link-local address'],
-  ['224.0.0.0/4', 'a multicast address'],
-  ['ff00::/8', 'a multicast address'],
-  ['255.255.255.255/32', 'the broadcast address'],
-] as const;
-
 export type ParsedEndpoint =
   | { readonly endpoint: ServiceEndpoint }
   /** What the address is instead: 'a loopback address', 'not an IP address'. */
@@ -33,8 +21,8 @@ export type ParsedEndpoint =
 export function serviceEndpoint(address: string, port: number): ParsedEndpoint {
   const bytes = parseIp(address);
   if (bytes === undefined) return { refused: 'not an IP address' };
-  const refused = REFUSED.find(([cidr]) => isWithin(address, cidr));
-  if (refused !== undefined) return { refused: refused[1] };
+  const refused = unreachableAddress(address);
+  if (refused !== undefined) return { refused };
   return { endpoint: { family: isIpv4(bytes, 0) ? 'IPv4' : 'IPv6', address: formatIp(bytes, 0), port } };
 }
 

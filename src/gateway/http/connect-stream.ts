@@ -9,7 +9,7 @@ import { type FaultOwner, guard } from '../guard.ts';
 import { descriptorOf } from '../io/net-reactor.ts';
 import { buildHandOff, readRowHeader, type WorkerRow } from '../shared/hand-off.ts';
 import type { HandedOff } from '../shared/receive-hand-off.ts';
-import type { Verdict } from '../shared/verdicts.ts';
+import { noVerdict, type Verdict } from '../shared/verdicts.ts';
 import { reasonIndex } from '../stages/record-end.ts';
 import { StallMeter } from '../stall-meter.ts';
 import type { H2Connect } from './h2-connect.ts';
@@ -18,10 +18,9 @@ import type { H2Connect } from './h2-connect.ts';
 const LAST_BYTES_MS = 2000;
 
 const nothing = new Uint8Array(0);
-const noRoute = { slot: 0, backendSlot: 0, dialMs: -1, isBroken: false, isEnding: false };
-const wasReset = { ...noRoute, reason: reasonIndex['client-reset'] };
-const wasFaulty = { ...noRoute, reason: reasonIndex.fault };
-const hasStalled = { ...noRoute, reason: reasonIndex['idle-timeout'] };
+const wasReset = { ...noVerdict, reason: reasonIndex['client-reset'] };
+const wasFaulty = { ...noVerdict, reason: reasonIndex.fault };
+const hasStalled = { ...noVerdict, reason: reasonIndex['idle-timeout'] };
 const unavailable = { status: 503, body: Buffer.from('over-limit: the gateway is full or shutting down\n') };
 
 /** A stream as its HTTP/2 connection sees it. */

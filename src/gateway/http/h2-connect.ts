@@ -20,7 +20,7 @@ import type { FaultLog } from '../fault-log.ts';
 import { type FaultOwner, guard } from '../guard.ts';
 import type { WorkerRow } from '../shared/hand-off.ts';
 import type { HandedOff } from '../shared/receive-hand-off.ts';
-import type { Verdict, Verdicts } from '../shared/verdicts.ts';
+import { noVerdict, type Verdicts } from '../shared/verdicts.ts';
 import type { Settings } from '../stages/data-path.ts';
 import { reasonIndex } from '../stages/record-end.ts';
 import { AbuseBudget } from './abuse-budget.ts';
@@ -49,15 +49,6 @@ const ANY_STREAM = 2 ** 31 - 1;
 /** nghttp2's error numbers for a bad preface, and for frames that ask for more answers than it can send. */
 const BAD_MAGIC = -903;
 const FLOODED = -904;
-
-const inProgress: Verdict = {
-  slot: 0,
-  backendSlot: 0,
-  dialMs: -1,
-  reason: -1,
-  isBroken: false,
-  isEnding: false,
-};
 
 interface Session extends FaultOwner {
   readonly http2: ServerHttp2Session;
@@ -105,7 +96,7 @@ export class H2Connect {
   /** `first` is what the client has sent so far. */
   serve(connection: HandedOff, first: Buffer): void {
     const { socket, handOff } = connection;
-    this.#verdicts[handOff.worker]?.say(handOff.handle, handOff.generation, inProgress);
+    this.#verdicts[handOff.worker]?.say(handOff.handle, handOff.generation, noVerdict);
     socket.unshift(first);
     const http2 = performServerHandshake(socket, {
       settings: {
@@ -265,7 +256,7 @@ export class H2Connect {
     const reason = session.reason ?? reasonFor(error) ?? (session.hadStream ? 'done' : 'client-gone');
     session.reason = reason;
     const isBroken = reason === 'fault';
-    this.#verdicts[worker]?.say(handle, generation, { ...inProgress, reason: reasonIndex[reason], isBroken });
+    this.#verdicts[worker]?.say(handle, generation, { ...noVerdict, reason: reasonIndex[reason], isBroken });
   }
 }
 

@@ -13,7 +13,7 @@ import type { HandOff } from '../shared/hand-off.ts';
 import { listenOnPath } from '../shared/listen-on-path.ts';
 import { CLIENT, REQUEST, type Rows } from '../shared/rows.ts';
 import { BYTES_IN_AT, BYTES_OUT_AT, type RequestCounters } from '../shared/shared-memory.ts';
-import type { Verdict, Verdicts } from '../shared/verdicts.ts';
+import { noVerdict, type Verdict, type Verdicts } from '../shared/verdicts.ts';
 import { isAllowed, type LimitCounters, takeLimits } from '../stages/admit.ts';
 import type { Settings } from '../stages/data-path.ts';
 import { type DialFailure, dialFailureIndex, reasonOfFailure } from '../stages/dial-failure.ts';
@@ -44,16 +44,6 @@ const MAX_PIPELINED = 100;
 const CLIENT_CLOSED = 499;
 /** In counters and log, for a request that met a fault of ours; its client sees a reset. */
 const FAULT_STATUS = 500;
-
-/** The verdict before the first request. */
-const nothingYet: Verdict = {
-  slot: 0,
-  backendSlot: 0,
-  dialMs: -1,
-  reason: -1,
-  isBroken: false,
-  isEnding: false,
-};
 
 /** The origin of this thread's clock. Reading it costs as much as reading the time. */
 const ORIGIN = performance.timeOrigin;
@@ -189,7 +179,7 @@ export class HttpThread {
     acceptHandOff(server, {
       http: connection => {
         const { socket, link } = connection;
-        this.#report(connection, nothingYet);
+        this.#report(connection, noVerdict);
         this.#connections.set(socket, connection);
         socket.once(
           'close',
@@ -415,7 +405,7 @@ export class HttpThread {
   }
 
   #connectionClosed(connection: HttpConnection, isReset: boolean): void {
-    const { socket, current, link, last = nothingYet } = connection;
+    const { socket, current, link, last = noVerdict } = connection;
     this.#connections.delete(socket);
     if (current !== undefined) this.endRequest(current);
     this.#countBytes(connection, undefined);
@@ -471,7 +461,7 @@ export class HttpThread {
     connection.isClosing = true;
     const { status, refusal } = refusalFor(reason);
     if (status === 0) {
-      this.#report(connection, { ...(connection.last ?? nothingYet), reason: reasonIndex[reason] });
+      this.#report(connection, { ...(connection.last ?? noVerdict), reason: reasonIndex[reason] });
     } else {
       this.#reportExchange(connection, undefined, reason);
       this.shared.requests.add(0, status);
@@ -591,7 +581,7 @@ export class HttpThread {
     const { current, socket, address, port } = connection;
     this.#faults.write(error, { client: formatIpPort(address, 0, port) });
     connection.isClosing = true;
-    const verdict = { ...(connection.last ?? nothingYet), reason: reasonIndex.fault, isBroken: true };
+    const verdict = { ...(connection.last ?? noVerdict), reason: reasonIndex.fault, isBroken: true };
     attempt(() => this.#report(connection, verdict));
     if (current !== undefined) {
       if (!current.response.headersSent) current.status = FAULT_STATUS;
@@ -613,7 +603,7 @@ export class HttpThread {
   #handOffFault(error: unknown, handOff: HandOff | undefined): void {
     this.#faults.write(error);
     if (handOff === undefined) return;
-    const verdict = { ...nothingYet, reason: reasonIndex.fault, isBroken: true };
+    const verdict = { ...noVerdict, reason: reasonIndex.fault, isBroken: true };
     attempt(() => this.#verdicts[handOff.worker]?.say(handOff.handle, handOff.generation, verdict));
   }
 
@@ -636,7 +626,7 @@ export class HttpThread {
   /** Closes without a response. */
   #close(connection: HttpConnection, reason: CloseReason, isBroken: boolean): void {
     connection.isClosing = true;
-    this.#report(connection, { ...(connection.last ?? nothingYet), reason: reasonIndex[reason], isBroken });
+    this.#report(connection, { ...(connection.last ?? noVerdict), reason: reasonIndex[reason], isBroken });
     connection.socket.destroy();
   }
 

@@ -57,6 +57,16 @@ export interface Verdict {
   readonly failure?: number;
 }
 
+/** Nothing is known yet. */
+export const noVerdict: Verdict = {
+  slot: 0,
+  backendSlot: 0,
+  dialMs: -1,
+  reason: -1,
+  isBroken: false,
+  isEnding: false,
+};
+
 export class Verdicts {
   readonly #words: Int32Array;
   readonly #doubles: Float64Array;

@@ -1,60 +1,21 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Reactor } from '../io/reactor.ts';
-import { NonceTable, nonceTableBytes } from '../shared/nonce-table.ts';
-import { HANDED_OFF, LENT, Rows, TUNNEL } from '../shared/rows.ts';
-import {
-  BACKEND_FIELDS,
-  CLUSTER_FIELDS,
-  HTTP_SLOT,
-  RouteCounters,
-  SharedSlots,
-  TOTAL_FIELDS,
-} from '../shared/shared-memory.ts';
-import { Verdicts } from '../shared/verdicts.ts';
-import type { Settings } from './data-path.ts';
-import { DataPath } from './data-path.ts';
+import { LENT } from '../shared/rows.ts';
+import { HTTP_SLOT } from '../shared/shared-memory.ts';
 import { end } from './end.ts';
+import { CLIENT, handedOff, LINK } from './handed-off.samples.ts';
 
-const CAPACITY = 16;
-const CLIENT = 4;
-const LINK = 5;
 const DESCRIPTOR = 9;
 
 /** A connection whose descriptor is lent to the HTTP thread. */
 function given() {
   const calls: string[] = [];
-  const io = {
-    capacity: CAPACITY,
-    now: () => 0,
-    close: (handle: number) => calls.push(`close ${handle}`),
-    discard: (descriptor: number) => calls.push(`discard ${descriptor}`),
-  } as unknown as Reactor;
-  const counters = new RouteCounters();
-  counters.addPage(RouteCounters.newPage());
-  const rows = new Rows(Rows.memory(CAPACITY));
-  const verdicts = new Verdicts(Verdicts.memory(CAPACITY));
-  const shared = {
-    rows,
-    counters,
-    verdicts,
-    clusters: new SharedSlots(CLUSTER_FIELDS),
-    backends: new SharedSlots(BACKEND_FIELDS),
-    totals: new Int32Array(TOTAL_FIELDS),
-    nonces: new NonceTable(new SharedArrayBuffer(nonceTableBytes(1)), 1),
-  } as unknown as DataPath['shared'];
-  const settings = { log: 'none' } as Settings;
-  const nothing = () => {};
-  const path = new DataPath(0, io, shared, settings, nothing, nothing, nothing, nothing);
-  for (const handle of [CLIENT, LINK]) {
-    rows.clear(handle);
-    rows.state[handle] = TUNNEL;
-  }
-  rows.peer[CLIENT] = LINK;
-  rows.peer[LINK] = CLIENT;
-  rows.slot[CLIENT] = HTTP_SLOT;
-  rows.flags[CLIENT] = HANDED_OFF | LENT;
-  verdicts.begin(CLIENT);
+  const reactor = {
+    close: (handle: number) => void calls.push(`close ${handle}`),
+    discard: (descriptor: number) => void calls.push(`discard ${descriptor}`),
+  };
+  const { path, rows, verdicts } = handedOff(reactor, HTTP_SLOT);
+  rows.flags[CLIENT] |= LENT;
   verdicts.lend(CLIENT, DESCRIPTOR);
   return { path, verdicts, calls };
 }

@@ -111,7 +111,13 @@ for (const engine of ['epoll', 'net'] as const) {
 }
 
 async function startBackend() {
-  const server = net.createServer(socket => socket.on('error', () => {}).end('served'));
+  // It reads what it is sent: a socket that nobody reads does not see that its peer is gone, and keeps the process alive.
+  const server = net.createServer(socket =>
+    socket
+      .on('error', () => {})
+      .resume()
+      .end('served'),
+  );
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as net.AddressInfo;
