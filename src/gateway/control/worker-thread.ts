@@ -6,7 +6,7 @@ import { randomInt } from 'node:crypto';
 import { closeSync, writeSync } from 'node:fs';
 import { Worker } from 'node:worker_threads';
 import { newRecordRing, RecordReader, RecordWriter } from '../shared/record-ring.ts';
-import { FREE, LENT, REQUEST, Rows } from '../shared/rows.ts';
+import { REQUEST, Rows } from '../shared/rows.ts';
 import { KEPT_AT } from '../shared/shared-memory.ts';
 import { OwnPages } from '../shared/shared-pages.ts';
 import { ThreadControl } from '../shared/thread-control.ts';
@@ -108,7 +108,8 @@ export class WorkerThread {
   /** Resolves when the thread takes messages, or to the error if it never will. */
   async start(options: StartOptions): Promise<Error | undefined> {
     if (this.#isEnding) return new Error('The gateway is ending');
-    const [rows, control] = [Rows.memory(options.capacity), ThreadControl.memory()];
+    const rows = Rows.memory(options.capacity);
+    const control = ThreadControl.memory(this.kind === 'worker' ? options.capacity : 0);
     this.#lifetime = randomInt(2 ** 40);
     this.pages.given = { clusters: 0, routes: 0, backends: 0 };
     const workerData = { ...options, number: this.number, rows, control, records: this.#ring };
@@ -234,6 +235,7 @@ export class WorkerThread {
     if (this.#running === undefined || this.#running.control.isStopping) return;
     if (cause !== undefined) this.#running.cause ??= cause;
     this.#running.control.stop();
+    this.#running.control.awaitLeft();
     void this.#running.worker.terminate();
     this.#wake();
   }
@@ -286,7 +288,7 @@ export class WorkerThread {
     if (wasStarted && !this.#isEnding) this.#events.died(cause);
   }
 
-  /** Ends its connections with `shutdown`. Where handles are descriptors, closes them. */
+  /** Ends its connections with `shutdown`, and closes the descriptors that its reactor has left open. */
   #cleanUp({ rows, control }: Running): void {
     const records = new RecordWriter(this.#ring, () => {});
     const recorder = { ...this.#counts, counters: this.pages.counters, records };
@@ -297,15 +299,10 @@ export class WorkerThread {
         releaseLimits(rows, recorder, handle);
         // Its log line is lost.
         records.countHeld(1);
-      } else if (isCounted(rows, handle)) this.#endClient(rows, recorder, handle, now);
-      if (rows.state[handle] !== FREE && control.leavesDescriptors) closeQuietly(handle);
+      } else if (isCounted(rows, handle)) recordEnd(rows, recorder, handle, 'shutdown', now, 'all');
+      if (this.kind === 'worker') this.verdicts.takeBack(handle, closeQuietly);
     }
-  }
-
-  #endClient(rows: Rows, recorder: EndRecorder, client: number, now: number): void {
-    const lent = (rows.flags[client] & LENT) === 0 ? undefined : recorder.verdicts.takeBack(client);
-    if (lent !== undefined) closeQuietly(lent);
-    recordEnd(rows, recorder, client, 'shutdown', now, 'all');
+    for (let fd = 0; fd < control.held.length; fd++) if (control.held[fd] !== 0) closeQuietly(fd);
   }
 }
 

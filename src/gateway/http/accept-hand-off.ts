@@ -8,11 +8,14 @@ import { formatIp, mapIp } from '../../wire/ip-address.ts';
 import { guard } from '../guard.ts';
 import type { HandOff } from '../shared/hand-off.ts';
 import { type HandedOff, receiveHandOff } from '../shared/receive-hand-off.ts';
+import type { ThreadControl } from '../shared/thread-control.ts';
 import { StallMeter } from '../stall-meter.ts';
 import type { HttpConnection } from './exchange.ts';
 
 /** Called once the hand-off header has arrived. */
 export interface Accepted {
+  /** Of this thread. */
+  readonly control: ThreadControl;
   /** Takes the lent descriptor, once. Undefined when the worker has taken it back. */
   borrow(handOff: HandOff): number | undefined;
   /** An HTTP/1 connection; nothing has been read from it yet. */
@@ -31,7 +34,7 @@ export function acceptHandOff(server: Socket, accepted: Accepted): void {
       const { handOff } = handed;
       if (handOff.isH2) return accepted.h2(handed, rest);
       const isLent = handOff.lentBehind !== undefined;
-      const socket = isLent ? openLent(accepted.borrow(handOff)) : server;
+      const socket = isLent ? openLent(handOff, accepted) : server;
       if (socket === undefined) {
         server.destroy();
         return;
@@ -84,15 +87,19 @@ function newConnection(
   return connection;
 }
 
-/** From here on Node owns the descriptor and closes it, even when this thread dies. */
-function openLent(descriptor: number | undefined): Socket | undefined {
-  if (descriptor === undefined) return undefined;
+/** Undefined if the worker has taken the descriptor back, it cannot be opened, or this thread is being ended. */
+function openLent(handOff: HandOff, { control, borrow }: Accepted): Socket | undefined {
+  // Until Node has the descriptor, and closes it even when this thread dies, nobody else would.
+  if (!control.enter()) return undefined;
+  const descriptor = borrow(handOff);
   try {
-    return new Socket({ fd: descriptor, allowHalfOpen: true });
+    return descriptor === undefined ? undefined : new Socket({ fd: descriptor, allowHalfOpen: true });
   } catch {
-    // Nobody else would close it. The worker sees the link close.
-    closeSync(descriptor);
+    // The worker sees the link close.
+    closeSync(descriptor as number);
     return undefined;
+  } finally {
+    control.leave();
   }
 }
 

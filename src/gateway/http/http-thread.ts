@@ -13,6 +13,7 @@ import type { HandOff } from '../shared/hand-off.ts';
 import { listenOnPath } from '../shared/listen-on-path.ts';
 import { CLIENT, REQUEST, type Rows } from '../shared/rows.ts';
 import { BYTES_IN_AT, BYTES_OUT_AT, type RequestCounters } from '../shared/shared-memory.ts';
+import type { ThreadControl } from '../shared/thread-control.ts';
 import { noVerdict, type Verdict, type Verdicts } from '../shared/verdicts.ts';
 import { isAllowed, type LimitCounters, takeLimits } from '../stages/admit.ts';
 import type { Settings } from '../stages/data-path.ts';
@@ -58,6 +59,7 @@ export interface HttpThreadOptions {
   readonly table: Table;
   /** Indexed by worker. */
   readonly verdicts: readonly Verdicts[];
+  readonly control: ThreadControl;
   readonly settings: Settings;
   readonly log: RequestLog;
   readonly onDialFailed: (backendSlot: number) => void;
@@ -78,6 +80,7 @@ export class HttpThread {
   /** HTTP/2 connections: CONNECT only, which goes back to a worker. */
   readonly h2: H2Connect;
   readonly #verdicts: readonly Verdicts[];
+  readonly #control: ThreadControl;
   readonly #log: RequestLog;
   readonly #faults: FaultLog;
   readonly #connections = new Map<Socket, HttpConnection>();
@@ -95,6 +98,7 @@ export class HttpThread {
     this.settings = options.settings;
     this.onDialFailed = options.onDialFailed;
     this.#verdicts = options.verdicts;
+    this.#control = options.control;
     this.#faults = options.faults;
     this.kept = new KeptConnections(error => this.#faults.write(error));
     this.h2 = new H2Connect(options.verdicts, options.settings, options.faults);
@@ -177,6 +181,7 @@ export class HttpThread {
       return;
     }
     acceptHandOff(server, {
+      control: this.#control,
       http: connection => {
         const { socket, link } = connection;
         this.#report(connection, noVerdict);

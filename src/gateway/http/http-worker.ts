@@ -20,6 +20,7 @@ import {
   SharedSlots,
 } from '../shared/shared-memory.ts';
 import { SourceCounts } from '../shared/source-counts.ts';
+import { ThreadControl } from '../shared/thread-control.ts';
 import { Verdicts } from '../shared/verdicts.ts';
 import { compileListener } from '../table/listener-table.ts';
 import { Table } from '../table/table.ts';
@@ -51,6 +52,7 @@ class HttpWorker {
       },
       table: new Table(),
       verdicts: start.verdicts.map(memory => new Verdicts(memory)),
+      control: new ThreadControl(start.control),
       settings: start.settings,
       log: this.#log,
       onDialFailed: slot => this.#send({ kind: 'dial-failed', slot }),

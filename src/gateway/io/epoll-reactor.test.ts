@@ -1,7 +1,12 @@
 import assert from 'node:assert/strict';
-import { writeSync } from 'node:fs';
+import { once } from 'node:events';
+import { closeSync, writeSync } from 'node:fs';
+import { connect } from 'node:net';
 import { arch, platform } from 'node:os';
 import { test } from 'node:test';
+import { parseIp } from '../../wire/ip-address.ts';
+import { ThreadControl } from '../shared/thread-control.ts';
+import { EpollReactor } from './epoll-reactor.ts';
 import { type Libc, loadLibc } from './libc.ts';
 import { whyNoEpoll } from './open-reactor.ts';
 import { reactorContract } from './reactor.contract.ts';
@@ -35,4 +40,38 @@ test('whyNoEpoll() gives the reason, or undefined if epoll works', async () => {
   assert.equal(await whyNoEpoll(platform(), arch()), undefined);
   assert.equal(await whyNoEpoll('darwin', 'arm64'), 'it requires Linux, but this is darwin');
   assert.equal(await whyNoEpoll('linux', 'mips'), 'it supports x64 and arm64, but this is mips');
+});
+
+test('the control thread knows which descriptors the reactor has open', async () => {
+  const capacity = 1024;
+  const control = new ThreadControl(ThreadControl.memory(capacity));
+  const io = new EpollReactor({ capacity, share: false, libc: loadLibc(), arch: arch(), control });
+  const held = () => [...control.held.entries()].flatMap(([fd, kind]) => (kind === 0 ? [] : [fd]));
+  const loopback = parseIp('127.0.0.1') as Uint8Array;
+  let listener = -1;
+  io.listen({ address: loopback, port: 0 }, handle => {
+    listener = handle;
+  });
+  assert.deepEqual(held(), [listener]);
+  const port = io.listeningPort(listener);
+  const client = connect(port, '127.0.0.1').on('error', () => {});
+  await once(client, 'connect');
+  const accepted = io.accept(listener);
+  assert.ok(accepted >= 0);
+  const dialled = io.connect({ address: loopback, port });
+  assert.ok(dialled >= 0);
+  assert.deepEqual(new Set(held()), new Set([listener, accepted, dialled]));
+  // A lent descriptor is the borrower's.
+  const lent = io.lend(accepted);
+  assert.ok(lent >= 0 && !held().includes(lent));
+  io.discard(lent);
+  // One that cannot be bound is closed again.
+  io.listen({ address: loopback, port }, result => assert.ok(result < 0));
+  io.reset(accepted);
+  io.close(dialled);
+  assert.deepEqual(held(), [listener]);
+  io.stop();
+  assert.deepEqual(held(), []);
+  for (const fd of control.descriptors) closeSync(fd);
+  client.destroy();
 });

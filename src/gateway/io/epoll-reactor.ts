@@ -86,6 +86,8 @@ const REGISTERED = 2;
 const LISTENING = 3;
 /** Lent: registered for failures only. */
 const QUIET = 4;
+/** A second descriptor of a connection, not lent yet. */
+const SECOND = 5;
 
 export interface EpollOptions {
   readonly capacity: number;
@@ -102,10 +104,15 @@ export class EpollReactor implements Reactor {
   /** The eventfd that wakes run(). */
   readonly wakeFd: number;
   readonly epollFd: number;
+  readonly discard: (descriptor: number) => void;
   readonly #libc: Libc;
   readonly #thread: ThreadControl;
   readonly #share: boolean;
   readonly #generations: Uint32Array;
+  /**
+   * Shared, so that the control thread knows which descriptors a dead thread has left open. It changes right beside the
+   * system call that opens or closes one, with no call between: see thread-control.ts.
+   */
   readonly #kinds: Uint8Array;
   /** 1 if lend() has created another descriptor of the same connection, which may still be open. */
   readonly #lent: Uint8Array;
@@ -141,8 +148,9 @@ export class EpollReactor implements Reactor {
     this.#thread = control;
     this.#share = share;
     this.#libc = libc;
+    this.discard = libc.close;
     this.#generations = new Uint32Array(capacity);
-    this.#kinds = new Uint8Array(capacity);
+    this.#kinds = control.held;
     this.#lent = new Uint8Array(capacity);
     this.#words = arch === 'x64' ? PACKED_WORDS : ALIGNED_WORDS;
     this.#events = new Uint32Array(EVENTS * this.#words);
@@ -166,7 +174,6 @@ export class EpollReactor implements Reactor {
 
   /** Leaves `wakeFd` and `epollFd` open, since others may still write to `wakeFd`: a closed number could be reused. */
   stop(): void {
-    this.#thread.release();
     this.#handlers = undefined;
     for (let fd = 0; fd < this.capacity; fd++) if (this.#kinds[fd] !== NOT_OURS) this.close(fd);
     this.#port?.close();
@@ -204,8 +211,8 @@ export class EpollReactor implements Reactor {
           this.#libc.close(fd);
           return EXHAUSTED;
         }
+        this.#kinds[fd] = OPEN;
         this.#lastAccepted = fd;
-        this.#open(fd);
         return fd;
       }
       const errno = this.#libc.errno();
@@ -230,15 +237,15 @@ export class EpollReactor implements Reactor {
       this.#libc.close(fd);
       return EXHAUSTED;
     }
+    this.#kinds[fd] = OPEN;
     if (target.family !== AF_UNIX) this.#set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
     if (this.#libc.connect(fd, target.bytes, target.bytes.length) < 0) {
       const errno = this.#libc.errno();
       if (errno !== EINPROGRESS && errno !== EINTR) {
-        this.#libc.close(fd);
+        this.close(fd);
         return errno === EAGAIN ? EXHAUSTED : errorOfErrno(errno);
       }
     }
-    this.#open(fd);
     if (this.#register(fd)) return fd;
     this.close(fd);
     return EXHAUSTED;
@@ -324,15 +331,13 @@ export class EpollReactor implements Reactor {
   lend(handle: number): number {
     const fd = this.#libc.fcntl(handle, F_DUPFD_CLOEXEC, 0);
     if (fd < 0) return errorOfErrno(this.#libc.errno());
+    this.#kinds[fd] = SECOND;
     // Events already fetched for this handle now belong to the borrower.
     this.#generations[handle]++;
     this.#lent[handle] = 1;
     if (this.#watch(handle, ONLY_FAILURE)) this.#kinds[handle] = QUIET;
+    this.#kinds[fd] = NOT_OURS;
     return fd;
-  }
-
-  discard(descriptor: number): void {
-    this.#libc.close(descriptor);
   }
 
   reset(handle: number): void {
@@ -348,10 +353,11 @@ export class EpollReactor implements Reactor {
     if (this.#kinds[handle] === NOT_OURS) return;
     if (this.#lent[handle] === 1) this.#end(handle);
     if (this.#kinds[handle] === LISTENING) this.#listeners.delete(handle);
-    this.#kinds[handle] = NOT_OURS;
-    this.#generations[handle]++;
     if (handle === this.#lastAccepted) this.#lastAccepted = -1;
-    this.#libc.close(handle);
+    this.#generations[handle]++;
+    const { close } = this.#libc;
+    this.#kinds[handle] = NOT_OURS;
+    close(handle);
   }
 
   #turn(): void {
@@ -406,14 +412,15 @@ export class EpollReactor implements Reactor {
     const libc = this.#libc;
     const fd = libc.socket(target.family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0 || fd >= this.capacity) {
-      const errno = libc.errno();
       if (fd >= 0) libc.close(fd);
+      const errno = libc.errno();
       // On a machine without IPv6, dual-stack means IPv4.
       if (fd < 0 && errno === EAFNOSUPPORT && address.dualStack) {
         return this.#listen({ address: ANY_IPV4, port: address.port });
       }
       return fd < 0 ? errorOfErrno(errno) : EXHAUSTED;
     }
+    this.#kinds[fd] = OPEN;
     if (target.family !== AF_UNIX) {
       this.#set(fd, SOL_SOCKET, SO_REUSEADDR, 1);
       if (this.#share) this.#set(fd, SOL_SOCKET, SO_REUSEPORT, 1);
@@ -424,7 +431,6 @@ export class EpollReactor implements Reactor {
     }
     const failed = libc.bind(fd, target.bytes, target.bytes.length) < 0 || libc.listen(fd, BACKLOG) < 0;
     const error = failed ? errorOfErrno(libc.errno()) : 0;
-    this.#open(fd);
     if (failed || !this.#register(fd)) {
       this.close(fd);
       return failed ? error : EXHAUSTED;
@@ -441,10 +447,6 @@ export class EpollReactor implements Reactor {
       if (known !== undefined) this.#sockaddrs.set(address, known);
     }
     return known;
-  }
-
-  #open(fd: number): void {
-    this.#kinds[fd] = OPEN;
   }
 
   #register(fd: number): boolean {

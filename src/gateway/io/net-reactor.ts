@@ -278,7 +278,7 @@ export class NetReactor implements Reactor {
     return BROKEN;
   }
 
-  discard(): void {}
+  readonly discard = () => {};
 
   reset(handle: number): void {
     const socket = this.#disown(handle);

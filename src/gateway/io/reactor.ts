@@ -138,8 +138,8 @@ export interface Reactor {
    * the peer, whoever else has the connection open.
    */
   lend(handle: number): number;
-  /** Closes a lent descriptor that was never taken. */
-  discard(descriptor: number): void;
+  /** Closes a lent descriptor that was never taken. It can be called without its reactor. */
+  readonly discard: (descriptor: number) => void;
   /** Sends RST at once and drops unsent bytes. A unix socket has no RST: its peer sees the end of the stream. */
   reset(handle: number): void;
   /** Connections still waiting on a listener are rejected, so call accept() until AGAIN first. */

@@ -2,23 +2,34 @@
 // thread. A worker waits in epoll_wait() without limit, where neither a message nor worker.terminate() reaches it. So
 // it publishes its wake-up descriptor before it first waits, and checks the flag before it first waits and after each
 // wake-up. Whichever side comes second sees the other.
+//
+// V8 terminates a thread only where a function or the next round of a loop begins. So an assignment right behind a
+// system call is one step with it, and `held` is right at every moment.
 
 /** Descriptors are stored plus one, so that zeroed memory means none. */
 const STOP = 0;
 const WAKE_FD = 1;
 const EPOLL_FD = 2;
-const RELEASED = 3;
+const BUSY = 3;
 const FIELDS = 4;
+const FIELD_BYTES = FIELDS * Int32Array.BYTES_PER_ELEMENT;
+
+/** The longest that awaitLeft() waits: more than anything between enter() and leave() takes. */
+const BUSY_MS = 100;
 
 export class ThreadControl {
+  /** By descriptor: not 0 while the thread's reactor has it open. The control thread closes those of a dead thread. */
+  readonly held: Uint8Array;
   readonly #fields: Int32Array;
 
   constructor(memory: SharedArrayBuffer) {
-    this.#fields = new Int32Array(memory);
+    this.#fields = new Int32Array(memory, 0, FIELDS);
+    this.held = new Uint8Array(memory, FIELD_BYTES);
   }
 
-  static memory(): SharedArrayBuffer {
-    return new SharedArrayBuffer(FIELDS * Int32Array.BYTES_PER_ELEMENT);
+  /** `capacity`: descriptors that a reactor in this thread may hold. */
+  static memory(capacity: number): SharedArrayBuffer {
+    return new SharedArrayBuffer(FIELD_BYTES + capacity);
   }
 
   /** Called by the control thread, which must then write to `wakeFd`. */
@@ -36,14 +47,25 @@ export class ThreadControl {
     Atomics.store(this.#fields, WAKE_FD, wakeFd + 1);
   }
 
-  /** Called by the thread, before it closes its connections: the control thread must not close them again. */
-  release(): void {
-    Atomics.store(this.#fields, RELEASED, 1);
+  /**
+   * Called by the thread when it is about to have something that only its own code knows of. False if it is being
+   * ended: then it must not begin. leave() must follow.
+   */
+  enter(): boolean {
+    Atomics.store(this.#fields, BUSY, 1);
+    if (!this.isStopping) return true;
+    this.leave();
+    return false;
   }
 
-  /** Whether the dead thread has left its connections' descriptors open. */
-  get leavesDescriptors(): boolean {
-    return this.wakeFd !== undefined && Atomics.load(this.#fields, RELEASED) === 0;
+  leave(): void {
+    Atomics.store(this.#fields, BUSY, 0);
+    if (this.isStopping) Atomics.notify(this.#fields, BUSY);
+  }
+
+  /** Called by the control thread after stop(): waits until the thread has left what it entered, if it does so soon. */
+  awaitLeft(): void {
+    Atomics.wait(this.#fields, BUSY, 1, BUSY_MS);
   }
 
   /** Write eight bytes to it to wake the thread. Undefined for a thread that needs no wake-up or does not wait yet. */

@@ -93,26 +93,26 @@ test('Verdicts.borrow() returns a lent descriptor once, and only for its own gen
   verdicts.begin(HANDLE);
   const generation = verdicts.generation(HANDLE);
   assert.equal(verdicts.borrow(HANDLE, generation), undefined);
-  verdicts.lend(HANDLE, 42);
+  lend(verdicts, HANDLE, 42);
   assert.equal(verdicts.borrow(HANDLE - 1, generation), undefined);
   assert.equal(verdicts.borrow(HANDLE, generation - 1), undefined);
   assert.equal(verdicts.borrow(HANDLE, generation), 42);
   assert.equal(verdicts.borrow(HANDLE, generation), undefined);
-  assert.equal(verdicts.takeBack(HANDLE), undefined);
+  assert.deepEqual(takenBack(verdicts, HANDLE), []);
 });
 
 test('Verdicts.takeBack() returns a descriptor that was not borrowed, which then cannot be borrowed', () => {
   const verdicts = given();
   verdicts.begin(HANDLE);
   const old = verdicts.generation(HANDLE);
-  verdicts.lend(HANDLE, 42);
-  assert.equal(verdicts.takeBack(HANDLE), 42);
-  assert.equal(verdicts.takeBack(HANDLE), undefined);
+  lend(verdicts, HANDLE, 42);
+  assert.deepEqual(takenBack(verdicts, HANDLE), [42]);
+  assert.deepEqual(takenBack(verdicts, HANDLE), []);
   assert.equal(verdicts.borrow(HANDLE, old), undefined);
   // The same descriptor, lent for the next connection.
   verdicts.end(HANDLE);
   verdicts.begin(HANDLE);
-  verdicts.lend(HANDLE, 42);
+  lend(verdicts, HANDLE, 42);
   assert.equal(verdicts.borrow(HANDLE, old), undefined);
   assert.equal(verdicts.borrow(HANDLE, verdicts.generation(HANDLE)), 42);
 });
@@ -126,7 +126,7 @@ test('Verdicts.lend() holds every descriptor and every generation', () => {
         const memory = Verdicts.memory(8);
         new Int32Array(memory)[0] = generation;
         const verdicts = new Verdicts(memory);
-        verdicts.lend(0, descriptor);
+        lend(verdicts, 0, descriptor);
         assert.equal(verdicts.borrow(0, generation), descriptor);
       },
     ),
@@ -189,3 +189,13 @@ test('Verdicts.ending() reports a connection as broken if its end is no longer k
   verdicts.end(HANDLE);
   assert.equal(verdicts.ending(HANDLE, old), 'broken');
 });
+
+function lend(verdicts: Verdicts, handle: number, descriptor: number): void {
+  assert.ok(verdicts.lend(handle, { lend: () => descriptor }));
+}
+
+function takenBack(verdicts: Verdicts, handle: number): number[] {
+  const closed: number[] = [];
+  verdicts.takeBack(handle, descriptor => closed.push(descriptor));
+  return closed;
+}

@@ -57,6 +57,11 @@ export interface Verdict {
   readonly failure?: number;
 }
 
+/** The part of a reactor that lends. */
+export interface Lender {
+  lend(handle: number): number;
+}
+
 /** Nothing is known yet. */
 export const noVerdict: Verdict = {
   slot: 0,
@@ -135,10 +140,16 @@ export class Verdicts {
     Atomics.store(this.#words, at + REASON, about | flags | (verdict.reason + 1));
   }
 
-  /** The worker offers the descriptor to the thread that has the connection now. */
-  lend(handle: number, descriptor: number): void {
+  /**
+   * The worker offers a descriptor of its connection to the thread that has the connection now. False if the reactor
+   * cannot lend one. Nothing is called between the reactor's answer and the store: see thread-control.ts.
+   */
+  lend(handle: number, io: Lender): boolean {
     const about = BigInt(this.generation(handle)) << DESCRIPTOR_BITS;
+    const descriptor = io.lend(handle);
+    if (descriptor < 0) return false;
     Atomics.store(this.#lent, handle * DOUBLES + LENT, about | BigInt(descriptor));
+    return true;
   }
 
   /** The thread takes the descriptor and must close it. Undefined if the worker has taken it back. */
@@ -146,17 +157,19 @@ export class Verdicts {
     const at = handle * DOUBLES + LENT;
     const found = Atomics.load(this.#lent, at);
     if (found === NONE || found >> DESCRIPTOR_BITS !== BigInt(generation)) return undefined;
-    return Atomics.compareExchange(this.#lent, at, found, NONE) === found ? descriptorOf(found) : undefined;
+    if (Atomics.compareExchange(this.#lent, at, found, NONE) !== found) return undefined;
+    return Number(BigInt.asIntN(32, found));
   }
 
   /**
-   * The worker, or the control thread after its death, takes back a descriptor that was never taken, and must close it.
+   * The worker, or the control thread after its death, closes a descriptor that was never taken. For a worker, `close`
+   * is a native function, so that taking and closing are one step: see thread-control.ts.
    */
-  takeBack(handle: number): number | undefined {
+  takeBack(handle: number, close: (descriptor: number) => void): void {
     const at = handle * DOUBLES + LENT;
-    if (Atomics.load(this.#lent, at) === NONE) return undefined;
+    if (Atomics.load(this.#lent, at) === NONE) return;
     const found = Atomics.exchange(this.#lent, at, NONE);
-    return found === NONE ? undefined : descriptorOf(found);
+    if (found !== NONE) close(Number(BigInt.asIntN(32, found)));
   }
 
   /** Sets the totals of bytes that the thread has read from and written to the client. */
@@ -214,8 +227,4 @@ export class Verdicts {
     const about = (word >>> GENERATION_SHIFT) & GENERATION_MASK;
     return about === (this.generation(handle) & GENERATION_MASK) ? word : undefined;
   }
-}
-
-function descriptorOf(lent: bigint): number {
-  return Number(BigInt.asIntN(32, lent));
 }

@@ -359,9 +359,7 @@ function handOffHeader(path: DataPath, client: number, source: Endpoint, destina
  */
 function lend({ rows, io, shared }: DataPath, client: number): boolean {
   if (rows.slot[client] !== HTTP_SLOT || rows.protocol[client] === H2) return false;
-  const descriptor = io.lend(client);
-  if (descriptor < 0) return false;
-  shared.verdicts.lend(client, descriptor);
+  if (!shared.verdicts.lend(client, io)) return false;
   // Bytes, or the FIN, that arrived since are for the HTTP thread to read.
   rows.flags[client] = (rows.flags[client] & ~(MORE | HUNG)) | LENT;
   return true;

@@ -16,7 +16,7 @@ function given() {
   };
   const { path, rows, verdicts } = handedOff(reactor, HTTP_SLOT);
   rows.flags[CLIENT] |= LENT;
-  verdicts.lend(CLIENT, DESCRIPTOR);
+  verdicts.lend(CLIENT, { lend: () => DESCRIPTOR });
   return { path, verdicts, calls };
 }
 

@@ -110,6 +110,5 @@ function recordAndForget(path: DataPath, client: number, observed: CloseReason):
 
 /** Closes the lent descriptor if the HTTP thread has not taken it. */
 export function discardLent({ rows, shared, io }: DataPath, client: number): void {
-  const lent = (rows.flags[client] & LENT) === 0 ? undefined : shared.verdicts.takeBack(client);
-  if (lent !== undefined) io.discard(lent);
+  if ((rows.flags[client] & LENT) !== 0) shared.verdicts.takeBack(client, io.discard);
 }

@@ -7,7 +7,7 @@ import { loadLibc } from '../libc.ts';
 import type { CreateReactor } from './messages.ts';
 
 export const createReactor: CreateReactor = options => {
-  const control = new ThreadControl(ThreadControl.memory());
+  const control = new ThreadControl(ThreadControl.memory(options.capacity));
   const reactor = new EpollReactor({ ...options, libc: loadLibc(), arch: arch(), control });
   return { reactor, waking: reactor.wakeFd };
 };
