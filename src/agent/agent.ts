@@ -8,7 +8,7 @@ import type { Histogram, MetricsView } from '../admin/metrics.ts';
 import type { Status } from '../admin/status.ts';
 import type { Cluster, Uplink } from '../cluster/cluster.ts';
 import { logConnection } from '../controller/connection-log.ts';
-import { GatewayProcess, type Host } from '../controller/gateway-process.ts';
+import { FILE_REFUSED, GatewayProcess, type Host } from '../controller/gateway-process.ts';
 import type { Gateway, GatewayConfig, NamedRecord } from '../gateway/control/gateway.ts';
 import { openFilesWarning } from '../gateway/open-files.ts';
 import { NO_PROTOCOL } from '../gateway/shared/rows.ts';
@@ -213,7 +213,7 @@ export class Agent implements MetricsView, AsyncDisposable {
     if (why !== undefined) this.#log.warn({ openFiles: this.#host.openFiles, why }, 'few open files');
     this.#watch = await watchAgentFiles(this.#options, {
       changed: files => this.#use(files),
-      bad: error => this.#log.error({ error: error.message }, 'file refused; what was read before stays'),
+      bad: error => this.#log.error({ error: error.message }, FILE_REFUSED),
     });
     await this.#tenant.joinEndpoints(this.#listener(), this.#host.identity);
   }

@@ -69,7 +69,7 @@ test('textLine() formats a health change in the same columns', () => {
 
 test('textLine() puts each mistake of a refused file on its own line', () => {
   const { time } = connection;
-  const msg = 'file refused; what was served before goes on';
+  const msg = 'file refused; keeping the previous configuration';
   const line = { level: 'error', time, error: 'a.yaml:1:2: no\na.yaml:3:4: nor \x1bthis', msg };
   const below = '             ';
   assert.equal(

@@ -1,6 +1,7 @@
 // Formats a JSON log line for people: time, event, then the most important fields, coloured on a terminal.
 // Connections, requests and health changes have their own format, in columns; other lines list their fields.
 
+import { FILE_REFUSED } from '../controller/gateway-process.ts';
 import { printable, printableJson } from '../text/printable.ts';
 import { bytesText } from './bytes-text.ts';
 import { durationText } from './duration-text.ts';
@@ -21,9 +22,8 @@ const levelColours: Readonly<Record<string, string>> = {
   debug: DIM,
   trace: DIM,
 };
-const served = new Set(['done', 'drained', 'client-reset', 'backend-reset']);
-/** Must equal the controller's message. */
-const FILE_REFUSED = 'file refused; what was served before goes on';
+/** Ends that nobody needs to look into. */
+const unremarkable = new Set(['done', 'drained', 'client-reset', 'backend-reset']);
 /** The longest common close reason, and one space. */
 const FIRST_COLUMN = 16;
 /** Aligns continuation lines with the text after the time. */
@@ -54,7 +54,7 @@ export function textLine(json: string, colour: boolean): string {
 function connectionText(fields: Fields, paint: Paint): string {
   const reason = String(fields.reason);
   return line(
-    column(reason, served.has(reason) ? GREEN : YELLOW, paint),
+    column(reason, unremarkable.has(reason) ? GREEN : YELLOW, paint),
     ...clientAndTarget(fields, paint),
     ...(fields.error ? [paint(YELLOW, shown(fields.error))] : []),
     paint(

@@ -27,7 +27,7 @@ import { type Plan, plan } from '../plan/plan.ts';
 import { BadSignatureLog } from './bad-signature-log.ts';
 import { ConfigError } from './config-error.ts';
 import { logConnection, logRequest } from './connection-log.ts';
-import { GatewayProcess, type Host } from './gateway-process.ts';
+import { FILE_REFUSED, GatewayProcess, type Host } from './gateway-process.ts';
 import { cannotListen, listenersOf } from './listeners.ts';
 import { loadConfigAside, type Overrides } from './load-config.ts';
 import { exposedFiles } from './named-files.ts';
@@ -308,8 +308,7 @@ export class Controller implements AdminView, AsyncDisposable {
       // Whatever the error is, the gateway must survive it until the next edit.
       const expected = [ConfigError, ListenError, StartError].some(kind => error instanceof kind);
       this.#error = error instanceof Error ? error.message : String(error);
-      const refused = 'file refused; what was served before goes on';
-      log.error({ error: this.#error, ...(!expected && { err: error }) }, refused);
+      log.error({ error: this.#error, ...(!expected && { err: error }) }, FILE_REFUSED);
       this.#tellTable();
     }
   }
@@ -349,8 +348,7 @@ export class Controller implements AdminView, AsyncDisposable {
 
   #logIgnored(config: Config): void {
     const { ignored } = notThereYet(config);
-    if (ignored.length > 0)
-      this.#options.log.warn({ ignored }, 'this version does not have all that the file asks for');
+    if (ignored.length > 0) this.#options.log.warn({ ignored }, 'this version ignores some settings');
   }
 
   /** Logs each file once, until its mode changes. */

@@ -14,6 +14,9 @@ import type { Settings } from '../gateway/stages/data-path.ts';
 import { logFault } from './connection-log.ts';
 import { logDeath } from './death-log-line.ts';
 
+/** Logged when an edited file has mistakes. */
+export const FILE_REFUSED = 'file refused; keeping the previous configuration';
+
 /** The machine that the process runs on. */
 export interface Host {
   readonly cores: number;
@@ -84,7 +87,7 @@ export class GatewayProcess {
     if (engine === 'net') return;
     const why = await whyNoEpoll(host.platform, host.arch);
     if (why === undefined) this.#engine = 'epoll';
-    else log.warn({ why }, 'engine epoll cannot be used; net serves instead');
+    else log.warn({ why }, 'engine epoll is not available; using net');
   }
 
   start(events: GatewayEvents, config: GatewayConfig): Promise<Gateway> {
@@ -101,7 +104,7 @@ export class GatewayProcess {
       onRequest: guard(this, events.onRequest),
       onHealth: guard(this, events.onHealth),
       onDropped: countDropped,
-      onSocketsMoved: () => log.warn('the sockets between threads were gone and are made anew'),
+      onSocketsMoved: () => log.warn('sockets between threads had been deleted; created again'),
       onThreadDeath: (thread, cause, death) => logDeath(log, thread, cause, death),
       onFault: report => logFault(log, report),
     };

@@ -13,18 +13,18 @@ export function joinOf(claim: Cluster, owner: Cluster | undefined, table: ClaimT
   const { namespace } = object;
   const dot = claim.name.indexOf('.');
   if (dot >= 0 && claim.name.slice(0, dot) !== namespace) {
-    const text = `cluster '${claim.name}' is of another namespace than Service '${namespace}/${object.name}'`;
+    const text = `cluster '${claim.name}' belongs to another namespace than Service '${namespace}/${object.name}'`;
     table.refuse(
       claim,
       'NameClaimed',
       text,
-      `Name a cluster that begins with '${namespace}.', or one without a dot`,
+      `Use a cluster name that begins with '${namespace}.', or one without a dot`,
     );
     return 'refused';
   }
   if (owner === undefined) return 'claims';
   if (owner.origin.object?.namespace === namespace) return 'joins';
-  const text = `cluster '${claim.name}' is not of namespace '${namespace}', and a Service joins clusters of its own only`;
-  table.refuse(claim, 'NameClaimed', text, `Name another cluster in causeway.dev/cluster`);
+  const text = `cluster '${claim.name}' is not in namespace '${namespace}', and a Service can only join clusters of its own namespace`;
+  table.refuse(claim, 'NameClaimed', text, `Set causeway.dev/cluster to another cluster`);
   return 'refused';
 }

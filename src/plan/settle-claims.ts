@@ -1,5 +1,5 @@
-// Who gets what: every host, id and CONNECT name belongs to one cluster. Claims come oldest first; the first to claim a
-// name keeps it, the loser goes without and gets a finding.
+// Settles claims: every host, id and CONNECT name belongs to one cluster. Claims come oldest first; the first to claim a
+// name keeps it; later claims of it are dropped, each with a finding.
 
 import type { Cluster, Origin, Route } from '../cluster/cluster.ts';
 import type { Finding, FindingCode } from '../cluster/finding.ts';
@@ -88,8 +88,8 @@ export class ClaimTable {
     const { name, origin } = claim;
     const isOfFile = origin.source === 'file';
     if (host === CATCH_ALL && !isOfFile) {
-      const text = `'${CATCH_ALL}' would take every host that nobody else has, which only a cluster of the file may`;
-      const fix = `Name the hosts of cluster '${name}', or give '${CATCH_ALL}' to a cluster in the file`;
+      const text = `'${CATCH_ALL}' matches every host that no other cluster has, which is allowed only in the file`;
+      const fix = `List the hosts of cluster '${name}', or give '${CATCH_ALL}' to a cluster in the file`;
       this.refuse(claim, 'HostInvalid', text, fix);
       return false;
     }
@@ -105,13 +105,13 @@ export class ClaimTable {
         claim,
         'HostOutsideDomains',
         text,
-        `Choose a host inside, or add its domain to the source's domains`,
+        `Choose a host in one of them, or add its domain to the source's domains`,
       );
       return false;
     }
     const wildcard = isWildcard(host) ? undefined : wildcardOf(host);
     const older = wildcard === undefined ? undefined : held.get(wildcard);
-    // The file is one person's: an exact host beside another cluster's wildcard is meant there.
+    // The file has one author: an exact host beside another cluster's wildcard is intended there.
     if (older === undefined || older.cluster === name || (isOfFile && older.origin.source === 'file'))
       return true;
     const text = `'${host}' is covered by '${wildcard}' of cluster '${older.cluster}', which claimed it first`;
@@ -130,7 +130,7 @@ export class ClaimTable {
       held.set(name, { cluster: claim.name, origin: claim.origin });
       return true;
     }
-    // A host may stand on several routes of one cluster, told apart by ALPN. A name belongs to one claim alone.
+    // Several routes of one cluster may have the same host; ALPN selects one. A cluster name belongs to one claim.
     if (holder.cluster === claim.name && code !== 'NameClaimed') return true;
     const text = `'${name}' belongs to cluster '${holder.cluster}', which claimed it first`;
     this.refuse(

@@ -98,7 +98,7 @@ async function apply(change: () => unknown): Promise<void> {
 async function refuse(change: () => unknown): Promise<string> {
   const { generation } = await status();
   const line = await judged(change);
-  assert.deepEqual([line.msg, line.level], ['file refused; what was served before goes on', 'error']);
+  assert.deepEqual([line.msg, line.level], ['file refused; keeping the previous configuration', 'error']);
   const { config, generation: still } = await status();
   assert.deepEqual([config.ok, config.error, still], [false, line.error, generation]);
   assert.equal(await gateway.metric('causeway_config_ok'), 0);

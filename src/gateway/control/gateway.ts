@@ -98,7 +98,7 @@ export interface GatewayOptions {
   readonly onDropped: (count: number) => void;
   /** A problem in a TLS thread, for the log. */
   readonly onTlsTrouble?: (what: string, why: string) => void;
-  /** The sockets between threads were gone, and have been made anew. */
+  /** The sockets between threads had been deleted, and were created again. */
   readonly onSocketsMoved?: () => void;
   /** An agent's gateway refused it. */
   readonly onUplinkRefused?: (status: number, reported: string) => void;
