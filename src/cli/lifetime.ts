@@ -14,7 +14,9 @@ const FAULT_DRAIN_MS = 2000;
 const START_MS = 2000;
 /** After a drain: time for threads to end, files to close, leases to be released. */
 const DISPOSE_MS = 10_000;
-/** After the second signal, or a fault: time to count and log the connections that are cut, and no more. */
+/** After a fault and its drain: time to count and log the connections that are cut, on a busy machine too. */
+const FAULT_DISPOSE_MS = 3000;
+/** After the second signal: the same, and no more. */
 const AT_ONCE_MS = 500;
 
 export interface Service extends AsyncDisposable {
@@ -93,7 +95,7 @@ export class Lifetime {
     else fatal(this.#log.logger, error);
     if (this.#service !== undefined) {
       await within(FAULT_DRAIN_MS, this.#service.drain());
-      await within(AT_ONCE_MS, this.#service[Symbol.asyncDispose]());
+      await within(FAULT_DISPOSE_MS, this.#service[Symbol.asyncDispose]());
     }
     await this.exit(FAULT);
   }

@@ -75,7 +75,8 @@ describe('tenants with one Service network', { skip, timeout: TIMEOUT_MS }, () =
     const cluster = { store, authority, sans: ['api.a.test'] };
     {
       const flags = [`--advertise-address=${STALE}`];
-      await using _ = await startApiServer({ ...cluster, endpointReconciler: 'lease', flags });
+      await using first = await startApiServer({ ...cluster, endpointReconciler: 'lease', flags });
+      await endpointsBecome(first, STALE);
     }
     return stack.use(await startApiServer(cluster));
   }
