@@ -130,7 +130,7 @@ describe('CONNECT is refused', { concurrency: true }, () => {
   ];
   for (const [when, head, status, reason, from] of refused) {
     test(`with ${status} when ${when}`, async () => {
-      const { received, end, address } = await visit(
+      const { received, end, address, since } = await visit(
         gateway.port,
         `${head}\r\n\r\n`,
         from === undefined ? {} : { from },
@@ -140,7 +140,7 @@ describe('CONNECT is refused', { concurrency: true }, () => {
         received.toString(),
         new RegExp(`^HTTP/1\\.1 ${status} .*\\r\\n\\r\\n${reason}: .*\\n$`, 's'),
       );
-      assert.equal((await lineOf(gateway, { address })).reason, reason);
+      assert.equal((await lineOf(gateway, { address, since })).reason, reason);
     });
   }
 

@@ -104,9 +104,9 @@ describe('attempts', { concurrency: true }, () => {
 
   test('there are 1 + retries of them', async () => {
     // Round-robin: the first connection starts at the first backend, and its four attempts do not reach the fifth.
-    const { received, address } = await visit(gateway.port, hello('last.test'));
+    const { received, address, since } = await visit(gateway.port, hello('last.test'));
     assert.deepEqual(received, alert(80));
-    assert.equal((await lineOf(gateway, { address })).reason, 'connect-failed');
+    assert.equal((await lineOf(gateway, { address, since })).reason, 'connect-failed');
     assert.equal(await servedBy(gateway.port, hello('last.test')), 'a');
   });
 
@@ -133,9 +133,9 @@ describe('attempts', { concurrency: true }, () => {
   });
 
   test('all together have three times that', async () => {
-    const { received, address } = await visit(gateway.port, hello('hole.test'));
+    const { received, address, since } = await visit(gateway.port, hello('hole.test'));
     assert.deepEqual(received, alert(80));
-    const line = (await lineOf(gateway, { address })) as unknown as {
+    const line = (await lineOf(gateway, { address, since })) as unknown as {
       ms: number;
       dialMs: null;
       reason: string;

@@ -627,9 +627,9 @@ listen: ["127.0.0.1:0"]
 clusters: [{ name: lab, api: { hosts: [lab.test], backends: ["${api.text}"] } }]
 `,
     });
-    const { received, end, address } = await visit(bare.port, GREETING);
+    const { received, end, address, since } = await visit(bare.port, GREETING);
     assert.deepEqual([received.length, end], [0, 'FIN']);
-    assert.equal((await lineOf(bare, { address })).reason, 'not-recognized');
+    assert.equal((await lineOf(bare, { address, since })).reason, 'not-recognized');
   });
 });
 

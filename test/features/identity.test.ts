@@ -135,7 +135,7 @@ async function refused(
   { reason, receives, why, clusterId, cluster }: Heard,
   options = {},
 ): Promise<void> {
-  const { received, end, address } = await visit(at.port, said, options);
+  const { received, end, address, since } = await visit(at.port, said, options);
   assert.equal(end, 'FIN');
   if (typeof receives === 'number') {
     assert.match(
@@ -143,7 +143,7 @@ async function refused(
       new RegExp(`^HTTP/1\\.1 ${receives} .*\\r\\n\\r\\n${reason}: .*\\n$`, 's'),
     );
   } else assert.deepEqual(received, receives);
-  const line = await lineOf(at, { address });
+  const line = await lineOf(at, { address, since });
   assert.equal(line.reason, reason);
   assert.equal(line.cluster, cluster ?? null);
   if (clusterId !== undefined) assert.equal(line.clusterId, clusterId);
@@ -376,7 +376,7 @@ test('of many concurrent connections with the same signature, one is served', as
 test('the warning has the id, the client, the cause and the fix, once', async () => {
   await using fresh = await start({ file: 'secret-warning', workers: 1 });
   const said = bytes(header('strict-1', { seconds: -90 }), hello('open.test'));
-  const { address } = await visit(fresh.port, said);
+  const { address, since } = await visit(fresh.port, said);
   const { why, fix, time: _, ...line } = await fresh.line(one => one.msg === 'bad signature');
   assert.deepEqual(line, {
     level: 'warn',
@@ -390,7 +390,7 @@ test('the warning has the id, the client, the cause and the fix, once', async ()
     String(fix),
     /^check the clocks: the agent's is 9\d s behind this gateway's, 60 s are allowed$/,
   );
-  assert.equal((await lineOf(fresh, { address })).reason, 'bad-signature');
+  assert.equal((await lineOf(fresh, { address, since })).reason, 'bad-signature');
   assert.equal(fresh.lines().filter(one => one.msg === 'bad signature').length, 1);
 });
 

@@ -58,9 +58,9 @@ describe('a server name that selects nothing gets alert 112', { concurrency: tru
     ['-dash.apps.lab.test', 'no-sni'],
   ] as const) {
     test(`${host} → ${reason}`, async () => {
-      const { received, address } = await visit(gateway.port, hello(host));
+      const { received, address, since } = await visit(gateway.port, hello(host));
       assert.deepEqual(received, alert(112));
-      const line = await lineOf(gateway, { address });
+      const line = await lineOf(gateway, { address, since });
       assert.deepEqual([line.reason, line.host], [reason, reason === 'no-sni' ? null : host]);
     });
   }
@@ -71,9 +71,9 @@ test('a listener with `only` serves those kinds, and others are unknown-host the
   assert.equal(await servedBy(gateway.ports[1], hello('api.lab.test'), there), 'api');
   assert.equal(await servedBy(gateway.ports[1], hello('oauth.apps.lab.test'), there), 'oauth');
   for (const host of ['konnectivity.lab.test', 'console.apps.lab.test']) {
-    const { received, address } = await visit(gateway.ports[1], hello(host), there);
+    const { received, address, since } = await visit(gateway.ports[1], hello(host), there);
     assert.deepEqual(received, alert(112));
-    const { reason, listener } = await lineOf(gateway, { address });
+    const { reason, listener } = await lineOf(gateway, { address, since });
     assert.deepEqual([reason, listener], ['unknown-host', '127.0.0.2:0']);
   }
 });

@@ -185,6 +185,13 @@ test('Verdicts.ending() reports a connection as broken if its end is no longer k
   verdicts.begin(HANDLE);
   const old = verdicts.generation(HANDLE);
   verdicts.end(HANDLE);
+  // The thread that asks may be several uses behind.
+  for (let uses = 0; uses < 7; uses++) {
+    verdicts.begin(HANDLE);
+    verdicts.breakOff(HANDLE);
+    verdicts.end(HANDLE);
+    assert.equal(verdicts.ending(HANDLE, old), 'ended');
+  }
   verdicts.begin(HANDLE);
   verdicts.end(HANDLE);
   assert.equal(verdicts.ending(HANDLE, old), 'broken');

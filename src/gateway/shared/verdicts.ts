@@ -25,20 +25,24 @@ const GENERATION_SHIFT = 10;
 const GENERATION_MASK = 0x1fffff;
 /** Tenths of a millisecond plus one; 0 when no backend was dialled. */
 const DIAL = 4;
-/** How the previous connection ended: its generation shifted by one bit; the low bit is set if it was broken off. */
-const LAST = 5;
+/** Index of a dial's failure; 0 if none failed. */
+const FAILURE = 5;
 /** The generation that the byte counts belong to. */
 const MOVED = 6;
-/** Index of a dial's failure; 0 if none failed. */
-const FAILURE = 7;
-const WORDS = 14;
+/**
+ * How the previous connections ended: their generations shifted by one bit; the low bit is set if one was broken off. A
+ * busy HTTP thread may look when the handle has been used several times since.
+ */
+const ENDS = 14;
+const ENDS_KEPT = 8;
+const WORDS = ENDS + ENDS_KEPT;
 
 /** Offsets in the same rows, in units of eight bytes. */
 const BYTES_IN = 4;
 const BYTES_OUT = 5;
 /** The lent descriptor, with its generation in the high half; 0 if there is none. */
 const LENT = 6;
-const DOUBLES = 7;
+const DOUBLES = WORDS / 2;
 const NONE = 0n;
 const DESCRIPTOR_BITS = 32n;
 
@@ -92,13 +96,14 @@ export class Verdicts {
   begin(handle: number): void {
     const at = handle * WORDS;
     Atomics.add(this.#words, at + GENERATION, 1);
-    this.#words.fill(0, at + SLOT, at + LAST);
+    this.#words.fill(0, at + SLOT, at + FAILURE);
   }
 
   /** The worker has released the connection: later verdicts on it are void. */
   end(handle: number): void {
     const at = handle * WORDS;
-    this.#words[at + LAST] = (this.generation(handle) << 1) | (this.isBroken(handle) ? 1 : 0);
+    const generation = this.generation(handle);
+    this.#words[at + endOf(generation)] = (generation << 1) | (this.isBroken(handle) ? 1 : 0);
     Atomics.add(this.#words, at + GENERATION, 1);
   }
 
@@ -111,7 +116,7 @@ export class Verdicts {
   /** A stream's state at its worker. One whose end is no longer known counts as broken, never as complete. */
   ending(handle: number, generation: number): 'open' | 'ended' | 'broken' {
     if (this.isCurrent(handle, generation)) return 'open';
-    return this.#words[handle * WORDS + LAST] === generation << 1 ? 'ended' : 'broken';
+    return this.#words[handle * WORDS + endOf(generation)] === generation << 1 ? 'ended' : 'broken';
   }
 
   generation(handle: number): number {
@@ -227,4 +232,9 @@ export class Verdicts {
     const about = (word >>> GENERATION_SHIFT) & GENERATION_MASK;
     return about === (this.generation(handle) & GENERATION_MASK) ? word : undefined;
   }
+}
+
+/** Each use of a handle has two generations: begin() and end() add one each. */
+function endOf(generation: number): number {
+  return ENDS + ((generation >>> 1) % ENDS_KEPT);
 }

@@ -25,11 +25,11 @@ export function stallingContract(adapter: Adapter): void {
   contractTest(adapter, 'stalled() leaves handles alone whose peers take their bytes', async start => {
     const thread = start();
     // Longer than a busy machine keeps the peer from reading, and shorter than the whole transfer.
-    const { handle, peer } = await accepted(thread, 1000);
+    const { handle, peer } = await accepted(thread, 2500);
     const idle = await accepted(thread);
     const source = { kind: 'source', size: 64 * MIB, piece: 100_000, last: 'shutdown' } as const;
     await thread.ask({ op: 'serve', handle, behaviour: source });
-    const taken = await peer.takeAll(20);
+    const taken = await peer.takeAll(600);
     assert.deepEqual(taken, { count: 64 * MIB, digest: digestOf(64 * MIB), end: 'end' });
     // A handle with nothing to send is exempt, however long it is idle.
     await aWhile(thread);
