@@ -220,6 +220,9 @@ function clientOf(store: MemoryStore, kept: ObjectStore, manager: string): KubeA
         ) {
           return missing(name);
         }
+        if (before === undefined && uid !== undefined) {
+          return failed(409, 'Conflict', `uid mismatch: '${name}' does not exist`);
+        }
         const result = applied(before?.owners ?? new Map(), manager, before?.object, object, force);
         if ('conflicts' in result) {
           return failed(409, 'Conflict', `Apply failed with conflicts: ${result.conflicts.join(', ')}`);

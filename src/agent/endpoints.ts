@@ -4,12 +4,13 @@
 
 import type { Finding } from '../cluster/finding.ts';
 import { type Clock, systemClock } from '../kube/clock.ts';
+import type { Outcome } from '../kube/endpoint-objects.ts';
 import { type KubeApi, type KubeFault, wordsOf } from '../kube/kube-api.ts';
 import type { ServiceEndpoint } from '../kube/service-endpoint.ts';
 import { advertisedEndpoint } from './agent-endpoint.ts';
 import { AgentLease, RENEW_MS } from './agent-lease.ts';
 import type { AgentLog } from './agent-log.ts';
-import { EndpointsReconciler, type Outcome } from './reconcile-endpoints.ts';
+import { EndpointsReconciler } from './reconcile-endpoints.ts';
 
 /** With many agents each reconciles less often, so that all together reconcile about twice a second. */
 const RECONCILE_MS_PER_AGENT = 500;

@@ -13,6 +13,46 @@ export interface Cluster {
   /** Refuse an id without a signature. */
   readonly identityRequired: boolean;
   readonly routes: readonly Route[];
+  /** Absent for clusters of files. */
+  readonly controlPlane?: ControlPlane;
+}
+
+/** Properties of the object in Kubernetes that outputs need and the gateway does not. */
+export interface ControlPlane {
+  /** Annotation `causeway.dev/paused`: objects that exist for this cluster stay as they are. */
+  readonly isPaused: boolean;
+  /** How its own ingress controller is configured. */
+  readonly ingress?: {
+    /** Steward: `haproxy`, `nginx`, `traefik`, `generic`. */
+    readonly controllerType?: string;
+    readonly className?: string;
+    readonly annotations: Readonly<Record<string, string>>;
+  };
+  /** The Secret with its admin kubeconfig, and the keys to look for, best first. */
+  readonly kubeconfig?: {
+    readonly namespace: string;
+    readonly secret: string;
+    readonly keys: readonly string[];
+  };
+  /** The Secret with the API server's own certificate and key, and their keys in it. */
+  readonly servingCertificate?: {
+    readonly namespace: string;
+    readonly secret: string;
+    readonly certKey: string;
+    readonly keyKey: string;
+  };
+  /** Steward's `addons.tcpProxy`. */
+  readonly agent?: AgentAddon;
+}
+
+export interface AgentAddon {
+  readonly image?: string;
+  readonly resources?: Readonly<Record<string, unknown>>;
+  readonly hostAliases: readonly { readonly ip: string; readonly hostnames: readonly string[] }[];
+  /** A further address of the gateway. */
+  readonly internalEndpoint?: string;
+  /** Steward runs its own tcp-proxy in the tenant: `status.addons.tcpProxy.enabled`. */
+  readonly isRunning?: boolean;
 }
 
 /** Where a cluster comes from. */
@@ -58,7 +98,16 @@ export interface Route {
   readonly redirect: boolean;
   /** Only on the single route of an agent, whose backend is the gateway: how connections carry the cluster id. */
   readonly uplink?: Uplink;
+  /** The Service whose endpoints are the backends; absent for routes of files. */
+  readonly service?: ServicePort;
   readonly pool: Pool;
+}
+
+export interface ServicePort {
+  readonly namespace: string;
+  readonly name: string;
+  /** The Service's own port, not that of its endpoints. */
+  readonly port: number;
 }
 
 /** How an agent reaches the gateway. */

@@ -5,7 +5,7 @@ export const CATCH_ALL = '*';
 
 /** RFC 1035 2.3.4: at most 253 characters in this notation, and 63 per label. */
 const MAX_NAME = 253;
-const LABEL = /^(?!-)[a-z0-9_-]{1,63}(?<!-)$/;
+const NAME = /^(?!-)[a-z0-9_-]{1,63}(?<!-)(?:\.(?!-)[a-z0-9_-]{1,63}(?<!-))*$/;
 const IPV4 = /^\d{1,3}(\.\d{1,3}){3}$/;
 
 /** Converts to lower case and drops one trailing dot. Does not check whether the name is legal. */
@@ -16,8 +16,7 @@ export function normalizeHost(text: string): string {
 
 /** A legal name that is not an IPv4 literal. Allows `_`, because people use it. Expects a normalized name. */
 export function isHostname(name: string): boolean {
-  if (name.length === 0 || name.length > MAX_NAME || IPV4.test(name)) return false;
-  return name.split('.').every(label => LABEL.test(label));
+  return name.length <= MAX_NAME && NAME.test(name) && !IPV4.test(name);
 }
 
 /** `*.x.y`: the wildcard is the whole first label, and a legal name of one or more labels follows. */

@@ -6,7 +6,7 @@
 //   slice `kubernetes-ipv6`    its second family, if any (or `kubernetes-ipv4`)
 //   Endpoints `kubernetes`     only the first family: Endpoints support no second one
 
-import { CLUSTER_LABEL, MANAGER, ownLabels } from './cluster-label.ts';
+import { CLUSTER_LABEL, CLUSTER_NAME_ANNOTATION, MANAGER, ownLabels } from './cluster-label.ts';
 import type { EndpointSlice, Endpoints, ObjectMeta } from './kube-object.ts';
 import type { Family, ServiceEndpoint } from './service-endpoint.ts';
 
@@ -125,12 +125,12 @@ function essence(object: EndpointSlice | Endpoints): string {
   ]);
 }
 
-/** Ignores the cluster label: agents that use different cluster names would otherwise overwrite each other forever. */
+/** Ignores the cluster's name: agents that use different cluster names would otherwise overwrite each other forever. */
 function has(
   existing: Readonly<Record<string, string>> | undefined,
   wanted: Readonly<Record<string, string>> | undefined,
 ): boolean {
   return Object.entries(wanted ?? {}).every(
-    ([key, value]) => key === CLUSTER_LABEL || existing?.[key] === value,
+    ([key, value]) => key === CLUSTER_LABEL || key === CLUSTER_NAME_ANNOTATION || existing?.[key] === value,
   );
 }

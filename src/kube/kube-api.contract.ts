@@ -254,6 +254,23 @@ export function kubeApiContract(
       assert.deepEqual(left.data, { both: '1' });
     });
 
+    test('apply is refused where the object is not the one, or not at the version, that is named', async () => {
+      const named = (uid: string, resourceVersion?: string) => {
+        const { metadata, ...rest } = configMap('precise', { a: '2' });
+        return { ...rest, metadata: { ...metadata, uid, ...(resourceVersion && { resourceVersion }) } };
+      };
+      const force = { force: true };
+      const none = faultOf(await api.apply(configMaps, named('00000000-0000-0000-0000-000000000000'), force));
+      assert.equal(none.status, 409);
+      const { metadata } = valueOf(await api.apply(configMaps, configMap('precise', { a: '1' })));
+      const [uid, version] = [metadata.uid as string, metadata.resourceVersion as string];
+      const changed = valueOf(await api.apply(configMaps, named(uid, version), force));
+      assert.equal(changed.metadata.uid, uid);
+      assert.equal(faultOf(await api.apply(configMaps, named(uid, version), force)).status, 409);
+      valueOf(await api.remove(configMaps, changed));
+      assert.equal(faultOf(await api.apply(configMaps, named(uid), force)).status, 409);
+    });
+
     test('what was created without apply is in conflict with apply', async () => {
       valueOf(await api.create(configMaps, configMap('mine', { a: '1' })));
       assert.equal(faultOf(await api.apply(configMaps, configMap('mine', { a: '2' }))).status, 409);

@@ -22,17 +22,20 @@ export interface KubeEventOptions {
   readonly action: string;
   /** Which of our replicas. */
   readonly instance: string;
+  /** The end of its name, of lower-case letters and digits: an Event with the same name is refused. Absent: random. */
+  readonly suffix?: string;
   readonly now: Date;
 }
 
 export function kubeEvent(options: KubeEventOptions): KubeEvent {
   const { type, reason, note, action, instance, now } = options;
+  const { suffix = randomBytes(8).toString('hex') } = options;
   const regarding = referenceOf(options.regarding);
   return {
     apiVersion: 'events.k8s.io/v1',
     kind: 'Event',
     metadata: {
-      name: `${legalName(regarding.name)}.${randomBytes(8).toString('hex')}`,
+      name: `${legalName(regarding.name)}.${suffix}`,
       // Where the object has none.
       namespace: regarding.namespace ?? 'default',
     },

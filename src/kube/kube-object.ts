@@ -10,12 +10,24 @@ export interface ObjectMeta {
   readonly deletionTimestamp?: string;
   readonly labels?: Readonly<Record<string, string>>;
   readonly annotations?: Readonly<Record<string, string>>;
+  readonly ownerReferences?: readonly OwnerReference[];
   readonly managedFields?: readonly ManagedFields[];
+}
+
+/** The owner is in the same namespace, or has none. An object is garbage-collected once all its owners are gone. */
+export interface OwnerReference {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly name: string;
+  readonly uid: string;
 }
 
 /** Who has set which fields last: the API server keeps these books. */
 export interface ManagedFields {
   readonly manager?: string;
+  readonly operation?: string;
+  /** Of a subresource's own books, such as `status`. */
+  readonly subresource?: string;
   /** Keys are `f:` and the name of a field. */
   readonly fieldsV1?: Readonly<Record<string, unknown>>;
 }

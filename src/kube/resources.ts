@@ -18,6 +18,8 @@ export interface Resource<T extends KubeObject> {
   readonly version: string;
   readonly plural: string;
   readonly kind: string;
+  /** Versions that we can write, the best first, where `version` is not the only one. The first that is served is used. */
+  readonly versions?: readonly string[];
   /** Only for the type. */
   readonly object?: T;
 }
