@@ -11,6 +11,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   text: [],
   plan: ['cluster'],
   identity: ['wire'],
+  sources: ['cluster', 'config', 'kube', 'text', 'wire'],
+  outputs: ['cluster', 'config', 'kube', 'plan', 'text', 'wire'],
 };
 /** Folders that a folder must not import, even indirectly. */
 const NEVER_REACHES: Readonly<Record<string, readonly string[]>> = { gateway: ['kube'] };

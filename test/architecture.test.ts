@@ -50,6 +50,11 @@ const OFFENDING: readonly [path: string, source: string, offence: RegExp][] = [
   ['src/wire/a.test.ts', "import { x } from '../gateway/x.ts';", /imports nothing of ours$/],
   ['src/cluster/a.ts', "import '../wire/x.ts';", /but cluster imports nothing of ours$/],
   ['src/plan/a.ts', "import {\n  x,\n  y,\n} from '../gateway/x.ts';", /but plan imports only cluster$/],
+  [
+    'src/sources/a.ts',
+    "import { plan } from '../plan/plan.ts';",
+    /but sources imports only cluster, config, kube, text, wire$/,
+  ],
   ['src/identity/a.ts', "import { x } from '../gateway/x.ts';", /but identity imports only wire$/],
   [
     'src/gateway/a.ts',

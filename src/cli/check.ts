@@ -69,10 +69,10 @@ async function run(args: readonly string[]): Promise<number> {
           ...(await exposed(file, read.config, read.positions)),
         ].toSorted(byPlace)
       : [],
-    missing: config === undefined ? { refused: [], ignored: [] } : notThereYet(config),
+    missing: config === undefined ? [] : notThereYet(config),
     counts: config === undefined ? undefined : plan(config.clusters).counts,
   };
-  const ok = report.mistakes.length === 0 && report.missing.refused.length === 0;
+  const ok = report.mistakes.length === 0 && report.missing.length === 0;
   if (values.json === true) writeReport(report, ok);
   else writeText(file, report, ok);
   return ok ? 0 : MISTAKES;
@@ -117,11 +117,8 @@ function writeText(file: string, { mistakes, warnings, missing, counts }: Report
   const warn = (line: string) => print(line, `${paint('33', 'warning:')} `);
   for (const mistake of mistakes) print(formatMistake(file, mistake));
   for (const warning of warnings) warn(formatMistake(file, warning));
-  if (missing.refused.length > 0) {
-    print(`${file}: this version does not support ${missing.refused.join(', ')} yet; run refuses the file`);
-  }
-  if (missing.ignored.length > 0) {
-    warn(`${file}: this version does not support yet: ${missing.ignored.join('; ')}`);
+  if (missing.length > 0) {
+    print(`${file}: this version does not support ${missing.join(', ')} yet; run refuses the file`);
   }
   if (ok && counts !== undefined) {
     const { clusters, routes, hosts } = counts;

@@ -8,6 +8,7 @@ import { demoCommand } from './demo.ts';
 import { explainCommand } from './explain.ts';
 import { helpFor, laterCommands, overview } from './help.ts';
 import { identityCommand } from './identity.ts';
+import { renderCommand } from './render.ts';
 import { runCommand } from './run.ts';
 import { statusCommand } from './status.ts';
 import { printError } from './terminal.ts';
@@ -24,6 +25,7 @@ const commands: readonly Command[] = [
   demoCommand,
   agentCommand,
   identityCommand,
+  renderCommand,
 ];
 
 /** Returns the exit code. */

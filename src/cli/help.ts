@@ -3,7 +3,7 @@
 import type { Command } from './command.ts';
 
 /** Planned commands, so that `causeway dns` can say why it is missing. */
-export const laterCommands: readonly string[] = ['import', 'render', 'dns', 'doctor', 'top'];
+export const laterCommands: readonly string[] = ['import', 'dns', 'doctor', 'top'];
 
 export function overview(commands: readonly Command[]): string {
   const width = Math.max(...commands.map(command => command.name.length), 'help [COMMAND]'.length);

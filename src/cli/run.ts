@@ -66,7 +66,7 @@ async function serve(lifetime: Lifetime, file: string, overrides: Overrides): Pr
     const { logger, use: useLog, countDropped } = log;
     const options = { file, config, readAt, overrides, log: logger, useLog, countDropped };
     await lifetime.serve(
-      () => Controller.start({ ...options, version: version(), host: machine() }),
+      () => Controller.start({ ...options, version: version(), host: machine(), environment: process.env }),
       controller => logReady(controller, log),
     );
     return 0;
@@ -81,7 +81,7 @@ async function serve(lifetime: Lifetime, file: string, overrides: Overrides): Pr
 const mistakes = [ConfigError, ListenError, StartError] as const;
 
 function logReady(controller: Controller, { logger }: Log): void {
-  const { version: running, engine, workers, listeners, counts } = controller.status();
+  const { version: running, engine, workers, listeners, counts } = controller.view.status();
   const { clusters, routes, hosts } = counts;
   logger.info(
     {

@@ -4,6 +4,7 @@ import type { z } from 'zod';
 import { type Cluster, type ClusterLimits, knownKinds, type Route } from '../cluster/cluster.ts';
 import { CLUSTER_ID, CLUSTER_ID_WORDS } from '../cluster/cluster-id.ts';
 import { choose, field, form, isRecord, limit, list, map, oneOf, record } from './fields.ts';
+import { DNS_LABEL, DNS_LABEL_WORDS } from './names.ts';
 import { bad, either, good, type Reading } from './reading.ts';
 import {
   cidrs,
@@ -14,9 +15,6 @@ import {
   poolShape,
   toRoute,
 } from './route-schema.ts';
-
-const NAME = 'a DNS label of up to 63 lower-case letters, digits and inner hyphens';
-const DNS_LABEL = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
 
 /** Not allowed as names of user-defined routes: they would be ambiguous. */
 const RESERVED = new Set<string>([...knownKinds, 'apps']);
@@ -51,7 +49,7 @@ const apps = map({
 });
 
 const cluster: z.ZodType<Cluster> = map({
-  name: form(DNS_LABEL, NAME),
+  name: form(DNS_LABEL, DNS_LABEL_WORDS),
   id: form(CLUSTER_ID, CLUSTER_ID_WORDS).optional(),
   allow: cidrs.optional(),
   limits: limits.optional(),
@@ -108,7 +106,7 @@ function appsPool(kind: 'apps-https' | 'apps-http'): z.ZodType<Route> {
 }
 
 function readOwnKind(kind: string): Reading<string> {
-  if (!RESERVED.has(kind)) return DNS_LABEL.test(kind) ? good(kind) : bad(NAME, kind);
+  if (!RESERVED.has(kind)) return DNS_LABEL.test(kind) ? good(kind) : bad(DNS_LABEL_WORDS, kind);
   const key = kind === 'apps' ? kind : pathOfKind(kind).join('.');
   return bad(
     `a name other than ${either([...RESERVED])}; for that route, use the key ${key} of the cluster`,

@@ -1,7 +1,7 @@
 // A valid causeway.yaml: defaults filled in, names normalized, durations in milliseconds. Plain data, so that one
 // thread can read it and another use it.
 
-import type { Cluster } from '../cluster/cluster.ts';
+import type { Cluster, UplinkKind } from '../cluster/cluster.ts';
 
 export interface Config {
   /** At least one. */
@@ -17,8 +17,8 @@ export interface Config {
   readonly stateDir?: string;
   readonly identity?: Identity;
   readonly tunnel?: Tunnel;
-  readonly sources: readonly Plugged<SourceKind>[];
-  readonly outputs: readonly Plugged<OutputKind>[];
+  readonly sources: readonly SourceSettings[];
+  readonly outputs: readonly OutputSettings[];
   readonly lease?: Lease;
   readonly statusAnnotation?: boolean;
 }
@@ -100,16 +100,114 @@ export interface Tunnel {
   readonly certificates: readonly KeyPairFiles[];
 }
 
-/** A source or an output with its options. */
-export interface Plugged<Kind extends string> {
-  readonly kind: Kind;
-  readonly options: Readonly<Record<string, unknown>>;
+/** Where clusters come from, besides `clusters`. */
+export type SourceSettings = Plugged<SourceOptions>;
+
+/** Where the plan goes to, besides the gateway's own table. */
+export type OutputSettings = Plugged<OutputOptions>;
+
+/** One kind with its options. */
+export type Plugged<Options> = {
+  readonly [Kind in keyof Options]: {
+    readonly kind: Kind;
+    /** The kind, and `-2`, `-3`, … for the second and third of that kind. */
+    readonly name: string;
+    readonly options: Options[Kind];
+  };
+}[keyof Options];
+
+export interface SourceOptions {
+  readonly kamaji: TenantControlPlaneOptions;
+  readonly steward: TenantControlPlaneOptions;
+  readonly hypershift: WatchOptions;
+  readonly kubermatic: WatchOptions & { readonly zone?: string | undefined };
+  /** `domains` is required: what its Services may claim. */
+  readonly services: WatchOptions & { readonly domains: readonly string[] };
+  readonly clusterApi: WatchOptions & { readonly service?: string | undefined };
+  readonly k0smotron: WatchOptions;
+  readonly directory: { readonly path: string };
+}
+
+/** Common to all sources in Kubernetes. */
+export interface WatchOptions {
+  /** A file. Absent: the service account of the pod. */
+  readonly kubeconfig?: string | undefined;
+  readonly context?: string | undefined;
+  /** At least one. Absent: all. */
+  readonly namespaces?: readonly string[] | undefined;
+  readonly selector?: string | undefined;
+  /** Absent: its objects may claim any host. */
+  readonly domains?: readonly string[] | undefined;
+  /** Backends are the endpoints of a Service, or its ClusterIP. */
+  readonly via: 'endpoints' | 'clusterIP';
+}
+
+export interface TenantControlPlaneOptions extends WatchOptions {
+  /** For objects that do not name one. */
+  readonly domain?: string | undefined;
+  readonly expose: 'annotated' | 'all';
+  readonly fix: boolean;
+}
+
+export interface OutputOptions {
+  readonly ingress: IngressOptions;
+  readonly ingressRouteTCP: { readonly entryPoints: readonly string[] };
+  readonly tlsRoute: {
+    readonly gateway: {
+      readonly name: string;
+      readonly namespace?: string | undefined;
+      readonly sectionName?: string | undefined;
+    };
+  };
+  readonly transportServer: { readonly className?: string | undefined };
+  readonly dnsEndpoint: {
+    readonly zone: string;
+    readonly targets: 'nodes' | 'gateway' | readonly string[];
+    readonly ttlMs: number;
+  };
+  readonly dnsServer: { readonly on: ListenAddress; readonly addresses: readonly string[] };
+  readonly tenantAgent: TenantAgentOptions;
+  /** `agents`, or an IP address. */
+  readonly tenantEndpoints: { readonly address: string };
+}
+
+export const ingressFlavors = [
+  'haproxy',
+  'haproxy-ingress',
+  'nginx',
+  'cilium',
+  'generic',
+  'fromCluster',
+] as const;
+export type IngressFlavor = (typeof ingressFlavors)[number];
+
+export interface IngressOptions {
+  readonly flavor: IngressFlavor;
+  /** Absent: the one that the flavor's controller has by default. */
+  readonly className?: string | undefined;
+  readonly annotations: Readonly<Record<string, string>>;
+}
+
+export interface TenantAgentOptions {
+  readonly image?: string | undefined;
+  readonly imagePullSecrets: readonly string[];
+  readonly kind: 'Deployment' | 'DaemonSet';
+  /** Of a Deployment. */
+  readonly replicas: number;
+  readonly resources: Readonly<Record<string, unknown>>;
+  readonly gateway?: string | undefined;
+  readonly gatewayAddresses: readonly string[];
+  readonly uplink: UplinkKind;
+  readonly tolerations: readonly Readonly<Record<string, unknown>>[];
+  readonly priorityClassName: string;
 }
 
 export interface Lease {
   readonly name: string;
   readonly namespace: string;
 }
+
+export const DEFAULT_LEASE: Lease = { name: 'causeway', namespace: 'causeway-system' };
 
 export const DEFAULT_ADMIN: ListenAddress = { host: '127.0.0.1', port: 9440 };
 
@@ -128,22 +226,5 @@ export type LogFormat = (typeof logFormats)[number];
 export const loggedConnections = ['all', 'refused', 'none'] as const;
 export type LoggedConnections = (typeof loggedConnections)[number];
 
-export type SourceKind =
-  | 'kamaji'
-  | 'steward'
-  | 'hypershift'
-  | 'kubermatic'
-  | 'services'
-  | 'clusterApi'
-  | 'k0smotron'
-  | 'directory';
-
-export type OutputKind =
-  | 'ingress'
-  | 'ingressRouteTCP'
-  | 'tlsRoute'
-  | 'transportServer'
-  | 'dnsEndpoint'
-  | 'dnsServer'
-  | 'tenantAgent'
-  | 'tenantEndpoints';
+export type SourceKind = keyof SourceOptions;
+export type OutputKind = keyof OutputOptions;

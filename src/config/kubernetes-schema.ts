@@ -1,11 +1,30 @@
-// The schema of the Kubernetes keys in causeway.yaml: sources, outputs, the lease. Checks only their shape; each
-// source and output interprets its own options.
+// The schema of the Kubernetes keys in causeway.yaml: sources, outputs, the lease.
 
 import { z } from 'zod';
+import { uplinkKinds } from '../cluster/cluster.ts';
 import { parseIp } from '../wire/ip-address.ts';
-import { readListenAddress } from './address.ts';
-import type { OutputKind, Plugged, SourceKind } from './config.ts';
-import { anyMap, choose, durationMs, field, flag, list, map, oneOf, text, wholeNumber } from './fields.ts';
+import { readBackend, readListenAddress } from './address.ts';
+import {
+  ingressFlavors,
+  type OutputOptions,
+  type OutputSettings,
+  type Plugged,
+  type SourceOptions,
+  type SourceSettings,
+} from './config.ts';
+import {
+  anyMap,
+  choose,
+  durationMs,
+  field,
+  flag,
+  list,
+  map,
+  oneOf,
+  record,
+  text,
+  wholeNumber,
+} from './fields.ts';
 import { readHost } from './host.ts';
 import { bad, either, good } from './reading.ts';
 import { hosts } from './route-schema.ts';
@@ -16,87 +35,99 @@ const ip = field(value =>
   typeof value === 'string' && parseIp(value) !== undefined ? good(value) : bad('an IP address', value),
 );
 const ips = list(ip, '[203.0.113.10]');
+const DNS_TTL_MS = 60_000;
+
+/** An empty list would mean nothing at all, which is hardly meant. */
+const namespaces = names.refine(given => given.length > 0, {
+  error: 'must have at least one namespace: leave it out for all',
+});
 
 const watched = {
   kubeconfig: text('a file name').optional(),
   context: name.optional(),
-  namespaces: names.optional(),
+  namespaces: namespaces.optional(),
   selector: text('a label selector such as "team=a"').optional(),
   domains: hosts.optional(),
-  via: oneOf(['endpoints', 'clusterIP']).optional(),
+  via: oneOf(['endpoints', 'clusterIP']).default('endpoints'),
 };
 
 const tenantControlPlanes = map({
   ...watched,
   domain: field(readHost).optional(),
-  expose: oneOf(['annotated', 'all']).optional(),
-  fix: flag.optional(),
+  expose: oneOf(['annotated', 'all']).default('annotated'),
+  fix: flag.default(false),
 });
 
-export const sources: z.ZodType<readonly Plugged<SourceKind>[]> = list(
-  plugged({
+export const sources: z.ZodType<readonly SourceSettings[]> = plugged<SourceOptions>(
+  {
     kamaji: tenantControlPlanes,
     steward: tenantControlPlanes,
-    hypershift: map(watched),
+    hypershift: map({ ...watched, via: oneOf(['endpoints', 'clusterIP']).default('clusterIP') }),
     kubermatic: map({ ...watched, zone: field(readHost).optional() }),
     services: map({ ...watched, domains: hosts }),
     clusterApi: map({ ...watched, service: text('a template such as "{name}-control-plane"').optional() }),
     k0smotron: map(watched),
     directory: map({ path: text('a directory') }),
-  }),
+  },
   '[{ kamaji: {} }], or []',
 );
 
-export const outputs: z.ZodType<readonly Plugged<OutputKind>[]> = list(
-  plugged({
+export const outputs: z.ZodType<readonly OutputSettings[]> = plugged<OutputOptions>(
+  {
     ingress: map({
-      flavor: oneOf(['haproxy', 'haproxy-ingress', 'nginx', 'cilium', 'generic', 'fromCluster']).optional(),
+      flavor: oneOf(ingressFlavors).default('haproxy'),
       className: name.optional(),
-      annotations: anyMap.optional(),
+      annotations: record(good, text('text'), 'a map of annotations').default({}),
     }),
-    ingressRouteTCP: map({ entryPoints: names.optional() }),
+    ingressRouteTCP: map({ entryPoints: names.default(['websecure']) }),
     tlsRoute: map({
       gateway: map({ name, namespace: name.optional(), sectionName: name.optional() }),
     }),
     transportServer: map({ className: name.optional() }),
     dnsEndpoint: map({
       zone: field(readHost),
-      targets: choose<unknown>(value =>
+      targets: choose<'nodes' | 'gateway' | string[]>(value =>
         Array.isArray(value) ? ips : oneOf(['nodes', 'gateway']),
-      ).optional(),
-      ttl: durationMs(1000, 'cannot be off: use a duration such as 60s').optional(),
-    }),
+      ).default('nodes'),
+      ttl: durationMs(1000, 'cannot be off: use a duration such as 60s').default(DNS_TTL_MS),
+    }).transform(({ ttl, ...rest }) => ({ ...rest, ttlMs: ttl })),
     dnsServer: map({ on: field(readListenAddress), addresses: ips }),
     tenantAgent: map({
       image: name.optional(),
-      imagePullSecrets: list(z.unknown(), '[registry]').optional(),
-      kind: oneOf(['Deployment', 'DaemonSet']).optional(),
-      replicas: wholeNumber(1, 1000).optional(),
-      resources: anyMap.optional(),
-      gateway: text('"host:port" of the gateway').optional(),
-      gatewayAddresses: ips.optional(),
-      uplink: oneOf(['proxy', 'connect', 'tunnel', 'terminate']).optional(),
-      tolerations: list(anyMap, '[{ operator: Exists }]').optional(),
-      priorityClassName: name.optional(),
+      imagePullSecrets: names.default([]),
+      kind: oneOf(['Deployment', 'DaemonSet']).default('Deployment'),
+      replicas: wholeNumber(1, 1000).default(2),
+      resources: anyMap.default({}),
+      gateway: field(value => {
+        const read = readBackend(value);
+        return 'fault' in read ? read : good(read.value.text);
+      }).optional(),
+      gatewayAddresses: ips.default([]),
+      uplink: oneOf(uplinkKinds).default('proxy'),
+      tolerations: list(anyMap, '[{ operator: Exists }]').default([]),
+      priorityClassName: name.default('system-cluster-critical'),
     }),
     tenantEndpoints: map({
       address: field(value =>
         value === 'agents' || (typeof value === 'string' && parseIp(value) !== undefined)
           ? good(value)
           : bad('agents or an IP address', value),
-      ).optional(),
+      ).default('agents'),
     }),
-  }),
+  },
   '[{ ingress: {} }], or []',
 );
 
 export const lease = map({ name, namespace: name });
 
-/** A map with exactly one of these keys, which names the source or output. */
-function plugged<Kind extends string>(kinds: Record<Kind, z.ZodType>): z.ZodType<Plugged<Kind>> {
+/** A list of maps with exactly one of these keys each, which names the source or output. */
+function plugged<Options>(
+  kinds: { readonly [Kind in keyof Options]: z.ZodType<Options[Kind]> },
+  example: string,
+): z.ZodType<readonly Plugged<Options>[]> {
   const shape: Record<string, z.ZodType> = {};
   for (const [kind, options] of Object.entries<z.ZodType>(kinds)) shape[kind] = options.optional();
-  return map(shape).transform((given, context) => {
+  const one = map(shape).transform((given, context) => {
     // An unknown key was already reported.
     if (context.issues.length > 0) return z.NEVER;
     const [kind, ...others] = Object.keys(given);
@@ -106,6 +137,14 @@ function plugged<Kind extends string>(kinds: Record<Kind, z.ZodType>): z.ZodType
       context.issues.push({ code: 'custom', message, input: given });
       return z.NEVER;
     }
-    return { kind: kind as Kind, options: given[kind] as Record<string, unknown> };
+    return { kind, options: given[kind] };
+  });
+  return list(one, example).transform(given => {
+    const counts = new Map<string, number>();
+    return given.map(({ kind, options }) => {
+      const count = (counts.get(kind) ?? 0) + 1;
+      counts.set(kind, count);
+      return { kind, name: count === 1 ? kind : `${kind}-${count}`, options } as Plugged<Options>;
+    });
   });
 }

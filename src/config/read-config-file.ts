@@ -1,9 +1,10 @@
-// Opens the file for readConfig(), with care: `-c` may name anything, and a running gateway rereads it on every
-// change. Errors of the file system are reported like mistakes in the file.
+// Opens files for readConfig() and readClusters(), with care: a path may name anything, and a running gateway rereads
+// them on every change. Errors of the file system are reported like mistakes in the file.
 
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
-import { NOWHERE } from './mistake.ts';
+import { type Mistake, NOWHERE } from './mistake.ts';
+import { type ReadClusters, readClusters } from './read-clusters.ts';
 import { type ReadConfig, readConfig } from './read-config.ts';
 
 /**
@@ -23,12 +24,26 @@ export type UnreadableCode =
 
 export type ReadConfigFile = ReadConfig | Unreadable;
 
-interface Unreadable extends Extract<ReadConfig, { ok: false }> {
+interface Unreadable {
+  readonly ok: false;
+  readonly mistakes: readonly Mistake[];
   readonly code: UnreadableCode;
 }
 
 /** Never rejects. */
-export async function readConfigFile(path: string): Promise<ReadConfigFile> {
+export function readConfigFile(path: string): Promise<ReadConfigFile> {
+  return readFileAs(path, readConfig);
+}
+
+/** Never rejects. */
+export function readClustersFile(path: string): Promise<ReadClusters> {
+  return readFileAs(path, readClusters);
+}
+
+async function readFileAs<T>(
+  path: string,
+  parse: (text: string, path: string) => T,
+): Promise<T | Unreadable> {
   let handle: FileHandle;
   try {
     // Without O_NONBLOCK, opening a named pipe that nobody writes to never returns.
@@ -38,7 +53,8 @@ export async function readConfigFile(path: string): Promise<ReadConfigFile> {
   }
   try {
     const bytes = await readBytes(handle);
-    return bytes instanceof Uint8Array ? readConfigBytes(bytes, path) : bytes;
+    const text = bytes instanceof Uint8Array ? textOf(bytes) : bytes;
+    return typeof text === 'string' ? parse(text, path) : text;
   } catch (error) {
     return unopened(error);
   } finally {
@@ -58,16 +74,14 @@ async function readBytes(handle: FileHandle): Promise<Uint8Array | Unreadable> {
   return handle.readFile();
 }
 
-function readConfigBytes(bytes: Uint8Array, path: string): ReadConfigFile {
+function textOf(bytes: Uint8Array): string | Unreadable {
   if (bytes.includes(0))
     return unreadable('binary', 'must be a text file: this file contains NUL bytes (is it UTF-16?)');
-  let text: string;
   try {
-    text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
   } catch {
     return unreadable('binary', 'must be UTF-8 text: this file contains other bytes');
   }
-  return readConfig(text, path);
 }
 
 function unopened(error: unknown): Unreadable {

@@ -208,9 +208,19 @@ test('readConfig() reads every key and normalizes names and addresses', () => {
     engine: 'haproxy',
     workers: 4,
     log: { level: 'debug', format: 'json', connections: 'refused' },
-    sources: [{ kind: 'kamaji', options: { domain: 'example.com', expose: 'annotated', fix: false } }],
+    sources: [
+      {
+        kind: 'kamaji',
+        name: 'kamaji',
+        options: { domain: 'example.com', expose: 'annotated', fix: false, via: 'endpoints' },
+      },
+    ],
     outputs: [
-      { kind: 'dnsEndpoint', options: { zone: 'clusters.example.com', targets: 'nodes', ttl: 60_000 } },
+      {
+        kind: 'dnsEndpoint',
+        name: 'dnsEndpoint',
+        options: { zone: 'clusters.example.com', targets: 'nodes', ttlMs: 60_000 },
+      },
     ],
     lease: { name: 'causeway', namespace: 'causeway-system' },
     statusAnnotation: true,
@@ -456,5 +466,25 @@ test('readConfig() never throws on a valid file with text removed, repeated or i
       holds(everything.slice(0, from) + again + text + everything.slice(from + length));
     }),
     { numRuns: 300 },
+  );
+});
+
+test('readConfig() names the second source of a kind, and fills in what is left out', () => {
+  const { sources, outputs } = sound(
+    `listen: [{ on: ":443" }]\nsources: [{ kamaji: {} }, { services: { domains: [x.lab] } }, { kamaji: {} }, { hypershift: {} }]\noutputs: [{ ingress: {} }, { ingressRouteTCP: {} }, { ingress: {} }]`,
+  );
+  assert.deepEqual(
+    sources.map(({ name }) => name),
+    ['kamaji', 'services', 'kamaji-2', 'hypershift'],
+  );
+  assert.deepEqual(sources[0].options, { via: 'endpoints', expose: 'annotated', fix: false });
+  assert.deepEqual(sources[3].options, { via: 'clusterIP' });
+  assert.deepEqual(
+    outputs.map(({ name, options }) => [name, options]),
+    [
+      ['ingress', { flavor: 'haproxy', annotations: {} }],
+      ['ingressRouteTCP', { entryPoints: ['websecure'] }],
+      ['ingress-2', { flavor: 'haproxy', annotations: {} }],
+    ],
   );
 });

@@ -89,6 +89,12 @@ export function toRoute(kind: KindWithDefaults, given: RouteFields): Route {
   };
 }
 
+/** For routes that do not come from the file: of any kind, with the defaults that the file gives it. */
+export function toRouteOfKind(kind: string, given: RouteFields): Route {
+  const known = Object.hasOwn(defaultsOf, kind) ? (kind as KindWithDefaults) : 'own';
+  return { ...toRoute(known, given), kind };
+}
+
 function health(kind: KindWithDefaults) {
   const usual = defaultsOf[kind].health;
   return map({

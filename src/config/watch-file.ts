@@ -1,9 +1,10 @@
-// Reports when a file changes: written in place, replaced by rename, or swapped by a symlink somewhere on its path, as
-// with a mounted ConfigMap. It watches the folders, because a rename replaces the inode that a watch on the file holds.
+// Reports when a file, or any of the files in a directory, changes: written in place, replaced by rename, or swapped by
+// a symlink somewhere on its path, as with a mounted ConfigMap. It watches the folders, because a rename replaces the
+// inode that a watch on the file holds.
 
 import { type FSWatcher, watch } from 'node:fs';
-import { realpath, stat } from 'node:fs/promises';
-import { dirname, resolve } from 'node:path';
+import { readdir, realpath, stat } from 'node:fs/promises';
+import { dirname, join, resolve } from 'node:path';
 
 /** Editors truncate before they write: a change is reported after this long without events. */
 const QUIET_MS = 100;
@@ -12,8 +13,15 @@ const MAX_QUIET_MS = 500;
 /** Used where the kernel cannot watch (no inotify instances left, some network file systems). */
 const POLL_MS = 1000;
 
+interface Watched {
+  /** Changes whenever the content may have changed. */
+  readonly identity: () => Promise<string>;
+  /** The folders whose events concern it. */
+  readonly folders: () => Promise<Iterable<string>>;
+}
+
 export class FileWatch implements Disposable {
-  readonly #path: string;
+  readonly #watched: Watched;
   readonly #onChange: () => void;
   readonly #watchers: FSWatcher[] = [];
   #quiet: NodeJS.Timeout | undefined;
@@ -22,14 +30,27 @@ export class FileWatch implements Disposable {
   #seen: string;
   #closed = false;
 
-  private constructor(path: string, seen: string, onChange: () => void) {
-    this.#path = path;
+  private constructor(watched: Watched, seen: string, onChange: () => void) {
+    this.#watched = watched;
     this.#seen = seen;
     this.#onChange = onChange;
   }
 
-  static async start(path: string, onChange: () => void): Promise<FileWatch> {
-    const file = new FileWatch(resolve(path), await identityOf(path), onChange);
+  static start(path: string, onChange: () => void): Promise<FileWatch> {
+    return FileWatch.#start(oneFile(resolve(path)), onChange);
+  }
+
+  /** Watches all files in that directory whose names are `wanted`, and those that will be added. */
+  static startDirectory(
+    path: string,
+    wanted: (name: string) => boolean,
+    onChange: () => void,
+  ): Promise<FileWatch> {
+    return FileWatch.#start(filesIn(resolve(path), wanted), onChange);
+  }
+
+  static async #start(watched: Watched, onChange: () => void): Promise<FileWatch> {
+    const file = new FileWatch(watched, await watched.identity(), onChange);
     await file.#arm();
     return file;
   }
@@ -43,11 +64,11 @@ export class FileWatch implements Disposable {
 
   /** Again after each change: the path may resolve to another folder now. */
   async #arm(): Promise<void> {
-    const target = await realpath(this.#path).catch(() => this.#path);
+    const folders = new Set(await this.#watched.folders());
     if (this.#closed) return;
     this.#disarm();
     try {
-      for (const folder of new Set([dirname(this.#path), dirname(target)])) {
+      for (const folder of folders) {
         const watcher = watch(folder, () => this.#onEvent());
         watcher.on('error', () => this.#pollInstead());
         this.#watchers.push(watcher);
@@ -75,7 +96,7 @@ export class FileWatch implements Disposable {
 
   async #check(): Promise<void> {
     this.#firstEventAt = undefined;
-    const identity = await identityOf(this.#path);
+    const identity = await this.#watched.identity();
     if (this.#closed || identity === this.#seen) return;
     this.#seen = identity;
     await this.#arm();
@@ -92,8 +113,35 @@ export async function changedSince(path: string, time: number): Promise<boolean>
   }
 }
 
+function oneFile(path: string): Watched {
+  return {
+    identity: () => identityOf(path),
+    folders: async () => [dirname(path), dirname(await realpath(path).catch(() => path))],
+  };
+}
+
+function filesIn(path: string, wanted: (name: string) => boolean): Watched {
+  return {
+    async identity() {
+      const names = (await readdir(path).catch(() => [])).filter(wanted).toSorted();
+      const files = await Promise.all(
+        names.map(async name => `${name} ${await identityOf(join(path, name))}`),
+      );
+      return [await identityOf(path), ...files].join('\n');
+    },
+    // Its parent, since the directory itself may be replaced or not exist yet.
+    async folders() {
+      const existing = await stat(path).then(
+        () => [path],
+        () => [],
+      );
+      return [dirname(path), ...existing];
+    },
+  };
+}
+
 /** Changes whenever the content may have changed. */
-async function identityOf(path: string): Promise<string> {
+export async function identityOf(path: string): Promise<string> {
   try {
     const { ino, size, mtimeNs, ctimeNs } = await stat(path, { bigint: true });
     return `${ino} ${size} ${mtimeNs} ${ctimeNs}`;

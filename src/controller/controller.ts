@@ -1,38 +1,30 @@
-// observe → plan → apply: the file defines the clusters, `plan` resolves conflicts, the gateway's table serves them.
-// If a new file cannot be applied, the last good table keeps serving.
+// `causeway run`: the parts of a running gateway, from its start to its end. control-loop.ts is what it does in between.
 
-import { dirname, resolve } from 'node:path';
+import { randomBytes } from 'node:crypto';
+import { hostname } from 'node:os';
+import { dirname } from 'node:path';
 import type { Logger } from 'pino';
-import type { AdminView } from '../admin/admin-api.ts';
 import { AdminServer } from '../admin/admin-server.ts';
 import { EventStreams } from '../admin/event-streams.ts';
 import { GatewayEvents } from '../admin/gateway-events.ts';
-import type { Histogram } from '../admin/metrics.ts';
-import type { Status } from '../admin/status.ts';
-import type { Finding } from '../cluster/finding.ts';
-import type { Config, LogSettings } from '../config/config.ts';
-import { KeyPairError } from '../config/key-pair.ts';
-import { notThereYet } from '../config/not-there-yet.ts';
+import type { Config, LogSettings, SourceSettings } from '../config/config.ts';
 import { changedSince, FileWatch } from '../config/watch-file.ts';
-import type { Gateway, GatewayConfig, NamedRecord, NamedRequest } from '../gateway/control/gateway.ts';
-import { ListenError } from '../gateway/control/listen-error.ts';
-import { StartError } from '../gateway/control/start-error.ts';
-import type { HealthChange } from '../gateway/health/health-thread.ts';
-import { reactorErrorOf } from '../gateway/io/net-reactor.ts';
-import { openFilesWarning } from '../gateway/open-files.ts';
-import { secondsBuckets } from '../gateway/shared/shared-memory.ts';
-import type { Settings } from '../gateway/stages/data-path.ts';
-import { Explainer, type Explanation, type Question } from '../gateway/table/explain.ts';
-import { type Plan, plan } from '../plan/plan.ts';
+import type { Gateway } from '../gateway/control/gateway.ts';
+import { KubeServers } from '../kube/kube-servers.ts';
+import { openSource } from '../sources/open-source.ts';
+import type { Source } from '../sources/source.ts';
+import { SourceSet } from '../sources/source-set.ts';
+import { adminError, adminOptions } from './admin-options.ts';
 import { BadSignatureLog } from './bad-signature-log.ts';
-import { ConfigError } from './config-error.ts';
+import { ConfigHints } from './config-hints.ts';
 import { logConnection, logRequest } from './connection-log.ts';
-import { FILE_REFUSED, GatewayProcess, type Host } from './gateway-process.ts';
-import { cannotListen, listenersOf } from './listeners.ts';
-import { loadConfigAside, type Overrides } from './load-config.ts';
-import { exposedFiles } from './named-files.ts';
-import { type LoadedSecrets, SecretWatch } from './secret-watch.ts';
-import { type LoadedTunnel, TunnelWatch, tunnelEnd } from './tunnel-watch.ts';
+import { ControlLoop } from './control-loop.ts';
+import { GatewayProcess, type Host } from './gateway-process.ts';
+import { GatewayTable } from './gateway-table.ts';
+import { KubeSide } from './kube-side.ts';
+import type { Overrides } from './load-config.ts';
+import { readSavedTable, type SavedClusters, TableSaver } from './saved-table.ts';
+import { type Served, StatusView } from './status-view.ts';
 
 export interface ControllerOptions {
   readonly file: string;
@@ -47,70 +39,94 @@ export interface ControllerOptions {
   readonly countDropped?: (count: number) => void;
   readonly version: string;
   readonly host: Host;
+  /** Of a pod: where its API server is. */
+  readonly environment?: Readonly<Record<string, string | undefined>>;
 }
 
-/** Keys whose changes need a restart. */
-const restartKeys = ['engine', 'workers', 'admin', 'stateDir'] as const;
+/** With saved clusters, sources that cannot be read make it unready for this long only. */
+const SAVED_READY_MS = 30_000;
 
-interface Loaded {
-  readonly secrets: LoadedSecrets | undefined;
-  readonly tunnel: LoadedTunnel | undefined;
-}
-
-export class Controller implements AdminView, AsyncDisposable {
+export class Controller implements AsyncDisposable {
+  readonly view: StatusView;
   readonly #options: ControllerOptions;
-  readonly #startedAt = performance.now();
-  readonly events = new EventStreams(
-    watched => this.#gateway?.watchRefusals(watched),
-    error => this.#process.onFault(error),
-  );
-  readonly #gatewayEvents = new GatewayEvents(this.events);
+  readonly #events: GatewayEvents;
+  readonly #process: GatewayProcess;
+  readonly #table: GatewayTable;
+  readonly #servers: KubeServers;
+  readonly #kube: KubeSide;
+  readonly #badSignatures: BadSignatureLog;
+  readonly #sources: SourceSet;
+  readonly #loop: ControlLoop;
+  readonly #saver: TableSaver | undefined;
+  readonly #hasSaved: boolean;
   readonly #drained = Promise.withResolvers<void>();
-  #config: Config;
-  #plan: Plan;
-  /** Built on first use: that takes a while for a large table. */
-  #explainer: { readonly plan: Plan; readonly explainer: Explainer } | undefined;
-  #gateway: Gateway | undefined;
   #admin: AdminServer | undefined;
   #watch: FileWatch | undefined;
-  readonly #secrets: SecretWatch;
-  readonly #tunnel: TunnelWatch;
-  readonly #badSignatures: BadSignatureLog;
-  readonly #process: GatewayProcess;
-  #error: string | null = null;
-  #restartNeeded: readonly string[] = [];
-  /** Files that others can read, with the modes that were logged. */
-  #exposed: ReadonlyMap<string, string> = new Map();
-  #draining = false;
-  #reloading: Promise<void> = Promise.resolve();
-  #nextReload: Promise<void> | undefined;
-  readonly #apply = { counts: [...secondsBuckets, Infinity].map(() => 0), sum: 0 };
+  #isDraining = false;
+  /** All sources have been listed once. */
+  #hasListed = false;
 
-  private constructor(options: ControllerOptions) {
+  private constructor(options: ControllerOptions, saved: SavedClusters | undefined) {
+    const { file, host, log, config, version, environment = {}, overrides, useLog } = options;
     this.#options = options;
-    this.#config = options.config;
-    this.#plan = plan(options.config.clusters);
-    this.#secrets = new SecretWatch(options.file, options.log, secrets => this.gateway.useSecrets(secrets));
-    this.#tunnel = new TunnelWatch(options.file, options.log, tunnel => this.gateway.useTls(tunnel));
-    this.#badSignatures = new BadSignatureLog(options.log);
-    const { host, log, countDropped } = options;
-    const { engine, workers } = options.config;
-    this.#process = new GatewayProcess({
-      host,
+    this.#process = gatewayProcess(options);
+    this.#table = new GatewayTable(file, log, this.#process);
+    this.#badSignatures = new BadSignatureLog(log);
+    this.#servers = new KubeServers({ folder: dirname(file), environment });
+    this.#hasSaved = saved !== undefined;
+    this.#sources = new SourceSet({
+      open: (settings, changed) => this.#openSource(settings, changed),
+      changed: () => this.#loop.changed(),
+      ...(saved !== undefined && { saved }),
+    });
+    this.#saver =
+      config.stateDir === undefined
+        ? undefined
+        : new TableSaver(config.stateDir, log, () => this.#sources.toSave());
+    this.#kube = new KubeSide({
+      servers: this.#servers,
       log,
-      engine,
-      workers: workers === 'auto' ? host.cores : workers,
-      onName: (name, error) => {
-        if (error === undefined) log.info({ name }, 'backend name resolves again');
-        else log.warn({ name, error }, 'backend name does not resolve');
-      },
-      countDropped,
+      version,
+      keyOf: () => this.#table.clusterKeys(),
+      identity: `${hostname()}_${randomBytes(5).toString('hex')}`,
+      isUp: (...backend) => this.gateway.backendHealth(...backend).up,
+      changed: () => this.#loop.changed(),
+    });
+    const events = new EventStreams(
+      watched => this.#table.isStarted && this.gateway.watchRefusals(watched),
+      error => this.#process.onFault(error),
+    );
+    this.#events = new GatewayEvents(events);
+    this.#loop = new ControlLoop({
+      file,
+      config,
+      overrides,
+      log,
+      useLog,
+      sources: this.#sources,
+      table: this.#table,
+      kube: this.#kube,
+      hints: new ConfigHints(file, log, host, this.#process),
+      adminAddress: () => (this.adminUrl === null ? undefined : new URL(this.adminUrl).host),
+      changed: () => this.#tellTable(),
+      save: () => this.#saver?.changed(),
+    });
+    this.view = new StatusView({
+      version,
+      node: host.node,
+      events,
+      gatewayProcess: this.#process,
+      table: this.#table,
+      served: () => this.#served(),
+      drain: () => this.drain(),
     });
   }
 
-  /** Serves the file when it returns. Throws a ListenError or a ConfigError if it cannot. */
+  /** Serves the file when it returns, whether or not other sources can be read. Throws as `run` reports it. */
   static async start(options: ControllerOptions): Promise<Controller> {
-    const controller = new Controller(options);
+    const { config, log } = options;
+    const saved = config.stateDir === undefined ? undefined : await readSavedTable(config.stateDir, log);
+    const controller = new Controller(options, saved);
     try {
       await controller.#start();
       return controller;
@@ -121,24 +137,11 @@ export class Controller implements AdminView, AsyncDisposable {
   }
 
   get gateway(): Gateway {
-    if (this.#gateway === undefined) throw new Error('The gateway is not started');
-    return this.#gateway;
-  }
-
-  get workers(): number {
-    return this.#process.workers;
+    return this.#table.gateway;
   }
 
   get adminUrl(): string | null {
     return this.#admin?.url ?? null;
-  }
-
-  get plan(): Plan {
-    return this.#plan;
-  }
-
-  get started(): boolean {
-    return this.#gateway !== undefined;
   }
 
   /** Resolves when a drain is over, whether a signal or the admin API started it. */
@@ -146,259 +149,137 @@ export class Controller implements AdminView, AsyncDisposable {
     return this.#drained.promise;
   }
 
-  get node(): string {
-    return this.#options.host.node;
-  }
-
-  get applySeconds(): Histogram {
-    return this.#apply;
-  }
-
-  status(): Status {
-    return {
-      version: this.#options.version,
-      engine: this.#process.engine,
-      workers: this.workers,
-      uptimeSeconds: Math.round(performance.now() - this.#startedAt) / 1000,
-      generation: this.#gateway?.generation ?? 0,
-      listeners: this.#gateway?.listeners ?? [],
-      config: { ok: this.#error === null, error: this.#error, restartNeeded: this.#restartNeeded },
-      sources: [{ name: 'file', up: this.#error === null, synced: true, error: this.#error }],
-      leader: false,
-      counts: { ...this.#plan.counts, connections: this.#gateway?.connections ?? 0 },
-      health: this.#gateway?.health ?? { backends: 0, down: 0, stretch: 1 },
-    };
-  }
-
-  findings(): ReadonlyMap<string, number> {
-    const bySeverity = new Map<Finding['severity'], number>([
-      ['info', 0],
-      ['warning', 0],
-      ['error', 0],
-    ]);
-    for (const { severity } of this.#plan.findings)
-      bySeverity.set(severity, (bySeverity.get(severity) ?? 0) + 1);
-    return bySeverity;
-  }
-
-  explain(question: Question): Explanation {
-    if (this.#explainer?.plan !== this.#plan) {
-      const explainer = new Explainer(this.#plan.clusters, listenersOf(this.#config), {
-        tunnelHosts: this.#config.tunnel?.hosts ?? [],
-        healthOf: (...backend) => this.gateway.backendHealth(...backend),
-      });
-      this.#explainer = { plan: this.#plan, explainer };
-    }
-    return this.#explainer.explainer.explain(question);
-  }
-
-  notReady(): string | undefined {
-    if (this.#draining) return 'draining';
-    return this.#gateway === undefined ? 'the listeners are not open yet' : this.#gateway.trouble;
-  }
-
-  /** Rereads the file. Serialised: a pending reload also covers this request. */
+  /** Rereads the file. */
   reload(): Promise<void> {
-    this.#nextReload ??= this.#reloading.then(() => {
-      this.#nextReload = undefined;
-      return this.#reload();
-    });
-    this.#reloading = this.#nextReload;
-    return this.#reloading;
+    return this.#loop.reload();
   }
 
   /** Fails readyz at once and stops accepting after `drainDelay`; resolves when all connections have ended. */
   drain(): Promise<void> {
-    if (!this.#draining) {
-      this.#draining = true;
+    if (!this.#isDraining) {
+      this.#isDraining = true;
       this.#drain().then(this.#drained.resolve, this.#drained.reject);
     }
     return this.drained;
   }
 
-  async #drain(): Promise<void> {
-    this.#watch?.[Symbol.dispose]();
-    const { drainDelayMs, drainMs } = this.#config.timeouts;
-    this.#options.log.info({ connections: this.gateway.connections, drainDelayMs, drainMs }, 'draining');
-    // Unreferenced, so that a second signal can end the process without waiting.
-    if (drainDelayMs > 0) await new Promise(done => setTimeout(done, drainDelayMs).unref());
-    await this.gateway.drain(drainMs);
-  }
-
   async [Symbol.asyncDispose](): Promise<void> {
     this.#watch?.[Symbol.dispose]();
-    this.#secrets[Symbol.dispose]();
-    this.#tunnel[Symbol.dispose]();
-    await this.#gateway?.stop();
+    this.#loop.stop();
+    await this.#table[Symbol.asyncDispose]();
+    await this.#loop[Symbol.asyncDispose]();
+    await this.#saver?.[Symbol.asyncDispose]();
+    await this.#kube[Symbol.asyncDispose]();
+    await this.#sources[Symbol.asyncDispose]();
+    this.#servers[Symbol.dispose]();
     this.#badSignatures[Symbol.dispose]();
     await this.#admin?.[Symbol.asyncDispose]();
   }
 
   async #start(): Promise<void> {
-    const { file, log, config } = this.#options;
-    const loaded = await this.#load(config);
+    const { file, log, config, readAt } = this.#options;
+    await this.#table.load(config);
     await this.#process.chooseEngine();
     await this.#startAdmin();
-    const events = {
-      onRecord: (record: NamedRecord) => this.#ended(record),
-      onRequest: (record: NamedRequest) => logRequest(log, record),
-      onHealth: (change: HealthChange) => this.#healthChanged(change),
-      onTlsTrouble: (what: string, why: string) => log.warn({ why }, what),
-    };
-    this.#gateway = await this.#timed(() => this.#process.start(events, this.#gatewayConfig(config, loaded)));
-    await this.#follow(loaded);
-    this.gateway.watchRefusals(this.events.size > 0);
-    this.#logFindings();
-    this.#logIgnored(config);
-    await this.#logExposed(config);
-    this.#logOpenFiles(config);
+    await this.#table.start(config, this.#loop.plan.clusters, {
+      onRecord: record => {
+        if (record.logged) {
+          logConnection(log, record);
+          this.#badSignatures.take(record);
+        }
+        this.#events.ended(record);
+      },
+      onRequest: record => logRequest(log, record),
+      onHealth: change => {
+        log[change.up === false ? 'warn' : 'info'](change, 'health');
+        this.#events.health(change);
+        this.#kube.healthChanged();
+      },
+      onTlsTrouble: (what, why) => log.warn({ why }, what),
+    });
+    this.gateway.watchRefusals(this.view.events.size > 0);
+    await this.#loop.begin();
     this.#watch = await FileWatch.start(file, () => void this.reload());
     // Covers an edit between the first read and now.
-    if (await changedSince(file, this.#options.readAt)) void this.reload();
+    if (await changedSince(file, readAt)) void this.reload();
   }
 
   async #startAdmin(): Promise<void> {
-    const { admin } = this.#options.config;
-    if (admin.on === 'off') return;
-    const folder = dirname(this.#options.file);
-    const { hosts, tls } = admin;
-    const auth = admin.auth.map(user => ({ ...user, passwordFile: resolve(folder, user.passwordFile) }));
-    const pair = tls && { certFile: resolve(folder, tls.certFile), keyFile: resolve(folder, tls.keyFile) };
-    const { log, file } = this.#options;
+    const { file, log, config } = this.#options;
+    const { on } = config.admin;
+    if (on === 'off') return;
     try {
-      this.#admin = await AdminServer.start(
-        { ...admin.on, hosts, auth, log, ...(pair !== undefined && { tls: pair }) },
-        this,
-      );
+      this.#admin = await AdminServer.start(adminOptions(file, on, config.admin, log), this.view);
     } catch (error) {
-      if (error instanceof KeyPairError) throw new ConfigError([`${file}: admin.tls.${error.message}`]);
-      const on = `${admin.on.host}:${admin.on.port}`;
-      throw new ListenError(`${on} (admin.on)`, reactorErrorOf(error as NodeJS.ErrnoException));
+      throw adminError(file, on, error);
     }
   }
 
-  async #reload(): Promise<void> {
-    const { file, log } = this.#options;
-    if (this.#draining) return;
-    try {
-      const { config, positions } = await loadConfigAside(file, this.#options.overrides, this.#config);
-      const next = plan(config.clusters);
-      const loaded = await this.#load(config);
-      await this.#timed(() => this.gateway.apply(this.#gatewayConfig(config, loaded, next))).catch(error => {
-        throw error instanceof ListenError ? cannotListen(file, config, positions, error) : error;
-      });
-      await this.#follow(loaded);
-      this.#config = config;
-      this.#plan = next;
-      this.#error = null;
-      this.#restartNeeded = restartKeys.filter(
-        key => JSON.stringify(config[key]) !== JSON.stringify(this.#options.config[key]),
-      );
-      this.#options.useLog?.(config.log);
-      log.info(
-        { generation: this.gateway.generation, ...next.counts, restartNeeded: this.#restartNeeded },
-        'applied',
-      );
-      this.#tellTable();
-      this.#logFindings();
-      this.#logIgnored(config);
-      await this.#logExposed(config);
-      this.#logOpenFiles(config);
-    } catch (error) {
-      // Whatever the error is, the gateway must survive it until the next edit.
-      const expected = [ConfigError, ListenError, StartError].some(kind => error instanceof kind);
-      this.#error = error instanceof Error ? error.message : String(error);
-      log.error({ error: this.#error, ...(!expected && { err: error }) }, FILE_REFUSED);
-      this.#tellTable();
-    }
-  }
-
-  #healthChanged(change: HealthChange): void {
-    this.#options.log[change.up === false ? 'warn' : 'info'](change, 'health');
-    this.#gatewayEvents.health(change);
-  }
-
-  #ended(record: NamedRecord): void {
-    if (record.logged) {
-      logConnection(this.#options.log, record);
-      this.#badSignatures.take(record);
-    }
-    this.#gatewayEvents.ended(record);
+  #openSource(settings: SourceSettings, changed: () => void): Source {
+    const { outputs } = this.#loop.config;
+    const context = {
+      name: settings.name,
+      folder: dirname(this.#options.file),
+      kubeApi: this.#servers.api.bind(this.#servers),
+      wantsReconcilerNone: outputs.some(({ kind }) => kind === 'tenantAgent' || kind === 'tenantEndpoints'),
+    };
+    return openSource(settings, context, changed);
   }
 
   #tellTable(): void {
-    const { generation } = this.gateway;
-    const error = this.#error;
-    this.#gatewayEvents.table({ generation, ...this.#plan.counts, ok: error === null, error });
+    const { plan, fileError: error } = this.#loop;
+    this.#events.table({
+      generation: this.gateway.generation,
+      ...plan.counts,
+      ok: error === null,
+      error,
+    });
   }
 
-  async #timed<T>(work: () => Promise<T>): Promise<T> {
-    const start = performance.now();
-    const result = await work();
-    const seconds = (performance.now() - start) / 1000;
-    const bucket = secondsBuckets.findIndex(bound => seconds <= bound);
-    this.#apply.counts[bucket < 0 ? secondsBuckets.length : bucket]++;
-    this.#apply.sum += seconds;
-    return result;
-  }
-
-  #logFindings(): void {
-    for (const finding of this.#plan.findings) this.#options.log.warn(finding, 'finding');
-  }
-
-  #logIgnored(config: Config): void {
-    const { ignored } = notThereYet(config);
-    if (ignored.length > 0) this.#options.log.warn({ ignored }, 'this version ignores some settings');
-  }
-
-  /** Logs each file once, until its mode changes. */
-  async #logExposed(config: Config): Promise<void> {
-    const exposed = await exposedFiles(this.#options.file, config, this.#options.host.uid);
-    for (const one of exposed) {
-      if (this.#exposed.get(one.file) !== one.mode)
-        this.#options.log.warn(one, 'secret file can be read by others');
-    }
-    this.#exposed = new Map(exposed.map(({ file, mode }) => [file, mode]));
-  }
-
-  #logOpenFiles({ limits }: Config): void {
-    const { openFiles } = this.#options.host;
-    const why = openFilesWarning(limits.connections, openFiles);
-    const connections = limits.connections ?? this.#process.room.connections;
-    if (why !== undefined)
-      this.#options.log.warn({ connections, openFiles, why }, 'limits.connections does not fit');
-  }
-
-  /** Reads the files that the configuration names. */
-  async #load(config: Config): Promise<Loaded> {
-    return { secrets: await this.#secrets.load(config), tunnel: await this.#tunnel.load(config) };
-  }
-
-  async #follow({ secrets, tunnel }: Loaded): Promise<void> {
-    await this.#secrets.follow(secrets);
-    await this.#tunnel.follow(tunnel);
-  }
-
-  #gatewayConfig(config: Config, { secrets, tunnel }: Loaded, { clusters } = this.#plan): GatewayConfig {
-    const settings = { ...this.#settings(config), ...(secrets && { secrets: secrets.secrets }) };
-    return { listeners: listenersOf(config), clusters, settings, ...(tunnel && { tls: tunnelEnd(tunnel) }) };
-  }
-
-  #settings(config: Config): Settings {
-    const { timeouts, limits, retries, log } = config;
+  #served(): Served {
+    const { config, plan, fileError, restartNeeded } = this.#loop;
     return {
-      helloMs: timeouts.helloMs,
-      connectMs: timeouts.connectMs,
-      idleMs: timeouts.idleMs,
-      halfClosedMs: timeouts.halfClosedMs,
-      keepaliveMs: timeouts.keepaliveMs,
-      stalledMs: timeouts.stalledMs,
-      retries,
-      ...this.#process.limits(limits.connections),
-      pending: limits.pending,
-      pendingPerSource: limits.pendingPerSource,
-      perSource: limits.perSource,
-      log: log.connections,
+      config,
+      plan,
+      fileError,
+      restartNeeded,
+      sources: this.#sources.states,
+      isLeader: this.#kube.isLeader,
+      isDraining: this.#isDraining,
+      notReady: this.#notListed(),
     };
   }
+
+  #notListed(): string | undefined {
+    const waiting = this.#hasListed ? undefined : this.#sources.states.find(({ synced }) => !synced);
+    // Once ready, a source that is added later does not take this replica out of service.
+    this.#hasListed ||= this.#table.isStarted && waiting === undefined;
+    if (waiting === undefined || (this.#hasSaved && this.view.uptimeMs > SAVED_READY_MS)) return undefined;
+    const why = waiting.error === null ? '' : `: ${waiting.error}`;
+    return `source '${waiting.name}' has not been listed yet${why}`;
+  }
+
+  async #drain(): Promise<void> {
+    this.#watch?.[Symbol.dispose]();
+    this.#loop.stop();
+    const { drainDelayMs, drainMs } = this.#loop.config.timeouts;
+    this.#options.log.info({ connections: this.gateway.connections, drainDelayMs, drainMs }, 'draining');
+    // Unreferenced, so that a second signal can end the process without waiting.
+    if (drainDelayMs > 0) await new Promise(done => setTimeout(done, drainDelayMs).unref());
+    await this.gateway.drain(drainMs);
+  }
+}
+
+function gatewayProcess({ host, log, config, countDropped }: ControllerOptions): GatewayProcess {
+  return new GatewayProcess({
+    host,
+    log,
+    engine: config.engine,
+    workers: config.workers === 'auto' ? host.cores : config.workers,
+    onName: (name, error) => {
+      if (error === undefined) log.info({ name }, 'backend name resolves again');
+      else log.warn({ name, error }, 'backend name does not resolve');
+    },
+    countDropped,
+  });
 }

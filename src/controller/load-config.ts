@@ -1,9 +1,9 @@
 // Reads the file for `run`: mistakes and features that this version lacks become one ConfigError.
 
-import { Worker } from 'node:worker_threads';
 import type { Config } from '../config/config.ts';
 import { formatMistake, type Mistake, type Positions } from '../config/mistake.ts';
 import { notThereYet } from '../config/not-there-yet.ts';
+import { readConfigAside } from '../config/read-aside.ts';
 import { type ReadConfigFile, readConfigFile } from '../config/read-config-file.ts';
 import { ConfigError } from './config-error.ts';
 import { judgeFiles } from './named-files.ts';
@@ -26,21 +26,7 @@ export async function loadConfigAside(
   overrides: Overrides,
   served: Config,
 ): Promise<LoadedConfig> {
-  const entry = new URL(
-    import.meta.url.endsWith('.ts') ? './config-worker.ts' : './config-worker.js',
-    import.meta.url,
-  );
-  const worker = new Worker(entry, { workerData: file, name: 'causeway-config' });
-  try {
-    const read = await new Promise<ReadConfigFile>((resolve, reject) => {
-      worker.once('message', resolve);
-      worker.once('error', reject);
-      worker.once('exit', () => reject(new Error('The thread that reads the file ended without a result')));
-    });
-    return await judge(file, overrides, read, served);
-  } finally {
-    await worker.terminate();
-  }
+  return judge(file, overrides, await readConfigAside(file), served);
 }
 
 async function judge(
@@ -51,7 +37,7 @@ async function judge(
 ): Promise<LoadedConfig> {
   if (!read.ok) throw refused(file, read.mistakes);
   const config = { ...read.config, ...overrides };
-  const missing = notThereYet(config).refused;
+  const missing = notThereYet(config);
   if (missing.length > 0)
     throw new ConfigError([`${file}: this version does not support ${missing.join(', ')} yet`]);
   const mistakes = await judgeFiles(file, config, read.positions, served);

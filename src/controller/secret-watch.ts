@@ -33,6 +33,11 @@ export class SecretWatch implements Disposable {
     this.#use = use;
   }
 
+  /** In use now. */
+  get current(): LoadedSecrets | undefined {
+    return this.#loaded;
+  }
+
   /** For a new configuration that is not served yet. Throws a ConfigError if there are no secrets to fall back to. */
   async load({ identity }: Config): Promise<LoadedSecrets | undefined> {
     if (identity === undefined) return undefined;

@@ -30,6 +30,11 @@ export class TunnelWatch implements Disposable {
     this.#use = use;
   }
 
+  /** In use now. */
+  get current(): LoadedTunnel | undefined {
+    return this.#loaded && { ...this.#loaded, pairs: this.#pairs };
+  }
+
   /**
    * For a new configuration that is not served yet. A pair in use stays in use if its files have gone bad; any other
    * bad pair throws a ConfigError.

@@ -89,7 +89,7 @@ export class Demo implements AsyncDisposable {
       clusters: demoClusters.map((cluster, index) => ({ cluster, ports: ports[index] })),
     });
     started.use(controller);
-    const gateway = { host: LOOPBACK, port: portOf(controller.status().listeners[0].address) };
+    const gateway = { host: LOOPBACK, port: portOf(controller.view.status().listeners[0].address) };
     for (const { cluster, certificates } of clusters)
       writeClusterFiles(folder, cluster, certificates, gateway);
     const agentLog = options.openLog(DEFAULT_LOG, folder.reserve(AGENTS_LOG_FILE));

@@ -112,8 +112,8 @@ describe('run', { concurrency: true }, () => {
   });
 
   test('a setting that this version cannot serve → 1', async () => {
-    const file = await fileOf(`${GOOD}sources: [{ kamaji: {} }]\n`);
-    await fails(1, ['run', '-c', file], /this version does not support .*\(sources\).* yet$/);
+    const file = await fileOf(`${GOOD}sources: [{ kubermatic: {} }]\n`);
+    await fails(1, ['run', '-c', file], /this version does not support the source 'kubermatic' yet$/);
   });
 
   test('a port that another process listens on → 2', async () => {

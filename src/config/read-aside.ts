@@ -1,0 +1,36 @@
+// Reads files in a thread of its own: parsing a large file takes seconds and would block the control thread.
+
+import { Worker } from 'node:worker_threads';
+import type { ReadClusters } from './read-clusters.ts';
+import type { ReadConfigFile } from './read-config-file.ts';
+
+/** What the thread is asked to read: one causeway.yaml, or files of a directory. */
+export type ReadTask =
+  | { readonly kind: 'config'; readonly file: string }
+  | { readonly kind: 'clusters'; readonly files: readonly string[] };
+
+export async function readConfigAside(file: string): Promise<ReadConfigFile> {
+  return (await inThread({ kind: 'config', file })) as ReadConfigFile;
+}
+
+/** In the order of `files`. */
+export async function readClustersAside(files: readonly string[]): Promise<readonly ReadClusters[]> {
+  return (await inThread({ kind: 'clusters', files })) as readonly ReadClusters[];
+}
+
+async function inThread(task: ReadTask): Promise<unknown> {
+  const entry = new URL(
+    import.meta.url.endsWith('.ts') ? './read-worker.ts' : './read-worker.js',
+    import.meta.url,
+  );
+  const worker = new Worker(entry, { workerData: task, name: 'causeway-config' });
+  try {
+    return await new Promise<unknown>((resolve, reject) => {
+      worker.once('message', resolve);
+      worker.once('error', reject);
+      worker.once('exit', () => reject(new Error('The thread that reads the file ended without a result')));
+    });
+  } finally {
+    await worker.terminate();
+  }
+}

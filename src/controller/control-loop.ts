@@ -1,0 +1,213 @@
+// sources → plan → outputs. A change of the file or of any source leads to one pass: observe everything, plan, serve,
+// write. Passes never overlap. If a new file cannot be served, the whole edit is refused and the last good
+// configuration stays.
+
+import type { Logger } from 'pino';
+import type { Config, LogSettings } from '../config/config.ts';
+import { ListenError } from '../gateway/control/listen-error.ts';
+import { StartError } from '../gateway/control/start-error.ts';
+import type { Plan } from '../plan/plan.ts';
+import type { Observed, SourceSet } from '../sources/source-set.ts';
+import { ConfigError } from './config-error.ts';
+import type { ConfigHints } from './config-hints.ts';
+import { FindingLog } from './finding-log.ts';
+import { FILE_REFUSED } from './gateway-process.ts';
+import type { GatewayTable } from './gateway-table.ts';
+import { HoldOff } from './hold-off.ts';
+import type { KubeSide } from './kube-side.ts';
+import { loadConfigAside, type Overrides } from './load-config.ts';
+import { makePlan } from './make-plan.ts';
+
+/** Keys whose changes need a restart. */
+const restartKeys = ['engine', 'workers', 'admin', 'stateDir'] as const;
+/** A pass that failed is repeated after this long. */
+const RETRY_MS = 5000;
+
+export interface ControlLoopOptions {
+  readonly file: string;
+  /** As the process was started. */
+  readonly config: Config;
+  readonly overrides: Overrides;
+  readonly log: Logger;
+  readonly useLog?: ((settings: LogSettings) => void) | undefined;
+  readonly sources: SourceSet;
+  readonly table: GatewayTable;
+  readonly kube: KubeSide;
+  readonly hints: ConfigHints;
+  /** The admin side's address, as `host:port`. */
+  readonly adminAddress: () => string | undefined;
+  /** Something about what is served has changed. */
+  readonly changed: () => void;
+  /** Clusters of sources have changed. */
+  readonly save: () => void;
+}
+
+export class ControlLoop implements AsyncDisposable {
+  readonly #options: ControlLoopOptions;
+  readonly #findings: FindingLog;
+  readonly #holdOff: HoldOff;
+  #config: Config;
+  #plan: Plan;
+  #fileError: string | null = null;
+  #restartNeeded: readonly string[] = [];
+  /** Passes, one at a time. */
+  #passes: Promise<void> = Promise.resolve();
+  #nextReload: Promise<void> | undefined;
+  #retry: NodeJS.Timeout | undefined;
+  #isStopped = false;
+  #wasLeader = false;
+  #kubeErrors: readonly string[] = [];
+
+  /** Plans what is known without asking anybody: the file, and the clusters of the last run. */
+  constructor(options: ControlLoopOptions) {
+    const { config, sources, log } = options;
+    this.#options = options;
+    this.#config = config;
+    this.#plan = makePlan(config, sources.observe(config.sources), []);
+    this.#findings = new FindingLog(log);
+    this.#holdOff = new HoldOff(() => this.#inTurn(() => this.#sourcesChanged()));
+  }
+
+  get config(): Config {
+    return this.#config;
+  }
+
+  get plan(): Plan {
+    return this.#plan;
+  }
+
+  /** Why the last edit of the file was refused. */
+  get fileError(): string | null {
+    return this.#fileError;
+  }
+
+  get restartNeeded(): readonly string[] {
+    return this.#restartNeeded;
+  }
+
+  /** The gateway serves: opens the sources, and writes to Kubernetes. */
+  async begin(): Promise<void> {
+    this.#findings.write(this.#plan.findings, 'all');
+    await this.#options.hints.write(this.#config);
+    this.#use(this.#config);
+    this.#write(this.#options.sources.observe());
+  }
+
+  /** A source, or what outputs have found, may have changed. */
+  changed(): void {
+    this.#holdOff.changed();
+  }
+
+  /** Rereads the file. Serialised: a pending reload also covers this request. */
+  reload(): Promise<void> {
+    this.#nextReload ??= this.#inTurn(() => {
+      this.#nextReload = undefined;
+      return this.#reload();
+    });
+    return this.#nextReload;
+  }
+
+  /** No further pass begins. */
+  stop(): void {
+    this.#isStopped = true;
+    clearTimeout(this.#retry);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.stop();
+    await this.#holdOff[Symbol.asyncDispose]();
+  }
+
+  #inTurn(pass: () => Promise<void>): Promise<void> {
+    this.#passes = this.#passes.then(() => (this.#isStopped ? undefined : pass()));
+    return this.#passes;
+  }
+
+  /** Whatever the error is, the gateway must survive it until the next edit. */
+  async #reload(): Promise<void> {
+    const { file, log, overrides, useLog, sources, table, hints, changed } = this.#options;
+    try {
+      const loaded = await loadConfigAside(file, overrides, this.#config);
+      const { config } = loaded;
+      const next = this.#makePlan(config, sources.observe(config.sources));
+      await table.applyConfig(loaded, next.clusters);
+      this.#config = config;
+      this.#plan = next;
+      this.#fileError = null;
+      this.#restartNeeded = restartKeys.filter(
+        key => JSON.stringify(config[key]) !== JSON.stringify(this.#options.config[key]),
+      );
+      this.#use(config);
+      this.#write(sources.observe());
+      useLog?.(config.log);
+      const { generation } = table.gateway;
+      log.info({ generation, ...next.counts, restartNeeded: this.#restartNeeded }, 'applied');
+      changed();
+      this.#findings.write(next.findings, 'all');
+      await hints.write(config);
+    } catch (error) {
+      const expected = [ConfigError, ListenError, StartError].some(kind => error instanceof kind);
+      this.#fileError = error instanceof Error ? error.message : String(error);
+      log.error({ error: this.#fileError, ...(!expected && { err: error }) }, FILE_REFUSED);
+      changed();
+    }
+  }
+
+  async #sourcesChanged(): Promise<void> {
+    const { log, sources, table, save, changed } = this.#options;
+    try {
+      const observed = sources.observe();
+      const next = this.#makePlan(this.#config, observed);
+      if (!areSame(next.clusters, this.#plan.clusters)) {
+        await table.applyClusters(this.#config, next.clusters);
+        log.info({ generation: table.gateway.generation, ...next.counts }, 'applied');
+        save();
+      }
+      this.#plan = next;
+      this.#write(observed);
+      changed();
+      this.#findings.write(next.findings, 'new');
+      this.#logKube();
+    } catch (error) {
+      log.error({ err: error }, 'change of a source not applied; trying again');
+      clearTimeout(this.#retry);
+      this.#retry = setTimeout(() => this.#holdOff.changed(), RETRY_MS).unref();
+    }
+  }
+
+  #makePlan(config: Config, observed: Observed): Plan {
+    const { table, kube, adminAddress } = this.#options;
+    const admin = adminAddress();
+    const listening = table.gateway.listeners.map(({ address }) => address);
+    return makePlan(config, observed, [...listening, ...(admin === undefined ? [] : [admin])], kube.findings);
+  }
+
+  #use(config: Config): void {
+    const { sources, kube } = this.#options;
+    const isTenantOutput = config.outputs.some(
+      ({ kind }) => kind === 'tenantAgent' || kind === 'tenantEndpoints',
+    );
+    sources.use(config.sources, isTenantOutput ? 'tenants' : '');
+    kube.use(config);
+  }
+
+  #write({ sources: observed }: Observed): void {
+    const { sources, kube } = this.#options;
+    kube.update(this.#plan, observed, sources.fixes(this.#plan.clusters));
+  }
+
+  /** Each change once. */
+  #logKube(): void {
+    const { log, kube } = this.#options;
+    const { isLeader, errors } = kube;
+    if (isLeader !== this.#wasLeader) log.info({ leader: isLeader }, 'leader');
+    for (const error of errors)
+      if (!this.#kubeErrors.includes(error)) log.warn({ error }, 'cannot write to Kubernetes; trying again');
+    this.#wasLeader = isLeader;
+    this.#kubeErrors = errors;
+  }
+}
+
+function areSame(some: readonly unknown[], others: readonly unknown[]): boolean {
+  return some.length === others.length && some.every((one, index) => one === others[index]);
+}

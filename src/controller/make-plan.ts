@@ -1,0 +1,75 @@
+// The plan of a configuration and what its sources observe.
+
+import { networkInterfaces } from 'node:os';
+import type { Cluster } from '../cluster/cluster.ts';
+import type { Finding } from '../cluster/finding.ts';
+import type { Config } from '../config/config.ts';
+import { forbiddenBackend } from '../plan/forbidden-backend.ts';
+import { type Plan, plan } from '../plan/plan.ts';
+import type { Observed } from '../sources/source-set.ts';
+import { parseIp } from '../wire/ip-address.ts';
+
+/**
+ * `listening`: the addresses that this process listens on, as `host:port`. `written`: what outputs have found since the
+ * last plan.
+ */
+export function makePlan(
+  config: Config,
+  observed: Observed,
+  listening: readonly string[],
+  written: readonly Finding[] = [],
+): Plan {
+  const { clusters, identity, tunnel, sources } = config;
+  const claims = identity?.required === true ? observed.claims.map(requireIdentity) : observed.claims;
+  const isOwn = ownAddresses(listening);
+  const settled = plan([...clusters, ...claims], {
+    reserved: tunnel?.hosts ?? [],
+    domains: new Map(
+      sources.flatMap(({ name, options }) =>
+        'domains' in options && options.domains !== undefined ? [[name, options.domains] as const] : [],
+      ),
+    ),
+    forbiddenBackend: backend => forbiddenBackend(backend, isOwn),
+  });
+  return { ...settled, findings: [...settled.findings, ...observed.findings, ...written] };
+}
+
+/** The same object for the same cluster, so that callers can still compare references. */
+const required = new WeakMap<Cluster, Cluster>();
+
+function requireIdentity(cluster: Cluster): Cluster {
+  if (cluster.identityRequired) return cluster;
+  const known = required.get(cluster) ?? { ...cluster, identityRequired: true };
+  required.set(cluster, known);
+  return known;
+}
+
+/** An address and port that this process listens on; for a listener on every address, any local address. */
+function ownAddresses(listening: readonly string[]): (host: string, port: number) => boolean {
+  const exact = new Set<string>();
+  const ports = new Set<number>();
+  for (const address of listening) {
+    const colon = address.lastIndexOf(':');
+    const host = address.slice(0, colon).replace(/^\[|\]$/g, '');
+    const port = Number(address.slice(colon + 1));
+    const bytes = ipKey(host);
+    if (bytes === undefined || bytes === ANY_IPV4 || bytes === ANY_IPV6) ports.add(port);
+    else exact.add(`${bytes} ${port}`);
+  }
+  const local = new Set<string | undefined>();
+  for (const addresses of Object.values(networkInterfaces()))
+    for (const { address } of addresses ?? []) local.add(ipKey(address.replace(/%.*$/, '')));
+  return (host, port) => {
+    const bytes = ipKey(host);
+    return exact.has(`${bytes} ${port}`) || (ports.has(port) && local.has(bytes));
+  };
+}
+
+const ANY_IPV4 = ipKey('0.0.0.0');
+const ANY_IPV6 = ipKey('::');
+
+/** The same text for all notations of an address; undefined for a name. */
+function ipKey(host: string): string | undefined {
+  const bytes = parseIp(host);
+  return bytes === undefined ? undefined : Buffer.from(bytes).toString('hex');
+}

@@ -1,0 +1,39 @@
+// The port through which the plan leaves as objects in Kubernetes. An output only says which objects there should be; it
+// is pure. Comparing, applying, pruning and everything that protects the objects of others is in one place
+// (write-objects.ts).
+//
+// A new output is a file in this folder with a `NewOutput`, and a line in new-output.ts. `outputContract()` is the suite
+// that all outputs pass.
+
+import type { Cluster } from '../cluster/cluster.ts';
+import type { Finding } from '../cluster/finding.ts';
+import type { KubeObject } from '../kube/kube-object.ts';
+import type { Resource } from '../kube/resources.ts';
+import type { Plan } from '../plan/plan.ts';
+
+export interface Output {
+  /** `ingress`, `ingress-2`. */
+  readonly name: string;
+  /** Everything it may write: listed, watched and pruned. */
+  readonly resources: readonly Resource<KubeObject>[];
+  /** Never throws: a cluster that it cannot express gets a finding and no object. */
+  desired(plan: Plan): Desired;
+}
+
+export interface Desired {
+  readonly objects: readonly DesiredObject[];
+  readonly findings: readonly Finding[];
+}
+
+export interface DesiredObject {
+  /** One of the output's. */
+  readonly resource: Resource<KubeObject>;
+  readonly cluster: Cluster;
+  /**
+   * With its name and namespace. Labels, annotations and the owner reference that all our objects have are added by the
+   * writer.
+   */
+  readonly object: KubeObject;
+}
+
+export type NewOutput<Options> = (name: string, options: Options) => Output;

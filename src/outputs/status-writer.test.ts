@@ -1,0 +1,186 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { memoryStore } from '../../testbed/memory-kube-api.ts';
+import { testClock } from '../../testbed/test-clock.ts';
+import type { SourceObject } from '../cluster/cluster.ts';
+import type { KubeObject } from '../kube/kube-object.ts';
+import { openStatusWriter, STATUS_ANNOTATION } from './status-writer.ts';
+
+function service(name: string, annotations?: Record<string, string>): KubeObject {
+  const metadata = { name, namespace: 'tenants', ...(annotations && { annotations }) };
+  return { apiVersion: 'v1', kind: 'Service', metadata };
+}
+
+function given(...objects: readonly KubeObject[]) {
+  const store = memoryStore(...objects);
+  const clock = testClock();
+  const lead = { is: true };
+  const open = (enabled = true) =>
+    openStatusWriter(store.client(), { isLeader: () => lead.is, enabled, clock, random: () => 1 });
+  const objectOf = (name: string): SourceObject => {
+    const { metadata } = store.peek(`Service/tenants/${name}`) as KubeObject;
+    const { uid = '', creationTimestamp = '' } = metadata;
+    return {
+      apiVersion: 'v1',
+      kind: 'Service',
+      namespace: 'tenants',
+      name,
+      uid,
+      createdAt: creationTimestamp,
+    };
+  };
+  const state = (name: string, status?: string) => ({
+    object: objectOf(name),
+    findings: [],
+    ...(status !== undefined && { status }),
+  });
+  const annotation = (name: string) =>
+    store.peek(`Service/tenants/${name}`)?.metadata.annotations?.[STATUS_ANNOTATION];
+  return { store, clock, lead, open, objectOf, state, annotation };
+}
+
+test('openStatusWriter() writes once, and again only when the status changes', async () => {
+  const { store, clock, open, state, annotation } = given(service('a', { own: 'x' }));
+  await using writer = open();
+  writer.update([state('a', '1')]);
+  await clock.advance(0);
+  assert.equal(annotation('a'), '1');
+  assert.equal(store.peek('Service/tenants/a')?.metadata.annotations?.own, 'x');
+  writer.update([state('a', '1')]);
+  await clock.advance(60_000);
+  assert.deepEqual(store.writes, ['merge Service/tenants/a']);
+  writer.update([state('a', '2')]);
+  await clock.advance(0);
+  assert.equal(annotation('a'), '2');
+});
+
+test('openStatusWriter() writes an object at most once in 10 s, with the last status', async () => {
+  const { store, clock, open, state, annotation } = given(service('a'));
+  await using writer = open();
+  for (let i = 0; i < 100; i++) {
+    writer.update([state('a', `${i}`)]);
+    await clock.advance(100);
+  }
+  assert.equal(store.writes.length, 1);
+  await clock.advance(1000);
+  assert.equal(annotation('a'), '99');
+  assert.equal(store.writes.length, 2);
+});
+
+test('openStatusWriter() writes nothing where a new leader finds what it wants', async () => {
+  const { store, clock, open, state } = given(service('a', { [STATUS_ANNOTATION]: '1' }));
+  await using writer = open();
+  writer.update([state('a', '1')]);
+  await clock.advance(10_000);
+  assert.deepEqual(store.writes, []);
+});
+
+test('openStatusWriter() writes only as the leader, and reads again when it leads again', async () => {
+  const { store, clock, lead, open, state, annotation } = given(service('a'));
+  lead.is = false;
+  await using writer = open();
+  writer.update([state('a', '1')]);
+  await clock.advance(60_000);
+  assert.deepEqual(store.writes, []);
+  lead.is = true;
+  await clock.advance(1000);
+  assert.equal(annotation('a'), '1');
+  lead.is = false;
+  await clock.advance(1000);
+  const annotations = { [STATUS_ANNOTATION]: 'of another replica' };
+  await store
+    .client('other')
+    .merge({ group: '', version: 'v1', plural: 'services', kind: 'Service' }, 'tenants', 'a', {
+      metadata: { annotations },
+    });
+  lead.is = true;
+  await clock.advance(20_000);
+  assert.equal(annotation('a'), '1');
+});
+
+test('openStatusWriter() does not write after leadership was lost during the read', async () => {
+  const { store, clock, lead, open, state } = given(service('a'));
+  store.gate = async label => {
+    if (label === 'get services answered') lead.is = false;
+  };
+  await using writer = open();
+  writer.update([state('a', '1')]);
+  await clock.advance(5000);
+  assert.deepEqual(store.writes, []);
+});
+
+test('openStatusWriter() keeps what is there while readiness is unknown', async () => {
+  const { store, clock, open, state } = given(service('a', { [STATUS_ANNOTATION]: 'old' }));
+  await using writer = open();
+  writer.update([state('a')]);
+  await clock.advance(60_000);
+  assert.deepEqual(store.writes, []);
+});
+
+test('openStatusWriter() removes the annotation of an object that is no cluster any more', async () => {
+  const { clock, open, state, annotation } = given(service('a'), service('b'));
+  await using writer = open();
+  writer.update([state('a', '1'), state('b', '1')]);
+  await clock.advance(1000);
+  writer.update([state('b', '1')]);
+  await clock.advance(11_000);
+  assert.deepEqual([annotation('a'), annotation('b')], [undefined, '1']);
+});
+
+test('openStatusWriter() removes what an earlier run wrote when it is switched off', async () => {
+  const { store, clock, open, state, annotation } = given(
+    service('a', { [STATUS_ANNOTATION]: '1', own: 'x' }),
+    service('b'),
+  );
+  await using writer = open(false);
+  writer.update([state('a', '2'), state('b', '2')]);
+  await clock.advance(30_000);
+  assert.deepEqual([annotation('a'), annotation('b')], [undefined, undefined]);
+  assert.deepEqual(store.writes, ['merge Service/tenants/a']);
+  assert.equal(store.peek('Service/tenants/a')?.metadata.annotations?.own, 'x');
+});
+
+test('openStatusWriter() leaves a new object of the same name alone, and forgets one that is gone', async () => {
+  const { store, clock, open, objectOf } = given(service('a'));
+  await using writer = open();
+  const gone = { ...objectOf('a'), name: 'gone', uid: 'x' };
+  writer.update([
+    { object: { ...objectOf('a'), uid: 'an earlier one' }, status: '1', findings: [] },
+    { object: gone, status: '1', findings: [] },
+  ]);
+  await clock.advance(60_000);
+  assert.deepEqual(store.writes, []);
+  assert.equal(writer.error, undefined);
+});
+
+test('openStatusWriter() retries one object with back-off while others go on', async () => {
+  const { store, clock, open, state, annotation } = given(service('a'), service('b'));
+  await using writer = open();
+  let calls = 0;
+  store.fault = method => {
+    if (method !== 'merge' || ++calls > 3) return undefined;
+    return { status: 500, reason: 'InternalError', message: 'webhook' };
+  };
+  writer.update([state('a', '1'), state('b', '1')]);
+  await clock.advance(0);
+  assert.equal(
+    writer.error,
+    `Cannot write ${STATUS_ANNOTATION} on Service tenants/a; retrying: 500 InternalError: webhook`,
+  );
+  await clock.advance(10_000);
+  assert.deepEqual([annotation('a'), annotation('b')], ['1', '1']);
+  assert.equal(writer.error, undefined);
+});
+
+test('openStatusWriter() paces ten thousand objects, and ends at once', async () => {
+  const names = Array.from({ length: 1000 }, (_, i) => `s${i}`);
+  const { store, clock, open, state } = given(...names.map(name => service(name)));
+  const writer = open();
+  writer.update(names.map(name => state(name, '1')));
+  await clock.advance(1000);
+  assert.ok(store.writes.length <= 88, `${store.writes.length}`);
+  await writer[Symbol.asyncDispose]();
+  const before = store.writes.length;
+  await clock.advance(60_000);
+  assert.equal(store.writes.length, before);
+});

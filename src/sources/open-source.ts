@@ -1,0 +1,21 @@
+// The sources that exist, by kind.
+
+import type { SourceKind, SourceOptions, SourceSettings } from '../config/config.ts';
+import { openDirectory } from './directory.ts';
+import { openServices } from './services.ts';
+import type { OpenSource, Source, SourceContext } from './source.ts';
+import { openKamaji, openSteward } from './tenant-control-planes.ts';
+
+const openers: { readonly [Kind in SourceKind]?: OpenSource<SourceOptions[Kind]> } = {
+  kamaji: openKamaji,
+  steward: openSteward,
+  services: openServices,
+  directory: openDirectory,
+};
+
+/** The kind must exist: notThereYet() has refused all others. */
+export function openSource(settings: SourceSettings, context: SourceContext, changed: () => void): Source {
+  const open = openers[settings.kind] as OpenSource<SourceSettings['options']> | undefined;
+  if (open === undefined) throw new Error(`There is no source '${settings.kind}'`);
+  return open(settings.options, context, changed);
+}

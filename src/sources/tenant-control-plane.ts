@@ -1,0 +1,190 @@
+// TenantControlPlane of Kamaji and of its fork Steward: what is kept of an object, and its fields as we read them.
+// Tenants may write these objects, so a field that cannot be read counts as absent, except where that would hide a
+// mistake (host names) or let more clients in (source ranges): those are passed on as they are.
+
+import type { AgentAddon, SourceObject } from '../cluster/cluster.ts';
+import { isRecord } from '../config/fields.ts';
+import type { KubeObject } from '../kube/kube-object.ts';
+import { type Resource, resource } from '../kube/resources.ts';
+import { at, pick, portAt, recordAt, type Shape, textAt, textMapAt, textsAt } from './json-fields.ts';
+
+export interface TenantControlPlane extends KubeObject {
+  readonly spec?: unknown;
+  readonly status?: unknown;
+}
+
+export interface TenantSystem {
+  readonly title: 'Kamaji' | 'Steward';
+  readonly resource: Resource<TenantControlPlane>;
+  /** The domain of its generated hosts. The first of these that is set counts. */
+  readonly domainAnnotations: readonly string[];
+}
+
+const KAMAJI_DOMAIN = 'kamaji.clastix.io/ingress.domain';
+
+export const kamaji: TenantSystem = {
+  title: 'Kamaji',
+  resource: resource('kamaji.clastix.io/v1alpha1', 'tenantcontrolplanes', 'TenantControlPlane'),
+  domainAnnotations: [KAMAJI_DOMAIN],
+};
+
+export const steward: TenantSystem = {
+  title: 'Steward',
+  resource: resource('steward.butlerlabs.dev/v1alpha1', 'tenantcontrolplanes', 'TenantControlPlane'),
+  // Those who came from Kamaji may still have its annotation.
+  domainAnnotations: ['steward.butlerlabs.dev/ingress.domain', KAMAJI_DOMAIN],
+};
+
+const ALLOW = 'causeway.dev/allow';
+const PAUSED = 'causeway.dev/paused';
+
+/** Defaults of both CustomResourceDefinitions. */
+const API_PORT = 6443;
+const KONNECTIVITY_PORT = 8132;
+
+const ANNOTATIONS: Shape = Object.fromEntries(
+  [...kamaji.domainAnnotations, ...steward.domainAnnotations, ALLOW, PAUSED].map(key => [key, true]),
+);
+
+const SPEC: Shape = {
+  controlPlane: {
+    service: { serviceType: true },
+    ingress: {
+      hostname: true,
+      ingressClassName: true,
+      controllerType: true,
+      additionalMetadata: { annotations: true },
+    },
+    gateway: { hostname: true },
+    deployment: { extraArgs: { apiServer: true } },
+  },
+  networkProfile: { port: true, certSANs: true, loadBalancerSourceRanges: true },
+  addons: {
+    konnectivity: { server: { port: true }, agent: { extraArgs: true } },
+    tcpProxy: { image: true, resources: true, hostAliases: true, internalEndpoint: true },
+  },
+};
+
+const STATUS: Shape = {
+  kubeconfig: { admin: { secretName: true } },
+  certificates: { apiServer: { secretName: true } },
+  addons: { tcpProxy: { enabled: true } },
+};
+
+/** Drops the fields that we never read, such as pod templates and conditions: there may be 10,000 objects. */
+export function keepTenantControlPlane(object: TenantControlPlane): TenantControlPlane {
+  const { apiVersion, kind, metadata, spec, status } = object;
+  const { name, namespace, uid, resourceVersion, creationTimestamp, annotations } = metadata;
+  return {
+    apiVersion,
+    kind,
+    metadata: {
+      name,
+      ...(namespace !== undefined && { namespace }),
+      ...(uid !== undefined && { uid }),
+      ...(resourceVersion !== undefined && { resourceVersion }),
+      ...(creationTimestamp !== undefined && { creationTimestamp }),
+      annotations: (pick(annotations, ANNOTATIONS) ?? {}) as Record<string, string>,
+    },
+    spec: pick(spec, SPEC),
+    status: pick(status, STATUS),
+  };
+}
+
+/** The fields of an object, with defaults. `unknown` fields are still to be checked. */
+export interface TenantFields {
+  readonly object: SourceObject;
+  /** The annotation that is set, or the one to set. */
+  readonly domainAnnotation: string;
+  /** Its value: '' where it has none, undefined where it is not set. */
+  readonly domain: unknown;
+  /** Annotation `causeway.dev/allow`. */
+  readonly allow: unknown;
+  readonly isPaused: boolean;
+  readonly ingress: IngressFields | undefined;
+  readonly gatewayHostname: unknown;
+  readonly serviceType: string | undefined;
+  readonly port: number;
+  readonly certSANs: readonly string[];
+  readonly sourceRanges: unknown;
+  readonly apiServerArgs: readonly string[];
+  /** Absent where the addon is off. */
+  readonly konnectivity: { readonly port: number; readonly agentArgs: readonly string[] } | undefined;
+  /** Steward's; absent where the addon is off. */
+  readonly tcpProxy: AgentAddon | undefined;
+  readonly adminSecret: string | undefined;
+  readonly certificateSecret: string | undefined;
+}
+
+interface IngressFields {
+  readonly hostname: unknown;
+  readonly className: string | undefined;
+  readonly controllerType: string | undefined;
+  readonly annotations: Readonly<Record<string, string>>;
+}
+
+export function readTenantControlPlane(given: TenantControlPlane, system: TenantSystem): TenantFields {
+  const { apiVersion, kind, metadata, spec, status } = given;
+  const annotations: Readonly<Record<string, unknown>> = metadata.annotations ?? {};
+  const annotation = (key: string) => (Object.hasOwn(annotations, key) ? annotations[key] : undefined);
+  const [usual] = system.domainAnnotations;
+  const domainAnnotation = system.domainAnnotations.find(key => annotation(key) !== undefined) ?? usual;
+  const ingress = recordAt(spec, 'controlPlane.ingress');
+  const konnectivity = recordAt(spec, 'addons.konnectivity');
+  return {
+    object: {
+      apiVersion,
+      kind,
+      namespace: metadata.namespace ?? '',
+      name: metadata.name,
+      uid: metadata.uid ?? '',
+      createdAt: metadata.creationTimestamp ?? '',
+    },
+    domainAnnotation,
+    domain: annotation(domainAnnotation),
+    allow: annotation(ALLOW),
+    isPaused: annotation(PAUSED) === 'true',
+    ingress: ingress && {
+      hostname: at(ingress, 'hostname'),
+      className: textAt(ingress, 'ingressClassName'),
+      controllerType: system.title === 'Steward' ? textAt(ingress, 'controllerType') : undefined,
+      annotations: textMapAt(ingress, 'additionalMetadata.annotations'),
+    },
+    gatewayHostname: at(spec, 'controlPlane.gateway.hostname'),
+    serviceType: textAt(spec, 'controlPlane.service.serviceType'),
+    port: portAt(spec, 'networkProfile.port') ?? API_PORT,
+    certSANs: textsAt(spec, 'networkProfile.certSANs'),
+    sourceRanges: at(spec, 'networkProfile.loadBalancerSourceRanges'),
+    apiServerArgs: textsAt(spec, 'controlPlane.deployment.extraArgs.apiServer'),
+    konnectivity: konnectivity && {
+      port: portAt(konnectivity, 'server.port') ?? KONNECTIVITY_PORT,
+      agentArgs: textsAt(konnectivity, 'agent.extraArgs'),
+    },
+    tcpProxy:
+      system.title === 'Steward'
+        ? tcpProxyOf(recordAt(spec, 'addons.tcpProxy'), at(status, 'addons.tcpProxy.enabled') === true)
+        : undefined,
+    adminSecret: textAt(status, 'kubeconfig.admin.secretName'),
+    certificateSecret: textAt(status, 'certificates.apiServer.secretName'),
+  };
+}
+
+function tcpProxyOf(
+  addon: Readonly<Record<string, unknown>> | undefined,
+  isRunning: boolean,
+): AgentAddon | undefined {
+  if (addon === undefined) return undefined;
+  const [image, resources] = [textAt(addon, 'image'), recordAt(addon, 'resources')];
+  const internalEndpoint = textAt(addon, 'internalEndpoint');
+  const aliases = at(addon, 'hostAliases');
+  return {
+    ...(image !== undefined && { image }),
+    ...(resources !== undefined && { resources }),
+    hostAliases: (Array.isArray(aliases) ? aliases : []).filter(isRecord).flatMap(alias => {
+      const [ip, hostnames] = [textAt(alias, 'ip'), textsAt(alias, 'hostnames')];
+      return ip === undefined || hostnames.length === 0 ? [] : [{ ip, hostnames }];
+    }),
+    ...(internalEndpoint !== undefined && { internalEndpoint }),
+    ...(isRunning && { isRunning }),
+  };
+}
