@@ -98,6 +98,14 @@ export class ControlLoop implements AsyncDisposable {
     this.#holdOff.changed();
   }
 
+  /** Keys of clusters, which tenants' agents sign with, have changed. */
+  keysChanged(): void {
+    void this.#inTurn(async () => {
+      this.#options.kube.use(this.#config);
+      this.#write(this.#options.sources.observe());
+    });
+  }
+
   /** Rereads the file. Serialised: a pending reload also covers this request. */
   reload(): Promise<void> {
     this.#nextReload ??= this.#inTurn(() => {

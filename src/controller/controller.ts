@@ -70,7 +70,7 @@ export class Controller implements AsyncDisposable {
     const { file, host, log, config, version, environment = {}, overrides, useLog } = options;
     this.#options = options;
     this.#process = gatewayProcess(options);
-    this.#table = new GatewayTable(file, log, this.#process);
+    this.#table = new GatewayTable(file, log, this.#process, () => this.#loop.keysChanged());
     this.#badSignatures = new BadSignatureLog(log);
     this.#servers = new KubeServers({ folder: dirname(file), environment });
     this.#hasSaved = saved !== undefined;

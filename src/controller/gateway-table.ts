@@ -30,10 +30,14 @@ export class GatewayTable implements AsyncDisposable {
   #loaded: Loaded = { secrets: undefined, tunnel: undefined };
   #gateway: Gateway | undefined;
 
-  constructor(file: string, log: Logger, process: GatewayProcess) {
+  /** `onSecrets`: clusterKeys() gives other keys now. */
+  constructor(file: string, log: Logger, process: GatewayProcess, onSecrets: () => void) {
     this.#file = file;
     this.#process = process;
-    this.#secrets = new SecretWatch(file, log, secrets => this.gateway.useSecrets(secrets));
+    this.#secrets = new SecretWatch(file, log, async secrets => {
+      await this.gateway.useSecrets(secrets);
+      onSecrets();
+    });
     this.#tunnel = new TunnelWatch(file, log, tunnel => this.gateway.useTls(tunnel));
   }
 

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { readClusters } from '../config/read-clusters.ts';
 import { readConfig } from '../config/read-config.ts';
-import { causewayYaml, type DemoFile } from './causeway-yaml.ts';
+import { causewayYaml, type DemoFile, guestYaml } from './causeway-yaml.ts';
 import { demoClusters } from './demo-clusters.ts';
 
 const file: DemoFile = {
@@ -37,6 +38,21 @@ test('causewayYaml() is a valid file with every route of every cluster', () => {
     const kinds = routes.map(({ kind }) => kind).toSorted();
     assert.deepEqual(kinds, ['api', 'apps-http', 'apps-https', 'konnectivity']);
   }
+});
+
+test('guestYaml() is a valid file of the folder that causewayYaml() names', () => {
+  const read = readClusters(guestYaml(file), 'guest.yaml');
+  assert.ok(read.ok, JSON.stringify(read));
+  assert.deepEqual(
+    read.clusters.map(({ name, routes }) => [name, routes[0].hosts]),
+    [['guest', ['api.guest.causeway.test']]],
+  );
+  const config = readConfig(causewayYaml(file), 'causeway.yaml');
+  assert.ok(config.ok);
+  assert.deepEqual(
+    config.config.sources.map(({ options }) => options),
+    [{ path: './clusters' }],
+  );
 });
 
 test('causewayYaml() supports the edit that --once makes', () => {

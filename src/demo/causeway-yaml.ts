@@ -1,7 +1,7 @@
 // The causeway.yaml of the demo, written as a person would write it, to be read, copied and edited.
 
-import { type DemoCluster, TUNNEL_HOST } from './demo-clusters.ts';
-import { identityFiles } from './demo-files.ts';
+import { type DemoCluster, GUEST_HOST, TUNNEL_HOST } from './demo-clusters.ts';
+import { CLUSTERS_FOLDER, identityFiles } from './demo-files.ts';
 import type { ClusterPorts } from './stand-ins-worker.ts';
 
 export interface DemoFile {
@@ -33,12 +33,23 @@ tunnel:                          # where agents' tunnels end, on the same port
 
 workers: 2
 
+sources:                         # further clusters: put a file into that folder
+  - directory: { path: ./${CLUSTERS_FOLDER} }
+
 clusters:
 ${clusters
   .map(({ cluster, ports }, index) =>
     clusterYaml(cluster, ports, index === 0 ? alias : undefined, cluster.name === redirect),
   )
   .join('\n')}`;
+}
+
+/** A file for the folder of further clusters. */
+export function guestYaml({ clusters: [{ ports }] }: DemoFile): string {
+  return `clusters:
+  - name: guest
+    api: { hosts: [${GUEST_HOST}], backends: [${ports.api.map(at).join(', ')}] }
+`;
 }
 
 function clusterYaml(

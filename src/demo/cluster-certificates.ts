@@ -10,7 +10,7 @@ import {
   SERVER_AUTH,
   sign,
 } from './authority.ts';
-import type { DemoCluster } from './demo-clusters.ts';
+import { type DemoCluster, GUEST_HOST } from './demo-clusters.ts';
 
 /** All in PEM, except the token. */
 export interface ClusterCertificates {
@@ -38,7 +38,7 @@ export async function makeClusterCertificates(cluster: DemoCluster): Promise<Clu
   const authority = await makeAuthority(cluster.name);
   const [controlPlane, ingress, client] = await Promise.all([
     sign(authority, `CN=kube-apiserver,O=${cluster.name}`, SERVER_AUTH, [
-      ...[cluster.apiHost, cluster.konnectivityHost, ...SERVICE_NAMES].map(dnsName),
+      ...[cluster.apiHost, cluster.konnectivityHost, GUEST_HOST, ...SERVICE_NAMES].map(dnsName),
       // An agent that cannot bind its own address listens on 127.0.0.1.
       ...[cluster.agentAddress, '127.0.0.1'].map(ipAddress),
     ]),

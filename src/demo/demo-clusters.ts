@@ -33,6 +33,9 @@ const APPS_DOMAIN = 'localhost';
 /** The gateway's tunnel host, for agents with the uplink `tunnel`. */
 export const TUNNEL_HOST = `tunnel.${API_DOMAIN}`;
 
+/** The API host of a fourth cluster, which comes and goes with a file. The API servers of the first one serve it. */
+export const GUEST_HOST = `api.guest.${API_DOMAIN}`;
+
 export const demoClusters: readonly DemoCluster[] = [
   // Like HyperShift's nodes, which cannot sign.
   demoCluster('hub', '3f0c1c52-9a55-4d0e-8a39-6a0f6f1c7b01', 'proxy', false, 1, 215),

@@ -3,6 +3,9 @@
 import type { DemoCluster } from './demo-clusters.ts';
 
 export const CONFIG_FILE = 'causeway.yaml';
+/** A folder: further clusters, a file each. */
+export const CLUSTERS_FOLDER = 'clusters';
+export const GUEST_FILE = 'guest.yaml';
 export const LOG_FILE = 'causeway.log';
 export const AGENTS_LOG_FILE = 'agents.log';
 

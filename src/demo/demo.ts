@@ -2,17 +2,26 @@
 // from the file in ./demo-out, and one agent per cluster, started as `agent` does. The command (cli/show-demo.ts)
 // prints and ends it; the proofs test it.
 
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import type { Logger } from 'pino';
 import type { UplinkKind } from '../cluster/cluster.ts';
 import { DEFAULT_ADMIN, type LogSettings } from '../config/config.ts';
 import { Controller, type ControllerOptions } from '../controller/controller.ts';
 import { loadConfig } from '../controller/load-config.ts';
 import { ListenError } from '../gateway/control/listen-error.ts';
-import { causewayYaml, type DemoFile } from './causeway-yaml.ts';
+import { causewayYaml, type DemoFile, guestYaml } from './causeway-yaml.ts';
 import { type ClusterCertificates, makeClusterCertificates } from './cluster-certificates.ts';
 import { type DemoAgent, type DemoAgentOptions, startDemoAgent } from './demo-agent.ts';
 import { type DemoCluster, demoClusters } from './demo-clusters.ts';
-import { AGENTS_LOG_FILE, CONFIG_FILE, clusterFiles, LOG_FILE } from './demo-files.ts';
+import {
+  AGENTS_LOG_FILE,
+  CLUSTERS_FOLDER,
+  CONFIG_FILE,
+  clusterFiles,
+  GUEST_FILE,
+  LOG_FILE,
+} from './demo-files.ts';
 import type { DemoFolder } from './demo-folder.ts';
 import { kubeconfig } from './kubeconfig.ts';
 import { LOOPBACK, type Place } from './place.ts';
@@ -79,6 +88,7 @@ export class Demo implements AsyncDisposable {
       demoClusters.map(async cluster => ({ cluster, certificates: await makeClusterCertificates(cluster) })),
     );
     await writeIdentity(folder);
+    mkdirSync(folder.reserve(CLUSTERS_FOLDER));
     // Disposed in reverse order: agents, gateway, clusters.
     await using started = new AsyncDisposableStack();
     const { standIns, ports } = await StandIns.start({ clusters, stepMs: options.stepMs });
@@ -128,6 +138,13 @@ export class Demo implements AsyncDisposable {
   /** Rewrites the file; the gateway treats it like any edit. */
   edit(change: Pick<DemoFile, 'alias' | 'redirect'>): void {
     this.folder.write(CONFIG_FILE, causewayYaml({ ...this.#file, ...change }));
+  }
+
+  /** A fourth cluster comes, as a file of its own, or goes. */
+  setGuest(isThere: boolean): void {
+    const path = join(this.folder.file(CLUSTERS_FOLDER), GUEST_FILE);
+    if (isThere) writeFileSync(path, guestYaml(this.#file));
+    else rmSync(path, { force: true });
   }
 
   async startTraffic(): Promise<void> {

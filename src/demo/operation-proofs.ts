@@ -3,7 +3,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Demo, DemoTenant } from './demo.ts';
 import { visitHttp, visitHttps } from './demo-client.ts';
-import { type DemoCluster, helloHost } from './demo-clusters.ts';
+import { type DemoCluster, GUEST_HOST, helloHost } from './demo-clusters.ts';
 import { clusterFiles } from './demo-files.ts';
 import { type Kubectl, untilPrinted } from './kubectl.ts';
 import { expect, type Proof } from './proof.ts';
@@ -27,6 +27,8 @@ export function operationProofs(demo: Demo, kubectl: Kubectl | undefined): Proof
           kubectlGetPods(demo, kubectl, managed1),
           kubectlWatch(demo, kubectl, managed1),
         ]),
+    guestComes(demo, hub),
+    guestGoes(demo, hub),
     // Last, because they change the file that the other proofs expect.
     liveEdit(demo, hub, managed2),
     redirect(demo, managed2),
@@ -99,6 +101,36 @@ function kubectlWatch(demo: Demo, kubectl: Kubectl, tenant: DemoTenant): Proof {
       );
       const [name, , status] = printed.split('\n')[1].split(/ +/);
       return `live change: ${name} ${status}`;
+    },
+  };
+}
+
+function guestComes(demo: Demo, { certificates: { ca } }: DemoTenant): Proof {
+  return {
+    title: 'a cluster comes with a file in a directory',
+    async prove(signal) {
+      await refusedHandshake({ to: demo.gateway, name: GUEST_HOST, ca, signal });
+      const start = performance.now();
+      demo.setGuest(true);
+      const visit = { to: demo.gateway, name: GUEST_HOST, ca, path: '/version', signal };
+      while ((await visitHttps(visit).catch(() => undefined)) === undefined)
+        await delay(POLL_MS, undefined, { signal });
+      return `${GUEST_HOST} after ${Math.round(performance.now() - start)} ms`;
+    },
+  };
+}
+
+/** Relies on guestComes(). */
+function guestGoes(demo: Demo, { certificates: { ca } }: DemoTenant): Proof {
+  return {
+    title: 'a cluster goes with its file',
+    async prove(signal) {
+      demo.setGuest(false);
+      const visit = { to: demo.gateway, name: GUEST_HOST, ca, path: '/version', signal };
+      while ((await visitHttps(visit).catch(() => undefined)) !== undefined)
+        await delay(POLL_MS, undefined, { signal });
+      await refusedHandshake({ to: demo.gateway, name: GUEST_HOST, ca, signal });
+      return `${GUEST_HOST} is unknown again`;
     },
   };
 }
