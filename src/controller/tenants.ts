@@ -45,6 +45,8 @@ export class Tenants implements AsyncDisposable {
   #agentOf: ((cluster: Cluster) => TenantAgent) | undefined;
   /** Of the settings that #agentOf was made for. */
   #agentKey = '';
+  /** The agents of `terminate` need the API server's certificate. */
+  #needsCertificates = false;
   #endpoints: TenantEndpoints | undefined;
   #endpointsAddress: string | undefined;
   #clusters: readonly Cluster[] = [];
@@ -77,6 +79,7 @@ export class Tenants implements AsyncDisposable {
     const key = JSON.stringify([agent, endpoints, context.tunnelHosts, keyOf?.('')]);
     if (key !== this.#agentKey) this.#agentOf = agent && rememberTenantAgents(agent, context);
     this.#agentKey = key;
+    this.#needsCertificates = agent?.uplink === 'terminate';
     if (instance !== this.#instance) this.#closeWriters();
     this.#instance = instance;
     this.#useEndpoints(endpoints?.address);
@@ -90,8 +93,8 @@ export class Tenants implements AsyncDisposable {
       : [];
     this.#clusters = tenants;
     this.#access.update(tenants);
-    this.#certificates.update(this.#agentOf === undefined ? [] : tenants);
-    this.#endpoints?.update(tenants);
+    this.#certificates.update(this.#needsCertificates ? tenants : []);
+    this.#endpoints?.update(tenants.filter(({ origin }) => this.#options.isLeader(origin.source)));
     const names = new Set(tenants.map(({ name }) => name));
     for (const [name, { writer }] of this.#writers) if (!names.has(name)) this.#close(name, writer);
     this.#described = tenants.flatMap(cluster => this.#writeAgent(cluster));
@@ -109,6 +112,7 @@ export class Tenants implements AsyncDisposable {
 
   /** Leadership may have changed. */
   wake(): void {
+    this.update(this.#clusters);
     for (const { writer } of this.#writers.values()) writer.wake();
   }
 
