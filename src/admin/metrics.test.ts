@@ -15,6 +15,7 @@ const status: Status = {
   config: { ok: true, error: null, restartNeeded: [] },
   sources: [],
   leader: false,
+  findings: [],
   counts: { clusters: 0, routes: 0, hosts: 0, connections: 0 },
   health: { backends: 0, down: 0, stretch: 1 },
 };

@@ -1,5 +1,6 @@
 // GET /api/v1/status.
 
+import type { Finding } from '../cluster/finding.ts';
 import type { CloseReason } from '../gateway/close-reason.ts';
 import type { Figures, Gateway } from '../gateway/control/gateway.ts';
 import { countedOf, type Recent, type RecentTraffic } from './recent-traffic.ts';
@@ -24,6 +25,8 @@ export interface Status {
     readonly error: string | null;
   }[];
   readonly leader: boolean;
+  /** Those of no cluster that is served: of sources, files and objects. */
+  readonly findings: readonly FindingAnswer[];
   readonly counts: {
     readonly clusters: number;
     readonly routes: number;
@@ -37,6 +40,13 @@ export interface Status {
     readonly stretch: number;
   };
 }
+
+export type FindingAnswer = Pick<Finding, 'severity' | 'code' | 'text' | 'fix'> & {
+  /** Its source. */
+  readonly source: string | null;
+  /** `Kind namespace/name`. */
+  readonly object: string | null;
+};
 
 /** Since the start. */
 interface Counts {

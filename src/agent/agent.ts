@@ -153,6 +153,7 @@ export class Agent implements MetricsView, AsyncDisposable {
       config: { ok: true, error: null, restartNeeded: [] },
       sources: [],
       leader: false,
+      findings: [],
       counts: { clusters: 1, routes: 1, hosts: 0, connections: this.#gateway?.connections ?? 0 },
       health: this.#gateway?.health ?? { backends: 1, down: 0, stretch: 1 },
     };

@@ -15,6 +15,7 @@ const status: StatusAnswer = {
   config: { ok: true, error: null, restartNeeded: [] },
   sources: [{ name: 'file', up: true, synced: true, error: null }],
   leader: false,
+  findings: [],
   counts: { clusters: 2, routes: 2, hosts: 3, connections: 3 },
   health: { backends: 3, down: 1, stretch: 1 },
   traffic: {
@@ -183,4 +184,35 @@ test('statusText() escapes control characters from the gateway', () => {
     plain,
   );
   assert.ok(!/[^\P{Cc}\n]/u.test(text), JSON.stringify(text));
+});
+
+test('statusText() shows sources, findings of no cluster, and the object that a cluster came from', () => {
+  const sources = [
+    ...status.sources,
+    { name: 'kamaji', up: true, synced: true, error: null },
+    { name: 'directory', up: false, synced: true, error: "Cannot read '/etc/x': ENOENT" },
+  ];
+  const finding = {
+    severity: 'error' as const,
+    code: 'HostInvalid' as const,
+    text: "'a b' is not a host",
+    fix: 'Correct it',
+    source: 'services',
+    object: 'Service team/web',
+  };
+  const text = statusText(
+    { status: { ...status, sources, leader: true, findings: [finding] }, all: clusters },
+    plain,
+  );
+  assert.match(
+    text,
+    /^sources {3}✓ kamaji, ✗ directory: Cannot read '\/etc\/x': ENOENT, this replica writes$/m,
+  );
+  assert.match(text, /^error Service team\/web: 'a b' is not a host\. Correct it$/m);
+  const object = { apiVersion: 'v1', kind: 'Service', namespace: 'team', name: 'web', uid: 'u' };
+  const shown = [{ ...clusters[0], source: 'services', object }];
+  assert.match(
+    statusText({ status, all: clusters, shown, isWhole: true }, plain),
+    /^from {6}services, Service team\/web$/m,
+  );
 });

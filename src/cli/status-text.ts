@@ -36,8 +36,12 @@ export function statusText(answers: Answers, paint: Paint): string {
   const { status, all, shown = all, notReady, isWhole = false, problems = false } = answers;
   const lines = [
     ...head(status, all, notReady, paint),
-    ...(problems && shown.length === 0 ? [`${paint(DIM, 'problems ')} ${paint(GREEN, 'none')}`] : []),
+    ...(problems && shown.length === 0 && status.findings.length === 0
+      ? [`${paint(DIM, 'problems ')} ${paint(GREEN, 'none')}`]
+      : []),
+    ...(isWhole ? [] : unserved(status, paint)),
     ...findings(shown, paint),
+    ...(isWhole ? objects(shown, paint) : []),
     ...table(shown, isWhole, paint),
     ...(isWhole ? hosts(shown, paint) : []),
   ];
@@ -58,6 +62,7 @@ function head(
     ...(notReady === undefined ? [] : [line('ready', paint(RED, `✗ ${printable(notReady)}`))]),
     line('listen', listeners.map(listenerText).join(', ') || 'nowhere'),
     line('file', `${fileText(status, paint)}, generation ${generation}`),
+    ...(status.sources.length > 1 ? [line('sources', sourcesText(status, paint))] : []),
     line('serves', servesText(status, clusters, paint)),
     line(
       'traffic',
@@ -86,6 +91,16 @@ function fileText({ config }: StatusAnswer, paint: Paint): string {
   return `${paint(RED, '✗ refused')}, still serving the last good one: ${mistakes.join('; ')}${restart}`;
 }
 
+/** All but the file, which has a line of its own. */
+function sourcesText({ sources, leader }: StatusAnswer, paint: Paint): string {
+  const shown = sources.slice(1).map(({ name, up, synced, error }) => {
+    if (up && synced) return `${paint(GREEN, '✓')} ${printable(name)}`;
+    const why = error === null ? 'not listed yet' : printable(error);
+    return `${paint(RED, '✗')} ${printable(name)}: ${why}`;
+  });
+  return `${shown.join(', ')}${leader ? ', this replica writes' : ''}`;
+}
+
 function servesText(
   { counts, health: { stretch } }: StatusAnswer,
   clusters: readonly ClusterAnswer[],
@@ -110,6 +125,24 @@ function findings(clusters: readonly ClusterAnswer[], paint: Paint): string[] {
       return `${mark} ${printable(name)}: ${printable(text)}. ${printable(fix)}`;
     }),
   );
+}
+
+/** Of no cluster that is served. */
+function unserved({ findings }: StatusAnswer, paint: Paint): string[] {
+  return findings.map(({ severity, text, fix, source, object }) => {
+    const mark = paint(severity === 'error' ? RED : YELLOW, severity);
+    return `${mark} ${printable(object ?? source ?? 'file')}: ${printable(text)}. ${printable(fix)}`;
+  });
+}
+
+/** Where a cluster comes from, if not from the file. */
+function objects(clusters: readonly ClusterAnswer[], paint: Paint): string[] {
+  return clusters
+    .filter(({ source }) => source !== 'file')
+    .map(({ source, object }) => {
+      const named = object === null ? '' : `, ${object.kind} ${object.namespace}/${object.name}`;
+      return `${paint(DIM, 'from'.padEnd(9))} ${printable(`${source}${named}`)}`;
+    });
 }
 
 function hosts(clusters: readonly ClusterAnswer[], paint: Paint): string[] {

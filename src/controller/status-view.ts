@@ -3,7 +3,7 @@
 import type { AdminView } from '../admin/admin-api.ts';
 import type { EventStreams } from '../admin/event-streams.ts';
 import type { Histogram } from '../admin/metrics.ts';
-import type { Status } from '../admin/status.ts';
+import type { FindingAnswer, Status } from '../admin/status.ts';
 import type { Finding } from '../cluster/finding.ts';
 import type { Config } from '../config/config.ts';
 import type { Gateway } from '../gateway/control/gateway.ts';
@@ -90,6 +90,7 @@ export class StatusView implements AdminView {
       config: { ok: fileError === null, error: fileError, restartNeeded },
       sources: [{ name: 'file', up: fileError === null, synced: true, error: fileError }, ...sources],
       leader: isLeader,
+      findings: unservedFindings(plan),
       counts: { ...plan.counts, connections: gateway?.connections ?? 0 },
       health: gateway?.health ?? { backends: 0, down: 0, stretch: 1 },
     };
@@ -124,4 +125,21 @@ export class StatusView implements AdminView {
     if (!this.started) return 'the listeners are not open yet';
     return this.gateway.trouble ?? notReady;
   }
+}
+
+/** At most this many are listed: one object may have a thousand bad hosts. */
+const MAX_FINDINGS = 100;
+
+/** Findings that no cluster of /api/v1/clusters shows. */
+function unservedFindings({ clusters, findings }: Plan): readonly FindingAnswer[] {
+  if (findings.length === 0) return [];
+  const served = new Set(clusters.map(({ name }) => name));
+  return findings
+    .filter(({ cluster }) => cluster === undefined || !served.has(cluster))
+    .slice(0, MAX_FINDINGS)
+    .map(({ severity, code, text, fix, origin }) => {
+      const { source = null, object } = origin ?? {};
+      const named = object === undefined ? null : `${object.kind} ${object.namespace}/${object.name}`;
+      return { severity, code, text, fix, source, object: named };
+    });
 }

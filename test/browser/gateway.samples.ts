@@ -23,6 +23,7 @@ export function sampleStatus(change: Partial<StatusAnswer> = {}): StatusAnswer {
     config: { ok: true, error: null, restartNeeded: [] },
     sources: [{ name: 'file', up: true, synced: true, error: null }],
     leader: false,
+    findings: [],
     counts: { clusters: 3, routes: 9, hosts: 12, connections: 412 },
     traffic: {
       connections: 184_220,
