@@ -16,23 +16,27 @@ export class H2Client implements Disposable {
   readonly session: ClientHttp2Session;
   /** Its own `host:port`, as in the gateway's log. */
   readonly address: string;
+  /** Before it connected, as in the log. */
+  readonly since: string;
   /** The codes of all received GOAWAY frames, each with its last stream. */
   readonly goaways: (readonly [code: number, last: number])[] = [];
 
-  private constructor(session: ClientHttp2Session) {
+  private constructor(session: ClientHttp2Session, since: string) {
     this.session = session;
+    this.since = since;
     this.address = `${session.socket.localAddress}:${session.socket.localPort}`;
     session.on('goaway', (code, last) => this.goaways.push([code, last]));
     session.on('error', () => {});
   }
 
   static async connect(port: number, { from, to = '127.0.0.1' }: ClientOptions = {}): Promise<H2Client> {
+    const since = new Date().toISOString();
     const session = connect(`http://${to}:${port}`, {
       createConnection: () =>
         connectSocket({ port, host: to, ...(from !== undefined && { localAddress: from }) }),
     });
     await once(session, 'connect');
-    return new H2Client(session);
+    return new H2Client(session, since);
   }
 
   /** Sends CONNECT; the stream is writable before the response. */

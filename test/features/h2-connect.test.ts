@@ -88,18 +88,27 @@ clusters:
 
 after(() => stack.disposeAsync());
 
-/** Log lines of a client's streams. */
-function streamLines(address: string): LogLine[] {
-  return gateway.connections().filter(line => line.client === address && line.protocol === 'connect');
+/** A client, from when on: another one may have used its port before. */
+interface Seen {
+  readonly address: string;
+  readonly since: string;
 }
 
-function streamLine(address: string): Promise<LogLine> {
-  return until(`a line of ${address}`, () => streamLines(address)[0]);
+const isOf = (line: LogLine, { address, since }: Seen) =>
+  line.client === address && String(line.time) >= since;
+
+/** Log lines of a client's streams. */
+function streamLines(client: Seen): LogLine[] {
+  return gateway.connections().filter(line => isOf(line, client) && line.protocol === 'connect');
+}
+
+function streamLine(client: Seen): Promise<LogLine> {
+  return until(`a line of ${client.address}`, () => streamLines(client)[0]);
 }
 
 /** The log line of the connection itself. */
-async function outerLine(address: string, from: Causeway = gateway): Promise<LogLine> {
-  const fits = (line: LogLine) => line.client === address && line.protocol === 'h2';
+async function outerLine(client: Seen, from: Causeway = gateway): Promise<LogLine> {
+  const fits = (line: LogLine) => isOf(line, client) && line.protocol === 'h2';
   const line = await from.line(line => line.msg === 'connection' && fits(line));
   assert.equal(from.connections().filter(fits).length, 1);
   return line;
@@ -142,7 +151,7 @@ describe('CONNECT over HTTP/2 is served', { concurrency: true }, () => {
       stream.stream.end();
       assert.equal(await stream.closes(), 0);
       assert.equal(stream.received().toString(), `${backend}\n`);
-      const line = await streamLine(client.address);
+      const line = await streamLine(client);
       assert.deepEqual(
         [line.cluster, line.route, line.backend, line.reason, line.peer, line.listener],
         [
@@ -155,7 +164,7 @@ describe('CONNECT over HTTP/2 is served', { concurrency: true }, () => {
         ],
       );
       client.session.close();
-      const outer = await outerLine(client.address);
+      const outer = await outerLine(client);
       assert.deepEqual([outer.reason, outer.cluster, outer.backend], ['done', null, null]);
     });
   }
@@ -210,7 +219,7 @@ describe('CONNECT over HTTP/2 is refused', { concurrency: true }, () => {
       assert.equal(await stream.status(), status);
       assert.equal(await stream.closes(), 0);
       assert.match(stream.received().toString(), new RegExp(`^${reason}: .*\n$`));
-      assert.equal((await streamLine(client.address)).reason, reason);
+      assert.equal((await streamLine(client)).reason, reason);
       // The connection itself stays open.
       const next = client.open(authority);
       assert.equal(await next.status(), status);
@@ -278,8 +287,8 @@ test('a hundred concurrent streams are served', async () => {
       assert.equal(stream.received().toString(), `stream ${index}`);
     }),
   );
-  await until('their lines', () => streamLines(client.address).length === 100);
-  assert.ok(streamLines(client.address).every(line => line.reason === 'done'));
+  await until('their lines', () => streamLines(client).length === 100);
+  assert.ok(streamLines(client).every(line => line.reason === 'done'));
 });
 
 test('100 MB each way at once arrive unchanged', async () => {
@@ -304,7 +313,7 @@ test('100 MB each way at once arrive unchanged', async () => {
   await once(stream, 'close');
   assert.equal(count, 100 * MB);
   assert.equal(heard.digest('hex'), sent.digest('hex'));
-  const line = await streamLine(client.address);
+  const line = await streamLine(client);
   assert.ok(Number(line.in) >= 100 * MB && Number(line.out) >= 100 * MB);
   const counted =
     (await gateway.metric('causeway_bytes_total', { cluster: 'echo', direction: 'in' })) - before;
@@ -323,7 +332,7 @@ describe('the end of one side is forwarded to the other', { concurrency: true },
     await stream.receives('still here');
     served.finish();
     assert.equal(await stream.closes(), 0);
-    assert.equal((await streamLine(client.address)).reason, 'done');
+    assert.equal((await streamLine(client)).reason, 'done');
   });
 
   test('END_STREAM before the response loses no bytes', async () => {
@@ -345,7 +354,7 @@ describe('the end of one side is forwarded to the other', { concurrency: true },
     await served.receives('an answer to that');
     stream.stream.end();
     assert.equal(await stream.closes(), 0);
-    assert.equal((await streamLine(client.address)).reason, 'done');
+    assert.equal((await streamLine(client)).reason, 'done');
   });
 
   test('RST_STREAM becomes a reset', async () => {
@@ -361,7 +370,7 @@ describe('the end of one side is forwarded to the other', { concurrency: true },
     );
     client.send(resetFrame(1, NGHTTP2_CANCEL));
     assert.equal(await one.untilEnd(), 'RST');
-    assert.equal((await streamLine(client.address)).reason, 'client-reset');
+    assert.equal((await streamLine(client)).reason, 'client-reset');
     client.send(frame(DATA, 0, 3, 'still here'));
     await other.receives('still here');
   });
@@ -388,7 +397,7 @@ describe('the end of one side is forwarded to the other', { concurrency: true },
       );
       assert.equal(reset.payload.readUInt32BE(0), NGHTTP2_CONNECT_ERROR);
       assert.ok(framesOf(client).every(({ type, flags }) => type !== DATA || (flags & END_STREAM) === 0));
-      assert.equal((await streamLine(client.address)).reason, 'backend-reset');
+      assert.equal((await streamLine(client)).reason, 'backend-reset');
       other.send('still here');
       await client.receives('still here');
     });
@@ -398,9 +407,9 @@ describe('the end of one side is forwarded to the other', { concurrency: true },
     const tunnels = [await tunnel(client), await tunnel(client)];
     client.session.socket.destroy();
     for (const [, served] of tunnels) assert.equal(await served.untilEnd(), 'RST');
-    await until('both lines', () => streamLines(client.address).length === 2);
-    assert.ok(streamLines(client.address).every(line => line.reason === 'client-reset'));
-    await outerLine(client.address);
+    await until('both lines', () => streamLines(client).length === 2);
+    assert.ok(streamLines(client).every(line => line.reason === 'client-reset'));
+    await outerLine(client);
   });
 
   test('a client that leaves before the response is client-gone', async () => {
@@ -412,7 +421,7 @@ describe('the end of one side is forwarded to the other', { concurrency: true },
       ),
     );
     client.send(resetFrame(1, NGHTTP2_CANCEL));
-    assert.equal((await streamLine(client.address)).reason, 'client-gone');
+    assert.equal((await streamLine(client)).reason, 'client-gone');
   });
 });
 
@@ -487,11 +496,11 @@ describe('a flood ends the connection with ENHANCE_YOUR_CALM and over-limit', { 
         await new Promise(resolve => setImmediate(resolve));
       }
       await client.untilEnd();
-      assert.equal((await outerLine(client.address)).reason, 'over-limit');
+      assert.equal((await outerLine(client)).reason, 'over-limit');
       // A flooding client may not receive it.
       const code = goawayCode(client);
       assert.ok(code === undefined || code === NGHTTP2_ENHANCE_YOUR_CALM, String(code));
-      assert.ok(streamLines(client.address).length < 2500, `${streamLines(client.address).length} streams`);
+      assert.ok(streamLines(client).length < 2500, `${streamLines(client).length} streams`);
       using other = await H2Client.connect(gateway.port);
       assert.equal(await other.open('lab:443').status(), 200);
     });
@@ -529,10 +538,10 @@ describe('nothing is left behind', () => {
 
   test('by streams that end in any way at any moment', async () => {
     let lines = 0;
-    const addresses: string[] = [];
+    const clients: Seen[] = [];
     for (let round = 0; round < 20; round++) {
       using client = await H2Client.connect(gateway.port);
-      addresses.push(client.address);
+      clients.push(client);
       const served = silent.connections.length;
       const streams = Array.from({ length: 20 }, () => client.open('silent:443'));
       lines += streams.length;
@@ -549,7 +558,7 @@ describe('nothing is left behind', () => {
       if (round % 2 === 0) client.session.close();
     }
     await untilIdle();
-    const reported = () => addresses.flatMap(address => streamLines(address)).length;
+    const reported = () => clients.flatMap(streamLines).length;
     await until('a line for each', () => reported() === lines);
   });
 
@@ -596,9 +605,9 @@ describe('a connection ends', { concurrency: true }, () => {
   ];
   for (const [reason, when, says] of ends) {
     test(`with ${reason} when ${when}`, async () => {
-      const { address, end } = await visit(gateway.port, says);
+      const { address, end, since } = await visit(gateway.port, says);
       assert.equal(end, 'FIN');
-      assert.equal((await outerLine(address)).reason, reason);
+      assert.equal((await outerLine({ address, since })).reason, reason);
     });
   }
 
@@ -608,7 +617,7 @@ describe('a connection ends', { concurrency: true }, () => {
     await client.receives(9);
     client.finish();
     assert.equal(await client.untilEnd(), 'FIN');
-    assert.equal((await outerLine(client.address)).reason, 'client-gone');
+    assert.equal((await outerLine(client)).reason, 'client-gone');
   });
 
   test('with client-reset when the client resets it', async () => {
@@ -616,8 +625,8 @@ describe('a connection ends', { concurrency: true }, () => {
     client.send(GREETING, connectFrame(1, 'lab:443'));
     await client.receives('api\n');
     client.reset();
-    assert.equal((await outerLine(client.address)).reason, 'client-reset');
-    assert.equal((await streamLine(client.address)).reason, 'client-reset');
+    assert.equal((await outerLine(client)).reason, 'client-reset');
+    assert.equal((await streamLine(client)).reason, 'client-reset');
   });
 
   test('with not-recognized if no listener has agents and no route needs HTTP', async () => {
@@ -669,7 +678,7 @@ clusters:
       ['silent', 'revoked'],
     ]);
     client.session.close();
-    assert.equal((await outerLine(client.address, own)).reason, 'done');
+    assert.equal((await outerLine(client, own)).reason, 'done');
     assert.equal(await own.metric('causeway_connections_total', { cluster: 'silent', reason: 'revoked' }), 1);
     assert.equal(await own.metric('causeway_connections_total', { cluster: '', reason: 'done' }), 1);
     assert.equal(await own.metric('causeway_connections_active'), 0);
@@ -689,7 +698,7 @@ clusters:
       [0, stream.stream.id],
     ]);
     await until('the idle one to close', () => idle.session.destroyed);
-    assert.equal((await outerLine(idle.address, own)).reason, 'done');
+    assert.equal((await outerLine(idle, own)).reason, 'done');
     stream.stream.write('still here');
     await served.receives('still here');
     served.send('here too');
@@ -699,7 +708,7 @@ clusters:
     served.finish();
     assert.equal(await stream.closes(), 0);
     assert.deepEqual(await own.program.ended, { code: 0, signal: null });
-    assert.equal((await outerLine(client.address, own)).reason, 'done');
+    assert.equal((await outerLine(client, own)).reason, 'done');
   });
 
   test('streams that are open after the drain are ended', async () => {
