@@ -64,6 +64,8 @@ export class Lifetime {
       ready(service);
       await this.#ended.promise;
     }
+    // #fault() ends the process, once the last lines are written.
+    if (this.#hasFault) await new Promise<never>(() => {});
     await within(this.#signals > 1 ? AT_ONCE_MS : DISPOSE_MS, service[Symbol.asyncDispose]());
     this.#log?.logger.info('stopped');
   }
@@ -89,8 +91,10 @@ export class Lifetime {
 
   /** The process state is unreliable after this: gives open connections a moment to finish, then exits. */
   async #fault(error: Error): Promise<void> {
-    if (this.#hasFault) process.exit(FAULT);
+    // Further ones do not cut short what is under way: every wait below is bounded.
+    if (this.#hasFault) return printError(...String(error.stack ?? error).split('\n'));
     this.#hasFault = true;
+    setTimeout(() => process.exit(FAULT), FAULT_DRAIN_MS + FAULT_DISPOSE_MS + AT_ONCE_MS);
     if (this.#log === undefined) printError(...String(error.stack ?? error).split('\n'));
     else fatal(this.#log.logger, error);
     if (this.#service !== undefined) {

@@ -9,7 +9,7 @@ import type { KubeAccess } from '../kube/kube-access.ts';
 import { type Answer, failed, type KubeApi, type KubeFault } from '../kube/kube-api.ts';
 import type { KubeObject } from '../kube/kube-object.ts';
 import { openReflector } from '../kube/reflector.ts';
-import { services } from '../kube/resources.ts';
+import { resource, services } from '../kube/resources.ts';
 import { openServingCertificates } from './serving-certificates.ts';
 import { openTenantAccess } from './tenant-access.ts';
 import { sampleAgentContext, sampleAgentOptions, sampleTenant } from './tenant-agent.samples.ts';
@@ -322,6 +322,31 @@ test('openTenantAccess() lets a reflector follow a tenant by lists, soon after a
   assert.equal(reflector.objects.size, 2);
   assert.ok(state.calls.length - before <= 3, `${state.calls.length - before} calls`);
   assert.equal(reflector.error, undefined);
+});
+
+test('a write between a list and the next watch is confirmed soon', async () => {
+  const { access, clock } = given(admin);
+  access.update([tenant('a')]);
+  const api = access.apiOf('tenants.a') as KubeApi;
+  const end = new AbortController();
+  const options = { resourceVersion: '1', signal: end.signal };
+  const configMaps = resource('v1', 'configmaps', 'ConfigMap');
+  await api.create(configMaps, {
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: { name: 'x', namespace: 'kube-system' },
+  });
+  let ended: string | undefined;
+  const watching = api.watch(configMaps, options, () => {}).then(({ why }) => (ended = why));
+  await clock.advance(10_000);
+  assert.equal(ended, 'expired');
+  // Without a write, the next one lasts.
+  ended = undefined;
+  const next = api.watch(configMaps, options, () => {}).then(({ why }) => (ended = why));
+  await clock.advance(60_000);
+  assert.equal(ended, undefined);
+  end.abort();
+  await Promise.all([watching, next]);
 });
 
 test('openObjectWriter() installs and removes an agent through it, and writes nothing twice', async () => {

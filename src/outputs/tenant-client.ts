@@ -52,7 +52,7 @@ export class TenantClient implements KubeApi {
   #pausedUntil = 0;
   #fault: KubeFault | undefined;
   #reported: string | undefined;
-  /** Aborted by a write: lists of that resource are read again soon. By plural. */
+  /** Aborted by a write: lists of that resource are read again soon, also if no watch is open at that time. By plural. */
   readonly #written = new Map<string, AbortController>();
 
   constructor(options: TenantClientOptions) {
@@ -88,19 +88,25 @@ export class TenantClient implements KubeApi {
   /** Has no events: it expires after a while, so that its user lists again. */
   watch: KubeApi['watch'] = async ({ plural }, { signal, onOpen }: WatchOptions): Promise<WatchEnd> => {
     const { clock, random } = this.#options;
-    const written = this.#written.get(plural) ?? new AbortController();
-    this.#written.set(plural, written);
+    const written = this.#writtenTo(plural);
     onOpen?.();
     await clock.wait(POLL_MS * (0.8 + random() / 5), AbortSignal.any([signal, written.signal]));
     if (written.signal.aborted) await clock.wait(CONFIRM_MS, signal);
+    // The list that follows shows what was written so far.
+    if (this.#written.get(plural) === written) this.#written.delete(plural);
     return signal.aborted ? { why: 'aborted' } : EXPIRED;
   };
 
   async #write<T>(plural: string, act: (client: KubeApi) => Promise<Answer<T>>): Promise<Answer<T>> {
     const answer = await this.#call(act);
-    this.#written.get(plural)?.abort();
-    this.#written.delete(plural);
+    this.#writtenTo(plural).abort();
     return answer;
+  }
+
+  #writtenTo(plural: string): AbortController {
+    const known = this.#written.get(plural) ?? new AbortController();
+    this.#written.set(plural, known);
+    return known;
   }
 
   #call<T>(act: (client: KubeApi) => Promise<Answer<T>>): Promise<Answer<T>> {

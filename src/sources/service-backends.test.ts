@@ -40,13 +40,13 @@ test('openServiceBackends() follows Services and slices, and calls changed()', a
   assert.deepEqual([find(), backends.state.complete], [{ kind: 'no-service' }, true]);
 
   let before = changes;
-  await api.apply(services, sampleService('x'));
+  await api.create(services, sampleService('x'));
   await clock.advance(0);
   const empty = find();
   assert.ok(empty.kind === 'found' && empty.backends.length === 0 && changes > before);
 
   before = changes;
-  await api.apply(endpointSlices, sampleSlice('x'));
+  await api.create(endpointSlices, sampleSlice('x'));
   await clock.advance(0);
   const found = find();
   assert.ok(found.kind === 'found' && found.backends.length === 1 && changes > before);

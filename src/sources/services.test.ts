@@ -452,7 +452,7 @@ test('openServices() has the same clusters and findings whatever the order of ev
         if (there.has(object)) await api.remove(resourceOf(object), identity(object));
         there.add(object);
         if (pauses.next().value) await one.clock.advance(0);
-        await api.apply(resourceOf(object), object);
+        await api.create(resourceOf(object), object);
       }
       await one.clock.advance(0);
       assert.deepEqual(sorted(one.observe()), expected);
