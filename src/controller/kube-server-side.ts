@@ -100,7 +100,8 @@ export class KubeServerSide implements AsyncDisposable {
 
   /** Health may have changed. True if some of it is not known yet. */
   refreshStates(): boolean {
-    if (this.#update === undefined) return false;
+    // Objects of a source that is being listed again have not lost their status.
+    if (this.#update === undefined || this.#update.sources.some(({ synced }) => !synced)) return false;
     const states = this.#objectStates(this.#update);
     for (const writer of this.#states) writer.update(states);
     return states.some(({ status }) => status === undefined);

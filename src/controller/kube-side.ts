@@ -103,7 +103,11 @@ export class KubeSide implements AsyncDisposable {
         ...(namespaces && { namespaces }),
       });
     }
-    this.#tenants.update(plan.clusters.filter(({ origin }) => synced.has(origin.source)));
+    const waiting = observed.filter(source => !source.synced).map(({ name }) => name);
+    this.#tenants.update(
+      plan.clusters.filter(({ origin }) => synced.has(origin.source)),
+      new Set(waiting),
+    );
     this.#refreshStates();
   }
 

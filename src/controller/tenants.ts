@@ -34,7 +34,7 @@ interface Tenant {
   readonly writer: ObjectWriter;
 }
 
-const NO_PAUSED: ReadonlySet<string> = new Set();
+const NONE: ReadonlySet<string> = new Set();
 
 export class Tenants implements AsyncDisposable {
   readonly #options: TenantsOptions;
@@ -85,12 +85,12 @@ export class Tenants implements AsyncDisposable {
     this.#useEndpoints(endpoints?.address);
   }
 
-  /** All clusters that have been listed. */
-  update(clusters: readonly Cluster[]): void {
+  /** All clusters that have been listed. Those of sources that are `waiting` to be listed again stay as they were. */
+  update(clusters: readonly Cluster[], waiting: ReadonlySet<string> = NONE): void {
     const isUsed = this.#agentOf !== undefined || this.#endpoints !== undefined || this.#writers.size > 0;
-    const tenants = isUsed
-      ? clusters.filter(({ controlPlane }) => controlPlane?.kubeconfig !== undefined)
-      : [];
+    const listed = clusters.filter(({ controlPlane }) => controlPlane?.kubeconfig !== undefined);
+    const kept = this.#clusters.filter(({ origin }) => waiting.has(origin.source));
+    const tenants = isUsed ? [...listed, ...kept] : [];
     this.#clusters = tenants;
     this.#access.update(tenants);
     this.#certificates.update(this.#needsCertificates ? tenants : []);
@@ -133,7 +133,7 @@ export class Tenants implements AsyncDisposable {
       configured: source,
       complete: source,
       nonEmpty: source,
-      paused: cluster.controlPlane?.isPaused === true ? new Set([cluster.name]) : NO_PAUSED,
+      paused: cluster.controlPlane?.isPaused === true ? new Set([cluster.name]) : NONE,
       resources: tenantAgentResources,
     });
     return findings;
