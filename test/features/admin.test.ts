@@ -160,6 +160,7 @@ test('status has exactly these keys', async () => {
     config: { ok: true, error: null, restartNeeded: [] },
     sources: [{ name: 'file', up: true, synced: true, error: null }],
     leader: false,
+    findings: [],
     counts: { clusters: 1, routes: 3, hosts: 4, connections: 0 },
     health: { backends: 2, down: 0, stretch: 1 },
     traffic: { ...none, unrouted: none },
