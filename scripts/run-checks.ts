@@ -24,6 +24,12 @@ const NOT_QUICK = [
   'src/gateway/io/*-reactor.test.ts',
   'src/gateway/control/gateway{,-deaths}.test.ts',
   'src/gateway/http/http-threads.test.ts',
+  'src/sources/{directory,tenant-control-planes,tenant-cluster,services}.test.ts',
+  'src/outputs/{write-objects,tenant-access,ingress}.test.ts',
+  'src/cli/render.test.ts',
+  'src/agent/{endpoints,local-address}.test.ts',
+  'src/kube/kube-client-watch.test.ts',
+  'src/demo/kubernetes/api-server.test.ts',
 ];
 /** Long files first. */
 const ALL_TESTS = ['test', 'bench', 'testbed', '{src,dashboard}'].map(folder => `${folder}/**/*.test.ts`);
