@@ -2,7 +2,8 @@
 // them on every change. Errors of the file system are reported like mistakes in the file.
 
 import { constants } from 'node:fs';
-import { type FileHandle, open } from 'node:fs/promises';
+import { type FileHandle, open, readlink, realpath } from 'node:fs/promises';
+import { dirname, join, sep } from 'node:path';
 import { type Mistake, NOWHERE } from './mistake.ts';
 import { type ReadClusters, readClusters } from './read-clusters.ts';
 import { type ReadConfig, readConfig } from './read-config.ts';
@@ -12,6 +13,8 @@ import { type ReadConfig, readConfig } from './read-config.ts';
  * larger file could run the process out of memory.
  */
 const MAX_BYTES = 16 * 2 ** 20;
+/** Of a file in a directory, which others may write: 2,000 clusters. */
+const MAX_CLUSTERS_BYTES = 2 ** 20;
 
 /** Why the file could not be read; stable, so that callers can rely on it. */
 export type UnreadableCode =
@@ -32,17 +35,22 @@ interface Unreadable {
 
 /** Never rejects. */
 export function readConfigFile(path: string): Promise<ReadConfigFile> {
-  return readFileAs(path, readConfig);
+  return readFileAs(path, MAX_BYTES, readConfig);
 }
 
-/** Never rejects. */
+/**
+ * A file of the directory source. Never rejects. Symlinks may lead anywhere inside its directory, as in a mounted
+ * ConfigMap, but not out of it: messages quote what they find, and the directory's writers may not read all that we can.
+ */
 export function readClustersFile(path: string): Promise<ReadClusters> {
-  return readFileAs(path, readClusters);
+  return readFileAs(path, MAX_CLUSTERS_BYTES, readClusters, dirname(path));
 }
 
 async function readFileAs<T>(
   path: string,
+  maxBytes: number,
   parse: (text: string, path: string) => T,
+  directory?: string,
 ): Promise<T | Unreadable> {
   let handle: FileHandle;
   try {
@@ -52,7 +60,8 @@ async function readFileAs<T>(
     return unopened(error);
   }
   try {
-    const bytes = await readBytes(handle);
+    if (directory !== undefined && !(await isWithin(handle, path, directory))) return outside;
+    const bytes = await readBytes(handle, maxBytes);
     const text = bytes instanceof Uint8Array ? textOf(bytes) : bytes;
     return typeof text === 'string' ? parse(text, path) : text;
   } catch (error) {
@@ -62,14 +71,20 @@ async function readFileAs<T>(
   }
 }
 
-async function readBytes(handle: FileHandle): Promise<Uint8Array | Unreadable> {
+/** The file that was opened, not the one that the path leads to by now. */
+async function isWithin(handle: FileHandle, path: string, directory: string): Promise<boolean> {
+  const opened = await readlink(`/proc/self/fd/${handle.fd}`).catch(() => realpath(path));
+  return opened.startsWith(join(await realpath(directory), sep));
+}
+
+async function readBytes(handle: FileHandle, maxBytes: number): Promise<Uint8Array | Unreadable> {
   const stats = await handle.stat();
   if (stats.isDirectory()) return unreadable('not-a-file', 'must be a file: this is a directory');
   if (!stats.isFile())
     return unreadable('not-a-file', 'must be a regular file: this is a device, pipe or socket');
-  if (stats.size > MAX_BYTES) {
+  if (stats.size > maxBytes) {
     const size = `${Math.ceil(stats.size / 2 ** 20)} MiB`;
-    return unreadable('too-large', `must be at most ${MAX_BYTES / 2 ** 20} MiB: this file is ${size}`);
+    return unreadable('too-large', `must be at most ${maxBytes / 2 ** 20} MiB: this file is ${size}`);
   }
   return handle.readFile();
 }
@@ -109,3 +124,5 @@ function unopened(error: unknown): Unreadable {
 function unreadable(code: UnreadableCode, text: string): Unreadable {
   return { ok: false, code, mistakes: [{ ...NOWHERE, path: '', text }] };
 }
+
+const outside = unreadable('not-a-file', 'is a link out of its directory: put the file itself there');

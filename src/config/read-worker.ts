@@ -2,11 +2,15 @@
 
 import { parentPort, workerData } from 'node:worker_threads';
 import type { ReadTask } from './read-aside.ts';
+import type { ReadClusters } from './read-clusters.ts';
 import { readClustersFile, readConfigFile } from './read-config-file.ts';
 
 const task = workerData as ReadTask;
-parentPort?.postMessage(
-  task.kind === 'config'
-    ? await readConfigFile(task.file)
-    : await Promise.all(task.files.map(readClustersFile)),
-);
+parentPort?.postMessage(task.kind === 'config' ? await readConfigFile(task.file) : await readAll(task.files));
+
+/** One after the other: a directory may have more files than a process may open. */
+async function readAll(files: readonly string[]): Promise<readonly ReadClusters[]> {
+  const read: ReadClusters[] = [];
+  for (const file of files) read.push(await readClustersFile(file));
+  return read;
+}

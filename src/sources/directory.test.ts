@@ -121,6 +121,20 @@ test('a directory that does not exist yet is waited for', async () => {
   await directory.until(seen => namesOf(seen) === 'a');
 });
 
+test('a link out of the directory is refused, and nothing of its target is shown', async () => {
+  await using directory = await given({ 'b.yaml': clusterFile('b') });
+  await writeFile(join(directory.folder, '..', 'secret'), 'a secret that only the gateway may read');
+  await symlink('../secret', join(directory.folder, 'a.yaml'));
+  await mkdir(join(directory.folder, '..data'));
+  await writeFile(join(directory.folder, '..data', 'c.yaml'), clusterFile('c'));
+  await symlink('..data/c.yaml', join(directory.folder, 'c.yaml'));
+  const seen = await directory.until(
+    ({ clusters, findings }) => clusters.length === 2 && findings.length > 0,
+  );
+  assert.equal(namesOf(seen), 'b c');
+  assert.match(seen.findings[0].text, /a\.yaml: is a link out of its directory: put the file itself there$/);
+});
+
 test('one file may have any number of mistakes', async () => {
   const wrong = `clusters:\n${'  - { nam: x }\n'.repeat(500)}`;
   await using directory = await given({ 'a.yaml': wrong, 'b.yaml': clusterFile('b') });
