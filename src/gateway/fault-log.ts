@@ -1,6 +1,8 @@
 // Sends faults from a thread to the log, each as one line with its stack. Repeated faults are rate-limited, and the
 // next line states how many were suppressed. Every fault is still counted, under its connection's reason `fault`.
 
+import { LineBudget } from './line-budget.ts';
+
 /** Plain data, so that it can be posted to another thread. */
 export interface FaultReport {
   readonly thread: string;
@@ -13,44 +15,25 @@ export interface FaultReport {
   readonly suppressed: number;
 }
 
-/** A burst of 50 lines, then one per 100 ms: 10 a second. */
-const BURST = 50;
-const REFILL_MS = 100;
-
 export class FaultLog {
   readonly #thread: string;
   readonly #send: (report: FaultReport) => void;
-  readonly #now: () => number;
-  #left = BURST;
-  #at: number;
-  #suppressed = 0;
+  readonly #budget: LineBudget;
 
-  constructor(
-    thread: string,
-    send: (report: FaultReport) => void,
-    now: () => number = () => performance.now(),
-  ) {
+  constructor(thread: string, send: (report: FaultReport) => void, now?: () => number) {
     this.#thread = thread;
     this.#send = send;
-    this.#now = now;
-    this.#at = now();
+    this.#budget = new LineBudget(now);
   }
 
   /** Never throws: nothing above would catch it. */
   write(error: unknown, about: FaultReport['about'] = {}): void {
-    const now = this.#now();
-    this.#left = Math.min(BURST, this.#left + (now - this.#at) / REFILL_MS);
-    this.#at = now;
-    if (this.#left < 1) {
-      this.#suppressed++;
-      return;
-    }
-    this.#left--;
+    const suppressed = this.#budget.take();
+    if (suppressed === undefined) return;
     try {
-      this.#send({ thread: this.#thread, about, error: describe(error), suppressed: this.#suppressed });
-      this.#suppressed = 0;
+      this.#send({ thread: this.#thread, about, error: describe(error), suppressed });
     } catch {
-      this.#suppressed++;
+      this.#budget.giveBack(suppressed);
     }
   }
 }

@@ -328,3 +328,14 @@ test('plan() loses nothing of the others when a cluster is taken away', () => {
 function covers(wildcard: string, host: string): boolean {
   return wildcardOf(host) === wildcard;
 }
+
+test('plan() limits the findings of one object, however many hosts it claims in vain', () => {
+  const hosts = Array.from({ length: 1000 }, (_, i) => `h${i}.elsewhere`);
+  const claim = sampleCluster('team.web', {
+    origin: sampleOrigin('services', 'team', 'web'),
+    routes: [sampleRoute({ hosts })],
+  });
+  const { findings, clusters } = plan([claim], { domains: new Map([['services', ['team.lab']]]) });
+  assert.equal(findings.length, 20);
+  assert.deepEqual(clusters[0].routes[0].hosts, []);
+});

@@ -13,6 +13,9 @@ interface Holder {
   readonly origin: Origin;
 }
 
+/** Of one object. */
+const MAX_FINDINGS = 20;
+
 export class ClaimTable {
   readonly #options: PlanOptions;
   readonly #reserved: ReadonlySet<string>;
@@ -21,6 +24,8 @@ export class ClaimTable {
   /** The names that CONNECT knows, cluster names and ids among them. */
   readonly #connect = new Map<string, Holder>();
   readonly findings: Finding[] = [];
+  /** How often, by claim. */
+  readonly #refusals = new Map<Cluster, number>();
 
   constructor(options: PlanOptions) {
     this.#options = options;
@@ -50,6 +55,10 @@ export class ClaimTable {
 
   refuse(claim: Cluster, code: FindingCode, text: string, fix: string): void {
     const { name: cluster, origin } = claim;
+    const count = (this.#refusals.get(claim) ?? 0) + 1;
+    this.#refusals.set(claim, count);
+    // One object may claim a thousand hosts.
+    if (origin.object !== undefined && count > MAX_FINDINGS) return;
     this.findings.push({ cluster, ...(origin.object && { origin }), severity: 'error', code, text, fix });
   }
 
