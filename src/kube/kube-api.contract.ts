@@ -58,15 +58,25 @@ export function kubeApiContract(
     ) {
       const events: WatchEvent<T>[] = [];
       const stop = new AbortController();
-      const end = api.watch(resource, { resourceVersion, ...selection, signal: stop.signal }, event => {
-        if (event.type !== 'BOOKMARK') events.push(event);
-      });
+      let ended: WatchEnd | undefined;
+      const end = watchToEnd();
+      async function watchToEnd(): Promise<WatchEnd> {
+        ended = await api.watch(resource, { resourceVersion, ...selection, signal: stop.signal }, event => {
+          if (event.type !== 'BOOKMARK') events.push(event);
+        });
+        return ended;
+      }
       const seen = () => events.map(event => `${event.type} ${nameOf(event)}`);
       return {
         events,
         seen,
         /** Waits for so many. */
-        until: (count: number) => eventually(async () => events.length >= count),
+        until: (count: number) =>
+          eventually(async () => {
+            if (events.length >= count) return true;
+            assert.equal(ended, undefined, `after ${seen().join(', ')}`);
+            return false;
+          }),
         stop: (): Promise<WatchEnd> => {
           stop.abort();
           return end;
@@ -421,6 +431,8 @@ export function kubeApiContract(
       const dooms: Resource<KubeObject> = { ...widgets, plural: 'doomed', kind: 'Doom' };
       const definition = valueOf(await api.create(customResourceDefinitions, doomed));
       await eventually(async () => (await api.list(dooms, {})).ok);
+      const { resourceVersion } = valueOf(await api.list(dooms, {}));
+      const watch = watching(dooms, { resourceVersion });
       for (const name of ['a', 'b']) {
         const object = {
           apiVersion: 'contract.causeway.dev/v1',
@@ -429,12 +441,12 @@ export function kubeApiContract(
         };
         valueOf(await api.create(dooms, object));
       }
-      const { resourceVersion } = valueOf(await api.list(dooms, {}));
-      const watch = watching(dooms, { resourceVersion });
+      // A watch that arrived after the definition was deleted would be answered with 404.
+      await watch.until(2);
       const { name, uid = '' } = definition.metadata;
       valueOf(await api.remove(customResourceDefinitions, { ...definition, metadata: { name, uid } }));
-      await watch.until(2);
-      assert.deepEqual(new Set(watch.seen()), new Set(['DELETED a', 'DELETED b']));
+      await watch.until(4);
+      assert.deepEqual(new Set(watch.seen().slice(2)), new Set(['DELETED a', 'DELETED b']));
       const after = await api.get(customResourceDefinitions, undefined, name);
       assert.ok(!after.ok || after.value.metadata.deletionTimestamp !== undefined);
       await eventually(async () => !(await api.list(dooms, {})).ok);
@@ -509,6 +521,11 @@ function faultOf(answer: Answer<unknown>) {
   return answer.fault;
 }
 
+/** At most for a minute: a loop that outlived its test would keep the whole file from ending. */
 async function eventually(condition: () => Promise<boolean>): Promise<void> {
-  while (!(await condition())) await setTimeout(20);
+  const deadline = Date.now() + 60_000;
+  while (!(await condition())) {
+    assert.ok(Date.now() < deadline, `not within a minute: ${condition}`);
+    await setTimeout(20);
+  }
 }
