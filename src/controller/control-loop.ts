@@ -6,6 +6,7 @@ import type { Logger } from 'pino';
 import type { Config, LogSettings } from '../config/config.ts';
 import { ListenError } from '../gateway/control/listen-error.ts';
 import { StartError } from '../gateway/control/start-error.ts';
+import { entersTenants } from '../outputs/servers-of.ts';
 import type { Plan } from '../plan/plan.ts';
 import type { Observed, SourceSet } from '../sources/source-set.ts';
 import { ConfigError } from './config-error.ts';
@@ -14,7 +15,7 @@ import { FindingLog } from './finding-log.ts';
 import { FILE_REFUSED } from './gateway-process.ts';
 import type { GatewayTable } from './gateway-table.ts';
 import { HoldOff } from './hold-off.ts';
-import type { KubeSide } from './kube-side.ts';
+import type { KubeOutputs } from './kube-outputs.ts';
 import { loadConfigAside, type Overrides } from './load-config.ts';
 import { makePlan } from './make-plan.ts';
 
@@ -32,7 +33,7 @@ export interface ControlLoopOptions {
   readonly useLog?: ((settings: LogSettings) => void) | undefined;
   readonly sources: SourceSet;
   readonly table: GatewayTable;
-  readonly kube: KubeSide;
+  readonly kube: KubeOutputs;
   readonly hints: ConfigHints;
   /** The admin side's address, as `host:port`. */
   readonly adminAddress: () => string | undefined;
@@ -192,10 +193,7 @@ export class ControlLoop implements AsyncDisposable {
 
   #use(config: Config): void {
     const { sources, kube } = this.#options;
-    const isTenantOutput = config.outputs.some(
-      ({ kind }) => kind === 'tenantAgent' || kind === 'tenantEndpoints',
-    );
-    sources.use(config.sources, isTenantOutput ? 'tenants' : '');
+    sources.use(config.sources, entersTenants(config.outputs) ? 'tenants' : '');
     kube.use(config);
   }
 

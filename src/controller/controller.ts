@@ -11,6 +11,7 @@ import type { Config, LogSettings, SourceSettings } from '../config/config.ts';
 import { changedSince, FileWatch } from '../config/watch-file.ts';
 import type { Gateway } from '../gateway/control/gateway.ts';
 import { KubeServers } from '../kube/kube-servers.ts';
+import { entersTenants } from '../outputs/servers-of.ts';
 import { openSource } from '../sources/open-source.ts';
 import type { Source } from '../sources/source.ts';
 import { SourceSet } from '../sources/source-set.ts';
@@ -21,9 +22,9 @@ import { logConnection, logRequest } from './connection-log.ts';
 import { ControlLoop } from './control-loop.ts';
 import { GatewayProcess, type Host } from './gateway-process.ts';
 import { GatewayTable } from './gateway-table.ts';
-import { KubeSide } from './kube-side.ts';
+import { KubeOutputs } from './kube-outputs.ts';
 import type { Overrides } from './load-config.ts';
-import { readSavedTable, type SavedClusters, TableSaver } from './saved-table.ts';
+import { ClusterSaver, readSavedClusters, type SavedClusters } from './saved-clusters.ts';
 import { type Served, StatusView } from './status-view.ts';
 
 export interface ControllerOptions {
@@ -53,11 +54,11 @@ export class Controller implements AsyncDisposable {
   readonly #process: GatewayProcess;
   readonly #table: GatewayTable;
   readonly #servers: KubeServers;
-  readonly #kube: KubeSide;
+  readonly #kube: KubeOutputs;
   readonly #badSignatures: BadSignatureLog;
   readonly #sources: SourceSet;
   readonly #loop: ControlLoop;
-  readonly #saver: TableSaver | undefined;
+  readonly #saver: ClusterSaver | undefined;
   readonly #hasSaved: boolean;
   readonly #drained = Promise.withResolvers<void>();
   #admin: AdminServer | undefined;
@@ -82,8 +83,8 @@ export class Controller implements AsyncDisposable {
     this.#saver =
       config.stateDir === undefined
         ? undefined
-        : new TableSaver(config.stateDir, log, () => this.#sources.toSave());
-    this.#kube = new KubeSide({
+        : new ClusterSaver(config.stateDir, log, () => this.#sources.toSave());
+    this.#kube = new KubeOutputs({
       servers: this.#servers,
       log,
       version,
@@ -125,7 +126,7 @@ export class Controller implements AsyncDisposable {
   /** Serves the file when it returns, whether or not other sources can be read. Throws as `run` reports it. */
   static async start(options: ControllerOptions): Promise<Controller> {
     const { config, log } = options;
-    const saved = config.stateDir === undefined ? undefined : await readSavedTable(config.stateDir, log);
+    const saved = config.stateDir === undefined ? undefined : await readSavedClusters(config.stateDir, log);
     const controller = new Controller(options, saved);
     try {
       await controller.#start();
@@ -221,7 +222,7 @@ export class Controller implements AsyncDisposable {
       name: settings.name,
       folder: dirname(this.#options.file),
       kubeApi: this.#servers.api.bind(this.#servers),
-      wantsReconcilerNone: outputs.some(({ kind }) => kind === 'tenantAgent' || kind === 'tenantEndpoints'),
+      wantsReconcilerNone: entersTenants(outputs),
     };
     return openSource(settings, context, changed);
   }

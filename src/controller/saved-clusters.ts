@@ -23,7 +23,7 @@ interface Envelope {
 }
 
 /** Undefined if nothing was saved. A file that cannot be used is logged and ignored. */
-export async function readSavedTable(directory: string, log: Logger): Promise<SavedClusters | undefined> {
+export async function readSavedClusters(directory: string, log: Logger): Promise<SavedClusters | undefined> {
   const file = join(directory, FILE);
   try {
     const { format, sha256, sources } = JSON.parse(await readFile(file, 'utf8')) as Envelope;
@@ -38,7 +38,7 @@ export async function readSavedTable(directory: string, log: Logger): Promise<Sa
 }
 
 /** Writes in the background; a failure is logged once until a write succeeds. */
-export class TableSaver implements AsyncDisposable {
+export class ClusterSaver implements AsyncDisposable {
   readonly #directory: string;
   readonly #log: Logger;
   readonly #current: () => SavedClusters;

@@ -17,7 +17,7 @@ import { type ObjectWriter, openObjectWriter } from '../outputs/write-objects.ts
 import type { Plan } from '../plan/plan.ts';
 import type { ObservedSource } from '../sources/source-set.ts';
 
-export interface KubeServerSideOptions {
+export interface ServerOutputsOptions {
   readonly servers: KubeServers;
   readonly server: KubeServer;
   readonly lease: Lease;
@@ -42,7 +42,7 @@ export interface ServerUpdate {
   readonly namespaces?: readonly string[];
 }
 
-export class KubeServerSide implements AsyncDisposable {
+export class ServerOutputs implements AsyncDisposable {
   readonly api: KubeApi;
   readonly lease: LeaderLease;
   readonly #isUp: StatesInput['isUp'];
@@ -54,7 +54,7 @@ export class KubeServerSide implements AsyncDisposable {
   #update: ServerUpdate | undefined;
 
   /** `changed()`: findings or leadership have changed. */
-  constructor(options: KubeServerSideOptions, changed: () => void) {
+  constructor(options: ServerOutputsOptions, changed: () => void) {
     const { servers, server, lease, identity, statusAnnotation: enabled } = options;
     this.#isUp = options.isUp;
     this.api = servers.api(server);

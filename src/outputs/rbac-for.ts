@@ -3,15 +3,8 @@
 
 import { type Config, DEFAULT_LEASE, type Lease } from '../config/config.ts';
 import type { KubeObject } from '../kube/kube-object.ts';
-import {
-  followsNamespaces,
-  type KubernetesSource,
-  leaseRights,
-  outputRights,
-  type Right,
-  type RightsOptions,
-  sourceRights,
-} from './rbac-rights.ts';
+import { leaseRights, outputRights, type Right, type RightsOptions, sourceRights } from './rbac-rights.ts';
+import { entersTenants, type KubernetesSource, type ServerSources, serversOf } from './servers-of.ts';
 
 const SERVICE_ACCOUNT = 'causeway';
 const API_GROUP = 'rbac.authorization.k8s.io';
@@ -40,22 +33,19 @@ export interface ServerRbac {
 /** Empty where nothing in Kubernetes is read or written. The pod's own API server comes first. */
 export function rbacFor(config: Config): readonly ServerRbac[] {
   const { sources, outputs, lease = DEFAULT_LEASE } = config;
-  const inKubernetes = sources.filter((source): source is KubernetesSource => source.kind !== 'directory');
+  const servers: readonly Pick<ServerSources, 'sources' | 'namespaces'>[] = serversOf(sources);
   const writesObjects = outputs.some(output => outputRights(output).length > 0);
-  if (inKubernetes.length === 0 && !writesObjects) return [];
-  const servers = Map.groupBy(inKubernetes, ({ options }) =>
-    JSON.stringify([options.kubeconfig, options.context]),
-  );
-  if (servers.size === 0) servers.set('', []);
+  if (servers.length === 0 && !writesObjects) return [];
   const options = {
     annotates: config.statusAnnotation !== false,
-    entersTenants: outputs.some(({ kind }) => kind === 'tenantAgent' || kind === 'tenantEndpoints'),
+    entersTenants: entersTenants(outputs),
   };
-  return [...servers.values()]
-    .toSorted((a, b) => Number(isElsewhere(a)) - Number(isElsewhere(b)))
-    .map((group, index) => {
+  const nowhere = { sources: [], namespaces: [lease.namespace] };
+  return (servers.length === 0 ? [nowhere] : servers)
+    .toSorted((a, b) => Number(isElsewhere(a.sources)) - Number(isElsewhere(b.sources)))
+    .map(({ sources: group, namespaces }, index) => {
       const name = `${SERVICE_ACCOUNT}:${lease.namespace}.${lease.name}${index === 0 ? '' : `:${index + 1}`}`;
-      const scopes = scopesOf(group, outputs.flatMap(outputRights), lease, options);
+      const scopes = scopesOf(group, namespaces, outputs.flatMap(outputRights), lease, options);
       return {
         notes: [...serverNote(group), ...secretNotes(scopes)],
         objects: scopes.flatMap(({ namespace, rules }) => role(name, namespace, rules, lease)),
@@ -75,6 +65,7 @@ interface Scope {
 
 function scopesOf(
   sources: readonly KubernetesSource[],
+  namespaces: readonly string[] | undefined,
   outputs: readonly Right[],
   lease: Lease,
   options: RightsOptions,
@@ -82,19 +73,11 @@ function scopesOf(
   const granted = new GrantedRights();
   for (const right of leaseRights(lease.name)) granted.add(right, [lease.namespace]);
   for (const source of sources) {
-    const { namespaces } = source.options;
-    for (const right of sourceRights(source, options)) granted.add(right, placesOf(right, namespaces, lease));
+    const own = source.options.namespaces;
+    for (const right of sourceRights(source, options)) granted.add(right, placesOf(right, own, lease));
   }
-  const namespaces = namespacesOf(sources, lease);
   for (const right of outputs) granted.add(right, placesOf(right, namespaces, lease));
   return granted.scopes();
-}
-
-/** Where objects of these sources' clusters may be: undefined for everywhere. */
-function namespacesOf(sources: readonly KubernetesSource[], lease: Lease): readonly string[] | undefined {
-  if (sources.length === 0) return [lease.namespace];
-  const each = sources.map(source => (followsNamespaces(source) ? undefined : source.options.namespaces));
-  return each.some(given => given === undefined) ? undefined : each.flatMap(given => given ?? []);
 }
 
 const EVERYWHERE = [undefined] as const;

@@ -1,6 +1,7 @@
 // The rights that each kind of source and output needs in Kubernetes: a table. rbac-for.ts turns it into objects.
 
-import type { OutputSettings, SourceSettings } from '../config/config.ts';
+import type { OutputSettings } from '../config/config.ts';
+import { followsNamespaces, type KubernetesSource } from './servers-of.ts';
 
 /** One resource and what may be done with it. */
 export interface Right {
@@ -33,11 +34,9 @@ function custom(resource: string, group: string, verbs: readonly string[], where
 export interface RightsOptions {
   /** `causeway.dev/status` is written on the objects, or removed from them. */
   readonly annotates: boolean;
-  /** An output works inside the clusters, with the admin kubeconfigs in the management cluster's Secrets. */
+  /** See entersTenants(). */
   readonly entersTenants: boolean;
 }
-
-export type KubernetesSource = Exclude<SourceSettings, { kind: 'directory' }>;
 
 export function sourceRights(source: KubernetesSource, options: RightsOptions): readonly Right[] {
   const { kind } = source;
@@ -58,11 +57,6 @@ export function sourceRights(source: KubernetesSource, options: RightsOptions): 
   if (options.entersTenants && objects !== undefined)
     rights.push({ group: '', resource: 'secrets', verbs: ['get'], ...where });
   return rights;
-}
-
-/** `namespaces` are those of its objects only; what belongs to an object is in a namespace of its own. */
-export function followsNamespaces({ kind }: KubernetesSource): boolean {
-  return kind === 'hypershift' || kind === 'kubermatic';
 }
 
 /** The plural and the API group. */

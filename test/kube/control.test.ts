@@ -160,17 +160,19 @@ lease: ${LEASE}
     assert.equal(await gateway.metric('causeway_leader'), 1);
   });
 
+  /** What we wrote to the TenantControlPlane of a; empty where there is none. */
+  const status = () =>
+    management.kubectl(
+      'get',
+      'tenantcontrolplane',
+      'a',
+      '-n',
+      'tenants',
+      '-o',
+      'jsonpath={.metadata.annotations.causeway\\.dev/status}',
+    );
+
   test('writes its status to the object', async () => {
-    const status = async () =>
-      management.kubectl(
-        'get',
-        'tenantcontrolplane',
-        'a',
-        '-n',
-        'tenants',
-        '-o',
-        'jsonpath={.metadata.annotations.causeway\\.dev/status}',
-      );
     const text = await until('a status that is ready', async () => {
       const found = await status();
       return found.includes('"ready":true') ? found : undefined;
@@ -265,6 +267,18 @@ lease: ${LEASE}
     await gateway.write(config());
     await until('the Ingress', ingress);
     assert.ok(await works());
+  });
+
+  test('a source taken out of the file has everything removed that was written for it', async () => {
+    const without = config().replace(/^sources: .*$/m, 'sources: []');
+    assert.notEqual(without, config());
+    await gateway.write(without);
+    await until('nothing served', async () => (await cluster()) === undefined);
+    await until('no Ingress', async () => (await ingress()) === undefined);
+    await until('no status', async () => (await status()) === '');
+    await gateway.write(config());
+    await until('the Ingress', ingress);
+    await until('kubectl through the gateway', () => works());
   });
 
   test('removes everything once the object is deleted', async () => {
