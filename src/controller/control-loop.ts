@@ -1,5 +1,5 @@
 // sources → plan → outputs. A change of the file or of any source leads to one pass: observe everything, plan, serve,
-// write. Passes never overlap. If a new file cannot be served, the whole edit is refused and the last good
+// write. Passes never overlap. The first change of a burst is served at once; the pass that writes waits for the rest. If a new file cannot be served, the whole edit is refused and the last good
 // configuration stays.
 
 import type { Logger } from 'pino';
@@ -18,6 +18,7 @@ import { HoldOff } from './hold-off.ts';
 import type { KubeOutputs } from './kube-outputs.ts';
 import { loadConfigAside, type Overrides } from './load-config.ts';
 import { makePlan } from './make-plan.ts';
+import { takesAway } from './takes-away.ts';
 
 /** Keys whose changes need a restart. */
 const restartKeys = ['engine', 'workers', 'admin', 'stateDir'] as const;
@@ -66,7 +67,11 @@ export class ControlLoop implements AsyncDisposable {
     this.#config = config;
     this.#plan = makePlan(config, sources.observe(config.sources), []);
     this.#findings = new FindingLog(log);
-    this.#holdOff = new HoldOff(() => this.#inTurn(() => this.#sourcesChanged()));
+    this.#holdOff = new HoldOff(
+      () => this.#inTurn(() => this.#sourcesChanged()),
+      undefined,
+      () => void this.#inTurn(() => this.#serveFirst()),
+    );
   }
 
   get config(): Config {
@@ -162,20 +167,34 @@ export class ControlLoop implements AsyncDisposable {
     }
   }
 
+  /** Serves what the first change of a burst brings, and writes nothing: the rest may follow in a moment. */
+  async #serveFirst(): Promise<void> {
+    try {
+      const next = this.#makePlan(this.#config, this.#options.sources.observe());
+      if (!takesAway(this.#plan.clusters, next.clusters)) await this.#serve(next);
+    } catch {
+      // The pass after the hold-off meets the same error, and reports it.
+    }
+  }
+
+  async #serve(next: Plan): Promise<void> {
+    const { log, table, save, changed } = this.#options;
+    if (!areSame(next.clusters, this.#plan.clusters)) {
+      await table.applyClusters(this.#config, next.clusters);
+      log.info({ generation: table.gateway.generation, ...next.counts }, 'applied');
+      save();
+    }
+    this.#plan = next;
+    changed();
+  }
+
   async #sourcesChanged(): Promise<void> {
-    const { log, sources, table, save, changed } = this.#options;
+    const { log, sources } = this.#options;
     try {
       const observed = sources.observe();
-      const next = this.#makePlan(this.#config, observed);
-      if (!areSame(next.clusters, this.#plan.clusters)) {
-        await table.applyClusters(this.#config, next.clusters);
-        log.info({ generation: table.gateway.generation, ...next.counts }, 'applied');
-        save();
-      }
-      this.#plan = next;
+      await this.#serve(this.#makePlan(this.#config, observed));
       this.#write(observed);
-      changed();
-      this.#findings.write(next.findings, 'new');
+      this.#findings.write(this.#plan.findings, 'new');
       this.#logKube();
     } catch (error) {
       log.error({ err: error }, 'change of a source not applied; trying again');

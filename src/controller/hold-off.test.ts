@@ -60,6 +60,38 @@ test('HoldOff never runs twice at once, and runs again for what changed meanwhil
   ends[1]();
 });
 
+test('HoldOff announces the first change of a burst at once, and no other', async () => {
+  let firsts = 0;
+  await using holdOff = new HoldOff(
+    async () => {},
+    times,
+    () => firsts++,
+  );
+  holdOff.changed();
+  holdOff.changed();
+  assert.equal(firsts, 0);
+  await settled();
+  assert.equal(firsts, 1);
+  pass(50);
+  holdOff.changed();
+  pass(100);
+  await settled();
+  pass(99);
+  holdOff.changed();
+  await settled();
+  assert.equal(firsts, 1, 'too soon after the last run');
+  pass(100);
+  await settled();
+  pass(100);
+  holdOff.changed();
+  await settled();
+  assert.equal(firsts, 2);
+  await holdOff[Symbol.asyncDispose]();
+  holdOff.changed();
+  await settled();
+  assert.equal(firsts, 2);
+});
+
 test('HoldOff starts nothing after its end, and ends after the run in progress', async () => {
   let end = () => {};
   let isOver = false;

@@ -1,5 +1,6 @@
 // Many changes, one pass: a burst of events leads to one run of the whole pipeline, soon after the burst and never later
-// than a bound. Runs never overlap; what changes during a run leads to another.
+// than a bound. Runs never overlap; what changes during a run leads to another. The first change of a burst can be looked
+// at before, without waiting.
 
 export interface HoldOffTimes {
   /** A run starts once nothing has changed for this long. */
@@ -13,23 +14,30 @@ const defaults: HoldOffTimes = { quietMs: 100, maxMs: 1000 };
 export class HoldOff implements AsyncDisposable {
   readonly #run: () => Promise<void>;
   readonly #times: HoldOffTimes;
+  readonly #first: () => void;
   #timer: NodeJS.Timeout | undefined;
   /** Of the first change that no run has seen. */
   #since: number | undefined;
   #running: Promise<void> | undefined;
+  /** When the last run ended. */
+  #endedAt = Number.NEGATIVE_INFINITY;
   #isClosed = false;
 
-  /** `run` must not reject. */
-  constructor(run: () => Promise<void>, times: HoldOffTimes = defaults) {
+  /** `run` must not reject. `first` is called soon after the first change of a burst, a run follows in any case. */
+  constructor(run: () => Promise<void>, times: HoldOffTimes = defaults, first: () => void = () => {}) {
     this.#run = run;
     this.#times = times;
+    this.#first = first;
   }
 
   changed(): void {
     if (this.#isClosed) return;
     const now = performance.now();
+    const isFirst = this.#since === undefined && now - this.#endedAt >= this.#times.quietMs;
     this.#since ??= now;
     if (this.#running !== undefined) return;
+    // After what else has come in the same turn.
+    if (isFirst) setImmediate(() => this.#isClosed || this.#first());
     const wait = Math.min(this.#times.quietMs, this.#since + this.#times.maxMs - now);
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => this.#start(), Math.max(0, wait));
@@ -46,6 +54,7 @@ export class HoldOff implements AsyncDisposable {
     this.#since = undefined;
     this.#running = this.#run().finally(() => {
       this.#running = undefined;
+      this.#endedAt = performance.now();
       if (this.#since !== undefined) this.changed();
     });
   }

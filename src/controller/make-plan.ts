@@ -1,7 +1,7 @@
 // The plan of a configuration and what its sources observe.
 
 import { networkInterfaces } from 'node:os';
-import type { Cluster } from '../cluster/cluster.ts';
+import type { Backend, Cluster } from '../cluster/cluster.ts';
 import type { Finding } from '../cluster/finding.ts';
 import type { Config } from '../config/config.ts';
 import { forbiddenBackend } from '../plan/forbidden-backend.ts';
@@ -21,7 +21,6 @@ export function makePlan(
 ): Plan {
   const { clusters, identity, tunnel, sources } = config;
   const claims = identity?.required === true ? observed.claims.map(requireIdentity) : observed.claims;
-  const isOwn = ownAddresses(listening);
   const settled = plan([...clusters, ...claims], {
     reserved: tunnel?.hosts ?? [],
     domains: new Map(
@@ -29,7 +28,7 @@ export function makePlan(
         'domains' in options && options.domains !== undefined ? [[name, options.domains] as const] : [],
       ),
     ),
-    forbiddenBackend: backend => forbiddenBackend(backend, isOwn),
+    forbiddenBackend: backendRule(listening),
   });
   return { ...settled, findings: [...settled.findings, ...observed.findings, ...written] };
 }
@@ -44,8 +43,35 @@ function requireIdentity(cluster: Cluster): Cluster {
   return known;
 }
 
+interface BackendRule {
+  /** What it depends on: listeners and local addresses. */
+  readonly key: string;
+  readonly forbidden: (backend: Backend) => string | undefined;
+}
+
+let lastRule: BackendRule | undefined;
+
+/** Backends that have not changed are the same objects, so each is looked at once, until our own addresses change. */
+function backendRule(listening: readonly string[]): BackendRule['forbidden'] {
+  const local = Object.values(networkInterfaces()).flatMap(all => all?.map(({ address }) => address) ?? []);
+  const key = `${listening.join(' ')} ${local.join(' ')}`;
+  if (lastRule?.key === key) return lastRule.forbidden;
+  const isOwn = ownAddresses(listening, local);
+  const known = new WeakMap<Backend, { readonly why: string | undefined }>();
+  const forbidden = (backend: Backend) => {
+    const found = known.get(backend) ?? { why: forbiddenBackend(backend, isOwn) };
+    known.set(backend, found);
+    return found.why;
+  };
+  lastRule = { key, forbidden };
+  return forbidden;
+}
+
 /** An address and port that this process listens on; for a listener on every address, any local address. */
-function ownAddresses(listening: readonly string[]): (host: string, port: number) => boolean {
+function ownAddresses(
+  listening: readonly string[],
+  interfaces: readonly string[],
+): (host: string, port: number) => boolean {
   const exact = new Set<string>();
   const ports = new Set<number>();
   for (const address of listening) {
@@ -56,9 +82,7 @@ function ownAddresses(listening: readonly string[]): (host: string, port: number
     if (bytes === undefined || bytes === ANY_IPV4 || bytes === ANY_IPV6) ports.add(port);
     else exact.add(`${bytes} ${port}`);
   }
-  const local = new Set<string | undefined>();
-  for (const addresses of Object.values(networkInterfaces()))
-    for (const { address } of addresses ?? []) local.add(ipKey(address.replace(/%.*$/, '')));
+  const local = new Set(interfaces.map(address => ipKey(address.replace(/%.*$/, ''))));
   return (host, port) => {
     const bytes = ipKey(host);
     return exact.has(`${bytes} ${port}`) || (ports.has(port) && local.has(bytes));

@@ -102,6 +102,8 @@ export class ServerOutputs implements AsyncDisposable {
   refreshStates(): boolean {
     // Objects of a source that is being listed again have not lost their status.
     if (this.#update === undefined || this.#update.sources.some(({ synced }) => !synced)) return false;
+    // Whoever becomes the leader is given an update.
+    if (!this.lease.isLeader()) return false;
     const states = this.#objectStates(this.#update);
     for (const writer of this.#states) writer.update(states);
     return states.some(({ status }) => status === undefined);
@@ -116,10 +118,7 @@ export class ServerOutputs implements AsyncDisposable {
   /** Only of objects in this server. */
   #objectStates({ plan, sources }: ServerUpdate): readonly ObjectState[] {
     const names = new Set(sources.map(({ name }) => name));
-    const clusters = new Set(plan.clusters.map(({ name }) => name));
-    const findings = plan.findings.filter(({ origin, cluster }) =>
-      origin === undefined ? clusters.has(cluster ?? '') : names.has(origin.source),
-    );
+    const findings = plan.findings.filter(({ origin }) => origin === undefined || names.has(origin.source));
     return objectStates({ clusters: plan.clusters, findings, isUp: this.#isUp });
   }
 }

@@ -24,11 +24,15 @@ export interface StatesInput {
 
 /** One for each object that gives a cluster or has a finding. The order of clusters and findings does not matter. */
 export function objectStates({ clusters, findings, isUp }: StatesInput): readonly ObjectState[] {
-  const byName = new Map(clusters.map(cluster => [cluster.name, cluster]));
+  let byName: ReadonlyMap<string, Cluster> | undefined;
+  const clusterOf = ({ cluster = '' }: Finding) => {
+    byName ??= new Map(clusters.map(each => [each.name, each]));
+    return byName.get(cluster);
+  };
   const objects = new Map<string, SourceObject>();
   const found = new Map<string, Finding[]>();
   for (const finding of findings) {
-    const object = finding.origin?.object ?? byName.get(finding.cluster ?? '')?.origin.object;
+    const object = finding.origin?.object ?? clusterOf(finding)?.origin.object;
     if (object === undefined) continue;
     objects.set(object.uid, object);
     const list = found.get(object.uid);
@@ -40,10 +44,11 @@ export function objectStates({ clusters, findings, isUp }: StatesInput): readonl
     const { object } = cluster.origin;
     if (object === undefined) continue;
     objects.delete(object.uid);
-    const own = sorted(found.get(object.uid) ?? []);
     const ready = isReady(cluster.name, cluster.routes, isUp);
-    const status = ready === undefined ? {} : { status: clusterStatus(cluster, ready, own) };
-    states.push({ object, ...status, findings: own });
+    const own = found.get(object.uid);
+    states.push(
+      own === undefined ? plainState(cluster, object, ready) : stateOf(cluster, object, ready, sorted(own)),
+    );
   }
   // Objects that give no cluster, or only routes of another object's cluster.
   for (const object of objects.values()) {
@@ -64,10 +69,14 @@ function isReady(cluster: string, routes: readonly Route[], isUp: StatesInput['i
     if (redirect) continue;
     if (pool.backends.length === 0) return false;
     if (pool.health.check === 'none') continue;
-    const ups = pool.backends.map(({ text }) => isUp(cluster, kind, text));
-    if (ups.includes(true)) continue;
-    if (!ups.includes(null)) return false;
-    isKnown = false;
+    let best: boolean | null = false;
+    for (const { text } of pool.backends) {
+      const up = isUp(cluster, kind, text);
+      if (up !== false) best = up;
+      if (up === true) break;
+    }
+    if (best === false) return false;
+    if (best === null) isKnown = false;
   }
   return isKnown ? routes.length > 0 : undefined;
 }
@@ -82,19 +91,29 @@ function joinedRoutes({ kind, namespace, name }: SourceObject, clusters: readonl
   );
 }
 
-/** A cluster that has not changed is the same object, so most texts are made once. */
-const plainStatus = new WeakMap<Cluster, { readonly ready: boolean; readonly text: string }>();
+/** A cluster that has not changed is the same object, so most states are made once: there may be ten thousand. */
+const plainStates = new WeakMap<
+  Cluster,
+  { readonly ready: boolean | undefined; readonly state: ObjectState }
+>();
 
-function clusterStatus(cluster: Cluster, ready: boolean, findings: readonly Finding[]): string {
-  const known = plainStatus.get(cluster);
-  if (known !== undefined && known.ready === ready && findings.length === 0) return known.text;
-  const text = statusText(
-    ready,
-    cluster.routes.flatMap(({ hosts }) => hosts),
-    findings,
-  );
-  if (findings.length === 0) plainStatus.set(cluster, { ready, text });
-  return text;
+function plainState(cluster: Cluster, object: SourceObject, ready: boolean | undefined): ObjectState {
+  const known = plainStates.get(cluster);
+  if (known !== undefined && known.ready === ready) return known.state;
+  const state = stateOf(cluster, object, ready, []);
+  plainStates.set(cluster, { ready, state });
+  return state;
+}
+
+function stateOf(
+  { routes }: Cluster,
+  object: SourceObject,
+  ready: boolean | undefined,
+  findings: readonly Finding[],
+): ObjectState {
+  if (ready === undefined) return { object, findings };
+  const hosts = routes.flatMap(route => route.hosts);
+  return { object, status: statusText(ready, hosts, findings), findings };
 }
 
 /** Sorted, so that only a real change is written. */
