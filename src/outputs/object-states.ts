@@ -11,6 +11,7 @@ export interface ObjectState {
   readonly object: SourceObject;
   /** The annotation's value. Absent while health checks have not told yet whether the cluster is ready. */
   readonly status?: string;
+  readonly ready?: boolean;
   readonly findings: readonly Finding[];
 }
 
@@ -54,10 +55,10 @@ export function objectStates({ clusters, findings, isUp }: StatesInput): readonl
   for (const object of objects.values()) {
     const own = sorted(found.get(object.uid) ?? []);
     const joined = joinedRoutes(object, clusters);
-    const ready = joined.every(({ cluster, route }) => isReady(cluster, [route], isUp) === true);
+    const ready =
+      joined.length > 0 && joined.every(({ cluster, route }) => isReady(cluster, [route], isUp) === true);
     const hosts = joined.flatMap(({ route }) => route.hosts);
-    const status = statusText(joined.length > 0 && ready, hosts, own);
-    states.push({ object, status, findings: own });
+    states.push({ object, status: statusText(ready, hosts, own), ready, findings: own });
   }
   return states;
 }
@@ -113,7 +114,7 @@ function stateOf(
 ): ObjectState {
   if (ready === undefined) return { object, findings };
   const hosts = routes.flatMap(route => route.hosts);
-  return { object, status: statusText(ready, hosts, findings), findings };
+  return { object, status: statusText(ready, hosts, findings), ready, findings };
 }
 
 /** Sorted, so that only a real change is written. */

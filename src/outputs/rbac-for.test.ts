@@ -63,7 +63,7 @@ test('rbacFor() grants once what one source needs everywhere and another in a na
   const [server] = given('sources: [kamaji: {}, services: { domains: [x.lab], namespaces: [a] }]');
   assert.deepEqual(
     rightsOf(server).filter(right => right.startsWith('a ')),
-    ['a /services: patch'],
+    ['a /services: patch', 'a /services/status: patch'],
   );
 });
 

@@ -32,7 +32,7 @@ function custom(resource: string, group: string, verbs: readonly string[], where
 }
 
 export interface RightsOptions {
-  /** `causeway.dev/status` is written on the objects, or removed from them. */
+  /** `causeway.dev/status` and the condition are written on the objects, or removed from them. */
   readonly annotates: boolean;
   /** See entersTenants(). */
   readonly entersTenants: boolean;
@@ -49,6 +49,8 @@ export function sourceRights(source: KubernetesSource, options: RightsOptions): 
     { group: '', resource: 'services', verbs: objects === undefined ? objectVerbs : READ, ...where },
     { group: 'events.k8s.io', resource: 'events', verbs: ['create'], ...where },
   ];
+  if (objects === undefined && options.annotates)
+    rights.push({ group: '', resource: 'services/status', verbs: ['patch'], ...where });
   if (objects !== undefined)
     rights.unshift(...custom(...objects, objectVerbs, kind === 'kubermatic' ? 'cluster' : undefined));
   if (kind === 'hypershift') rights.push(...custom('routes', 'route.openshift.io', READ, 'cluster'));

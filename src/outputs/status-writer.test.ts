@@ -6,9 +6,9 @@ import type { SourceObject } from '../cluster/cluster.ts';
 import type { KubeObject } from '../kube/kube-object.ts';
 import { openStatusWriter, STATUS_ANNOTATION } from './status-writer.ts';
 
-function service(name: string, annotations?: Record<string, string>): KubeObject {
+function configMap(name: string, annotations?: Record<string, string>): KubeObject {
   const metadata = { name, namespace: 'tenants', ...(annotations && { annotations }) };
-  return { apiVersion: 'v1', kind: 'Service', metadata };
+  return { apiVersion: 'v1', kind: 'ConfigMap', metadata };
 }
 
 function given(...objects: readonly KubeObject[]) {
@@ -18,11 +18,11 @@ function given(...objects: readonly KubeObject[]) {
   const open = (enabled = true) =>
     openStatusWriter(store.client(), { isLeader: () => lead.is, enabled, clock, random: () => 1 });
   const objectOf = (name: string): SourceObject => {
-    const { metadata } = store.peek(`Service/tenants/${name}`) as KubeObject;
+    const { metadata } = store.peek(`ConfigMap/tenants/${name}`) as KubeObject;
     const { uid = '', creationTimestamp = '' } = metadata;
     return {
       apiVersion: 'v1',
-      kind: 'Service',
+      kind: 'ConfigMap',
       namespace: 'tenants',
       name,
       uid,
@@ -35,27 +35,27 @@ function given(...objects: readonly KubeObject[]) {
     ...(status !== undefined && { status }),
   });
   const annotation = (name: string) =>
-    store.peek(`Service/tenants/${name}`)?.metadata.annotations?.[STATUS_ANNOTATION];
+    store.peek(`ConfigMap/tenants/${name}`)?.metadata.annotations?.[STATUS_ANNOTATION];
   return { store, clock, lead, open, objectOf, state, annotation };
 }
 
 test('openStatusWriter() writes once, and again only when the status changes', async () => {
-  const { store, clock, open, state, annotation } = given(service('a', { own: 'x' }));
+  const { store, clock, open, state, annotation } = given(configMap('a', { own: 'x' }));
   await using writer = open();
   writer.update([state('a', '1')]);
   await clock.advance(0);
   assert.equal(annotation('a'), '1');
-  assert.equal(store.peek('Service/tenants/a')?.metadata.annotations?.own, 'x');
+  assert.equal(store.peek('ConfigMap/tenants/a')?.metadata.annotations?.own, 'x');
   writer.update([state('a', '1')]);
   await clock.advance(60_000);
-  assert.deepEqual(store.writes, ['merge Service/tenants/a']);
+  assert.deepEqual(store.writes, ['merge ConfigMap/tenants/a']);
   writer.update([state('a', '2')]);
   await clock.advance(0);
   assert.equal(annotation('a'), '2');
 });
 
 test('openStatusWriter() writes an object at most once in 10 s, with the last status', async () => {
-  const { store, clock, open, state, annotation } = given(service('a'));
+  const { store, clock, open, state, annotation } = given(configMap('a'));
   await using writer = open();
   for (let i = 0; i < 100; i++) {
     writer.update([state('a', `${i}`)]);
@@ -68,7 +68,7 @@ test('openStatusWriter() writes an object at most once in 10 s, with the last st
 });
 
 test('openStatusWriter() writes nothing where a new leader finds what it wants', async () => {
-  const { store, clock, open, state } = given(service('a', { [STATUS_ANNOTATION]: '1' }));
+  const { store, clock, open, state } = given(configMap('a', { [STATUS_ANNOTATION]: '1' }));
   await using writer = open();
   writer.update([state('a', '1')]);
   await clock.advance(10_000);
@@ -76,7 +76,7 @@ test('openStatusWriter() writes nothing where a new leader finds what it wants',
 });
 
 test('openStatusWriter() writes only as the leader, and reads again when it leads again', async () => {
-  const { store, clock, lead, open, state, annotation } = given(service('a'));
+  const { store, clock, lead, open, state, annotation } = given(configMap('a'));
   lead.is = false;
   await using writer = open();
   writer.update([state('a', '1')]);
@@ -90,7 +90,7 @@ test('openStatusWriter() writes only as the leader, and reads again when it lead
   const annotations = { [STATUS_ANNOTATION]: 'of another replica' };
   await store
     .client('other')
-    .merge({ group: '', version: 'v1', plural: 'services', kind: 'Service' }, 'tenants', 'a', {
+    .merge({ group: '', version: 'v1', plural: 'configmaps', kind: 'ConfigMap' }, 'tenants', 'a', {
       metadata: { annotations },
     });
   lead.is = true;
@@ -99,9 +99,9 @@ test('openStatusWriter() writes only as the leader, and reads again when it lead
 });
 
 test('openStatusWriter() does not write after leadership was lost during the read', async () => {
-  const { store, clock, lead, open, state } = given(service('a'));
+  const { store, clock, lead, open, state } = given(configMap('a'));
   store.gate = async label => {
-    if (label === 'get services answered') lead.is = false;
+    if (label === 'get configmaps answered') lead.is = false;
   };
   await using writer = open();
   writer.update([state('a', '1')]);
@@ -110,7 +110,7 @@ test('openStatusWriter() does not write after leadership was lost during the rea
 });
 
 test('openStatusWriter() keeps what is there while readiness is unknown', async () => {
-  const { store, clock, open, state } = given(service('a', { [STATUS_ANNOTATION]: 'old' }));
+  const { store, clock, open, state } = given(configMap('a', { [STATUS_ANNOTATION]: 'old' }));
   await using writer = open();
   writer.update([state('a')]);
   await clock.advance(60_000);
@@ -118,7 +118,7 @@ test('openStatusWriter() keeps what is there while readiness is unknown', async 
 });
 
 test('openStatusWriter() removes the annotation of an object that is no cluster any more', async () => {
-  const { clock, open, state, annotation } = given(service('a'), service('b'));
+  const { clock, open, state, annotation } = given(configMap('a'), configMap('b'));
   await using writer = open();
   writer.update([state('a', '1'), state('b', '1')]);
   await clock.advance(1000);
@@ -129,19 +129,19 @@ test('openStatusWriter() removes the annotation of an object that is no cluster 
 
 test('openStatusWriter() removes what an earlier run wrote when it is switched off', async () => {
   const { store, clock, open, state, annotation } = given(
-    service('a', { [STATUS_ANNOTATION]: '1', own: 'x' }),
-    service('b'),
+    configMap('a', { [STATUS_ANNOTATION]: '1', own: 'x' }),
+    configMap('b'),
   );
   await using writer = open(false);
   writer.update([state('a', '2'), state('b', '2')]);
   await clock.advance(30_000);
   assert.deepEqual([annotation('a'), annotation('b')], [undefined, undefined]);
-  assert.deepEqual(store.writes, ['merge Service/tenants/a']);
-  assert.equal(store.peek('Service/tenants/a')?.metadata.annotations?.own, 'x');
+  assert.deepEqual(store.writes, ['merge ConfigMap/tenants/a']);
+  assert.equal(store.peek('ConfigMap/tenants/a')?.metadata.annotations?.own, 'x');
 });
 
 test('openStatusWriter() leaves a new object of the same name alone, and forgets one that is gone', async () => {
-  const { store, clock, open, objectOf } = given(service('a'));
+  const { store, clock, open, objectOf } = given(configMap('a'));
   await using writer = open();
   const gone = { ...objectOf('a'), name: 'gone', uid: 'x' };
   writer.update([
@@ -154,7 +154,7 @@ test('openStatusWriter() leaves a new object of the same name alone, and forgets
 });
 
 test('openStatusWriter() retries one object with back-off while others go on', async () => {
-  const { store, clock, open, state, annotation } = given(service('a'), service('b'));
+  const { store, clock, open, state, annotation } = given(configMap('a'), configMap('b'));
   await using writer = open();
   let calls = 0;
   store.fault = method => {
@@ -165,7 +165,7 @@ test('openStatusWriter() retries one object with back-off while others go on', a
   await clock.advance(0);
   assert.equal(
     writer.error,
-    `Cannot write ${STATUS_ANNOTATION} on Service tenants/a; retrying: 500 InternalError: webhook`,
+    `Cannot write ${STATUS_ANNOTATION} on ConfigMap tenants/a; retrying: 500 InternalError: webhook`,
   );
   await clock.advance(10_000);
   assert.deepEqual([annotation('a'), annotation('b')], ['1', '1']);
@@ -174,7 +174,7 @@ test('openStatusWriter() retries one object with back-off while others go on', a
 
 test('openStatusWriter() paces ten thousand objects, and ends at once', async () => {
   const names = Array.from({ length: 1000 }, (_, i) => `s${i}`);
-  const { store, clock, open, state } = given(...names.map(name => service(name)));
+  const { store, clock, open, state } = given(...names.map(name => configMap(name)));
   const writer = open();
   writer.update(names.map(name => state(name, '1')));
   await clock.advance(1000);
@@ -183,4 +183,47 @@ test('openStatusWriter() paces ten thousand objects, and ends at once', async ()
   const before = store.writes.length;
   await clock.advance(60_000);
   assert.equal(store.writes.length, before);
+});
+
+test('openStatusWriter() keeps the condition of a Service beside the annotation', async () => {
+  const service = { apiVersion: 'v1', kind: 'Service', metadata: { name: 'a', namespace: 'tenants' } };
+  const theirs = { type: 'theirs', status: 'True' };
+  const store = memoryStore({ ...service, status: { conditions: [theirs] } } as KubeObject);
+  const clock = testClock();
+  await using writer = openStatusWriter(store.client(), { isLeader: () => true, enabled: true, clock });
+  const { uid = '' } = store.peek('Service/tenants/a')?.metadata ?? {};
+  const object = { ...service, ...service.metadata, uid, createdAt: '' };
+  const condition = () => {
+    const { status } = store.peek('Service/tenants/a') as { status?: { conditions?: object[] } };
+    return status?.conditions?.find(each => 'type' in each && each.type === 'causeway.dev/Ready');
+  };
+  writer.update([{ object, status: '1', ready: false, findings: [] }]);
+  await clock.advance(0);
+  const message = 'A route has no backend that is up';
+  const first = clock
+    .date()
+    .toISOString()
+    .replace(/\.\d+Z$/, 'Z');
+  const type = 'causeway.dev/Ready';
+  assert.deepEqual(condition(), {
+    type,
+    status: 'False',
+    reason: 'BackendsDown',
+    message,
+    lastTransitionTime: first,
+  });
+  const finding = { severity: 'warning', code: 'HostInvalid', text: 'bad', fix: '' } as const;
+  await clock.advance(20_000);
+  writer.update([{ object, status: '2', ready: false, findings: [finding] }]);
+  await clock.advance(0);
+  assert.deepEqual(condition(), {
+    type,
+    status: 'False',
+    reason: 'HostInvalid',
+    message: 'bad',
+    lastTransitionTime: first,
+  });
+  writer.update([]);
+  await clock.advance(20_000);
+  assert.equal(condition(), undefined);
 });

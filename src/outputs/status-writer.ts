@@ -1,5 +1,6 @@
-// Keeps the annotation `causeway.dev/status` on the objects of one API server. Reads an object once before it is first
-// written, so that a new leader does not write ten thousand objects that are as they should be.
+// Keeps the annotation `causeway.dev/status`, and the condition where there is room for it, on the objects of one API
+// server. Reads an object once before it is first written, so that a new leader does not write ten thousand objects that
+// are as they should be.
 
 import type { SourceObject } from '../cluster/cluster.ts';
 import { backOffMs } from '../kube/back-off.ts';
@@ -9,6 +10,7 @@ import type { KubeObject } from '../kube/kube-object.ts';
 import { type Resource, resource } from '../kube/resources.ts';
 import type { ObjectState } from './object-states.ts';
 import { openPacedWork, type PacedWork } from './paced-work.ts';
+import { type Condition, conditionOn, hasConditions, readyCondition } from './ready-condition.ts';
 
 export const STATUS_ANNOTATION = 'causeway.dev/status';
 /** Between two writes to one object: health may flap. */
@@ -42,10 +44,14 @@ export interface StateWriter extends AsyncDisposable {
 
 interface Entry {
   readonly object: SourceObject;
+  /** The last that was given. */
+  state: ObjectState;
   /** null: there should be none. */
   wanted: string | null;
   /** On the object, as far as we know; undefined: not read yet. */
   known: string | null | undefined;
+  /** On the object, as far as we know. */
+  condition: ReturnType<typeof conditionOn>;
   notBefore: number;
   failures: number;
   error: string | undefined;
@@ -77,11 +83,13 @@ class StatusWriter implements StateWriter {
 
   update(states: readonly ObjectState[]): void {
     for (const entry of this.#entries.values()) entry.isListed = false;
-    for (const { object, status } of states) {
+    for (const state of states) {
+      const { object, status } = state;
       const known = this.#entries.get(object.uid);
       const wanted = this.#options.enabled ? (status ?? known?.wanted) : null;
       if (wanted === undefined) continue;
-      const entry = known ?? newEntry(object, wanted);
+      const entry = known ?? newEntry(state, wanted);
+      entry.state = status === undefined ? entry.state : state;
       entry.wanted = wanted;
       entry.isListed = true;
       this.#entries.set(object.uid, entry);
@@ -130,10 +138,22 @@ class StatusWriter implements StateWriter {
       // It was deleted and created again: the new one has an entry of its own.
       if (found.value.metadata.uid !== object.uid) return void this.#entries.delete(object.uid);
       entry.known = found.value.metadata.annotations?.[STATUS_ANNOTATION] ?? null;
+      entry.condition = conditionOn(found.value);
     }
     const { wanted } = entry;
     if (entry.known !== wanted) {
       if (this.#hasEnded || !this.#options.isLeader()) return;
+      if (hasConditions(object)) {
+        const condition =
+          wanted === null ? undefined : readyCondition(entry.state, entry.condition, this.#clock.date());
+        const conditioned = await this.#api.apply(where, withCondition(object, condition), {
+          subresource: 'status',
+          force: true,
+        });
+        if (!conditioned.ok) return this.#failed(entry, conditioned.fault);
+        entry.condition = condition;
+        if (this.#hasEnded || !this.#options.isLeader()) return;
+      }
       // A patch with another uid is refused, so that it cannot meet a new object of that name.
       const patch = { metadata: { uid: object.uid, annotations: { [STATUS_ANNOTATION]: wanted } } };
       const written = await this.#api.merge(where, object.namespace || undefined, object.name, patch);
@@ -157,8 +177,27 @@ class StatusWriter implements StateWriter {
   }
 }
 
-function newEntry(object: SourceObject, wanted: string | null): Entry {
-  return { object, wanted, known: undefined, notBefore: 0, failures: 0, error: undefined, isListed: true };
+function newEntry(state: ObjectState, wanted: string | null): Entry {
+  return {
+    object: state.object,
+    state,
+    wanted,
+    known: undefined,
+    condition: undefined,
+    notBefore: 0,
+    failures: 0,
+    error: undefined,
+    isListed: true,
+  };
+}
+
+/** What we own of its status: with no condition, nothing. */
+function withCondition(
+  { apiVersion, kind, namespace, name, uid }: SourceObject,
+  condition: Condition | undefined,
+) {
+  const metadata = { name, namespace, uid };
+  return { apiVersion, kind, metadata, status: { conditions: condition === undefined ? [] : [condition] } };
 }
 
 /** The plurals of all our sources' kinds are regular. */
