@@ -13,6 +13,8 @@ export interface EtcdOptions {
 export interface Etcd extends Program {
   /** For clients on its own loopback. */
   readonly url: string;
+  /** Forgets all revisions before the current one. */
+  compact(): Promise<void>;
 }
 
 /** Starts an empty etcd on 127.0.0.1, and resolves when it accepts requests. */
@@ -41,5 +43,15 @@ export async function startEtcd({ netns }: EtcdOptions = {}): Promise<Etcd> {
     }),
   );
   const owned = stack.move();
-  return { ...program, url, [Symbol.asyncDispose]: () => owned.disposeAsync() };
+  return { ...program, url, compact: () => compact(url), [Symbol.asyncDispose]: () => owned.disposeAsync() };
+}
+
+async function compact(url: string): Promise<void> {
+  const post = async (path: string, body: object) => {
+    const answer = await fetch(`${url}/v3/kv/${path}`, { method: 'POST', body: JSON.stringify(body) });
+    if (!answer.ok) throw new Error(`etcd answered ${answer.status}: ${await answer.text()}`);
+    return (await answer.json()) as { header: { revision: string } };
+  };
+  const { header } = await post('range', { key: 'YQ==' });
+  await post('compaction', { revision: header.revision, physical: true });
 }

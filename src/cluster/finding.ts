@@ -56,3 +56,14 @@ export interface Finding {
   /** What to do about it. */
   readonly fix: string;
 }
+
+/** Whether people read the same in both, in the same order. */
+export function areSameFindings(some: readonly Finding[], others: readonly Finding[]): boolean {
+  return (
+    some.length === others.length &&
+    some.every(({ cluster, code, text }, i) => {
+      const other = others[i];
+      return cluster === other.cluster && code === other.code && text === other.text;
+    })
+  );
+}

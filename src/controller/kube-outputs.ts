@@ -2,7 +2,7 @@
 
 import type { Logger } from 'pino';
 import type { Origin } from '../cluster/cluster.ts';
-import type { Finding } from '../cluster/finding.ts';
+import { areSameFindings, type Finding } from '../cluster/finding.ts';
 import { type Config, DEFAULT_LEASE } from '../config/config.ts';
 import type { KubeApi } from '../kube/kube-api.ts';
 import type { KubeServers } from '../kube/kube-servers.ts';
@@ -90,6 +90,7 @@ export class KubeOutputs implements AsyncDisposable {
 
   /** After each plan. Nothing is written about clusters of a source that has not been listed yet. */
   update(plan: Plan, observed: readonly ObservedSource[], fixes: readonly ObjectFix[]): void {
+    const before = this.findings;
     const synced = new Set(observed.filter(source => source.synced).map(({ name }) => name));
     for (const { key, sources, namespaces } of this.#servers) {
       const names = new Set(sources.map(({ name }) => name));
@@ -108,6 +109,8 @@ export class KubeOutputs implements AsyncDisposable {
       new Set(waiting),
     );
     this.#refreshStates();
+    // This plan was made with the findings before it; only another one has those that it leads to.
+    if (!areSameFindings(before, this.findings)) this.#options.changed();
   }
 
   healthChanged(): void {

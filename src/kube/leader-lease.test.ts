@@ -198,6 +198,43 @@ test("openLeaderLease() judges by its own clock, whatever the times in another's
   }
 });
 
+test('openLeaderLease() passes the Lease on as usual where two clocks differ by minutes, and are corrected meanwhile', async () => {
+  const MINUTE_MS = 60_000;
+  for (const [ahead, behind] of [
+    [10, -10],
+    [-10, 10],
+  ]) {
+    const { store, clock, changes, open } = given();
+    const offsets = { a: ahead * MINUTE_MS, b: behind * MINUTE_MS };
+    const clockOf = (name: 'a' | 'b'): Clock => ({
+      ...clock,
+      date: () => new Date(clock.date().getTime() + offsets[name]),
+    });
+    let isAway = false;
+    await using a = open('a', { api: cutOff(store.client(), () => isAway), clock: clockOf('a') });
+    await clock.advance(0);
+    await using b = open('b', { clock: clockOf('b') });
+    await clock.advance(20_000);
+    isAway = true;
+    await clock.advance(30_000);
+    assert.deepEqual([a.isLeader(), b.isLeader()], [false, true]);
+    isAway = false;
+    await clock.advance(1000);
+    // A step of the wall clock may cost the leadership until the next renewal; it never makes a second leader.
+    for (let minute = 0; minute < 3; minute++) {
+      offsets.a = -offsets.a;
+      offsets.b = -offsets.b;
+      for (let i = 0; i < 60; i++) {
+        await clock.advance(500);
+        assert.equal(a.isLeader(), false, `at ${clock.now()}`);
+      }
+      assert.equal(b.isLeader(), true);
+    }
+    const leaders = changes.filter(change => change.includes('leads')).map(change => change[0]);
+    assert.deepEqual([leaders[0], new Set(leaders.slice(1))], ['a', new Set(['b'])]);
+  }
+});
+
 test('openLeaderLease() stops at its next renewal where somebody gives the Lease to another by hand', async () => {
   const { clock, changes, edit, open } = given();
   await using a = open('a');

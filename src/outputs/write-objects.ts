@@ -6,7 +6,7 @@
 // most every 100 ms; a comparison of 10,000 unchanged objects takes about 10 ms.
 
 import { setImmediate } from 'node:timers/promises';
-import type { Finding } from '../cluster/finding.ts';
+import { areSameFindings, type Finding } from '../cluster/finding.ts';
 import { type Clock, systemClock } from '../kube/clock.ts';
 import { CLUSTER_LABEL, clusterLabel, ownSelector } from '../kube/cluster-label.ts';
 import type { KubeApi } from '../kube/kube-api.ts';
@@ -303,7 +303,7 @@ class Writer implements ObjectWriter {
     const resources = [...this.#resources.values()];
     const error =
       this.#history.error ?? resources.find(each => !each.absent && each.error !== undefined)?.error;
-    if (this.error === error && isSameList(findings, this.#findings)) return;
+    if (this.error === error && areSameFindings(findings, this.#findings)) return;
     this.error = error;
     this.#findings = findings;
     this.#changed();
@@ -330,13 +330,4 @@ function elsewhere(key: string): string {
 /** Of the task that removes them. */
 function unusedId(key: string): string {
   return `unused ${key}`;
-}
-
-function isSameList(a: readonly Finding[], b: readonly Finding[]): boolean {
-  return (
-    a.length === b.length &&
-    a.every(
-      ({ cluster, code, text }, i) => cluster === b[i].cluster && code === b[i].code && text === b[i].text,
-    )
-  );
 }

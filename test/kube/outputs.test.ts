@@ -27,6 +27,7 @@ import { type ObjectWriter, openObjectWriter } from '../../src/outputs/write-obj
 import { plan } from '../../src/plan/plan.ts';
 import { authority } from '../../testbed/certificates.ts';
 import { missingGoPrograms } from '../../testbed/go-build.ts';
+import { installTraefik, traefikFlags } from '../../testbed/install-traefik.ts';
 import { kubectl } from '../../testbed/kubectl.ts';
 import { missingNetns, type Netns, netns } from '../../testbed/netns.ts';
 import { missingPrograms } from '../../testbed/packages.ts';
@@ -230,12 +231,10 @@ describe('Traefik with what we wrote', { skip: skip || skipTraefik, timeout: TIM
     host = stack.use(await netns({ name: 'edge' }));
     // Endpoints must not be loopback addresses.
     server = stack.use(await startApiServer({ bindAddress: host.machine, sans: [HOST] }));
-    const definition = parse(await readFile('testbed/crds/traefik-ingressroutetcps.yaml', 'utf8')) as object;
-    await server.apply(definition, ...otherDefinitions());
+    await installTraefik(server);
     await server.apply({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'edge' } });
     const access = await openKubeAccess({ kubeconfig: await server.kubeconfig() });
     const api = stack.use(openKubeClient({ access, timeoutMs: 60_000 }));
-    await until('the definition', async () => (await api.list(ingressRouteTcps, {})).ok);
 
     const ports = { a: server.port, exact: await startTls('exact'), wildcard: await startTls('wildcard') };
     for (const [name, target] of Object.entries(ports)) await addService(name, target);
@@ -256,16 +255,7 @@ describe('Traefik with what we wrote', { skip: skip || skipTraefik, timeout: TIM
     const options = { api, instance: 'edge.causeway', known, lease: { isLeader: () => true } };
     const writer = stack.use(openObjectWriter(options, () => {}));
     write(writer, newIngressRouteTcp('ingressRouteTCP', { entryPoints: ['tls'] }), clusters);
-    const router = stack.use(
-      await startTraefik({
-        routes: {},
-        flags: [
-          `--providers.kubernetescrd.endpoint=${server.url}`,
-          `--providers.kubernetescrd.token=${server.token}`,
-          `--providers.kubernetescrd.certauthfilepath=${server.caFile}`,
-        ],
-      }),
-    );
+    const router = stack.use(await startTraefik({ routes: {}, flags: traefikFlags(server) }));
     port = router.port;
     await until('Traefik', async () => (await say(OTHER)) === 'wildcard', 60_000);
   });
@@ -331,32 +321,3 @@ describe('Traefik with what we wrote', { skip: skip || skipTraefik, timeout: TIM
     assert.equal(await say('a.appsxedge.test'), '');
   });
 });
-
-/** Traefik waits for all of its resources, whether it needs them or not. */
-function otherDefinitions(): object[] {
-  return [
-    'IngressRoute',
-    'IngressRouteUDP',
-    'Middleware',
-    'MiddlewareTCP',
-    'ServersTransport',
-    'ServersTransportTCP',
-    'TLSOption',
-    'TLSStore',
-    'TraefikService',
-  ].map(kind => {
-    const singular = kind.toLowerCase();
-    const openAPIV3Schema = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true };
-    return {
-      apiVersion: 'apiextensions.k8s.io/v1',
-      kind: 'CustomResourceDefinition',
-      metadata: { name: `${singular}s.traefik.io` },
-      spec: {
-        group: 'traefik.io',
-        scope: 'Namespaced',
-        names: { kind, singular, plural: `${singular}s`, listKind: `${kind}List` },
-        versions: [{ name: 'v1alpha1', served: true, storage: true, schema: { openAPIV3Schema } }],
-      },
-    };
-  });
-}

@@ -3,7 +3,6 @@
 
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
-import { connect, createServer, type Socket } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 import { type Clock, systemClock } from '../../src/kube/clock.ts';
@@ -17,6 +16,7 @@ import { missingGoPrograms } from '../../testbed/go-build.ts';
 import { missingPrograms } from '../../testbed/packages.ts';
 import { type ApiServer, startApiServer } from '../../testbed/start-api-server.ts';
 import { startEtcd } from '../../testbed/start-etcd.ts';
+import { startTcpProxy } from '../../testbed/start-tcp-proxy.ts';
 
 const skip = missingPrograms('openssl', 'curl') || missingGoPrograms('etcd', 'kube-apiserver', 'kubectl');
 const options = { skip, timeout: 300_000 };
@@ -180,7 +180,7 @@ test(
 test('openReflector() keeps its objects while the API server is away, and catches up', options, async () => {
   await using store = await startEtcd();
   await using first = await startApiServer({ store });
-  await using proxy = await startProxy(first.port);
+  await using proxy = await startTcpProxy(first.port);
   using api = await client(first, { at: { host: '127.0.0.1', port: proxy.port }, timeoutMs: 10_000 });
   const selection = { labelSelector: 'test=yes', clock: fastClock };
   await using reflector = openReflector(api, configMaps, selection, () => {});
@@ -210,7 +210,7 @@ test(
   async () => {
     await using store = await startEtcd();
     await using server = await startApiServer({ store });
-    await using proxy = await startProxy(server.port);
+    await using proxy = await startTcpProxy(server.port);
     using direct = await client(server);
     using api = await client(server, { at: { host: '127.0.0.1', port: proxy.port } });
     const seen = new Set<string>();
@@ -228,7 +228,7 @@ test(
       if (i % 5 === 4) assert.ok((await direct.remove(configMaps, configMap(`c${i - 2}`))).ok);
       if (i % 4 === 0) proxy.cut();
       await setTimeout(100);
-      if (i === 20) await compact(store.url);
+      if (i === 20) await store.compact();
     }
     const left = Array.from({ length: 40 }, (_, i) => i).filter(i => i % 5 !== 2);
     await isAt(reflector, ...left.map(i => `c${i}`).toSorted());
@@ -289,54 +289,4 @@ async function grant(server: ApiServer, user: string, rules: readonly object[]):
       subjects: [{ kind: 'User', name: user, apiGroup: 'rbac.authorization.k8s.io' }],
     },
   );
-}
-
-/** Forwards connections until they are cut. */
-async function startProxy(port: number) {
-  let to = port;
-  const open = new Set<Socket>();
-  let connections = 0;
-  const server = createServer(socket => {
-    connections++;
-    const upstream = connect(to, '127.0.0.1');
-    for (const [one, other] of [
-      [socket, upstream],
-      [upstream, socket],
-    ]) {
-      open.add(one);
-      one.on('error', () => {});
-      one.on('close', () => {
-        open.delete(one);
-        other.destroy();
-      });
-      one.pipe(other);
-    }
-  });
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
-  const cut = () => {
-    for (const socket of open) socket.destroy();
-  };
-  return {
-    port: (server.address() as { port: number }).port,
-    connections: () => connections,
-    connectTo: (port: number) => {
-      to = port;
-    },
-    cut,
-    async [Symbol.asyncDispose]() {
-      server.close();
-      cut();
-    },
-  };
-}
-
-/** Everything before now is forgotten. */
-async function compact(etcd: string): Promise<void> {
-  const post = async (path: string, body: object) => {
-    const answer = await fetch(`${etcd}/v3/kv/${path}`, { method: 'POST', body: JSON.stringify(body) });
-    assert.ok(answer.ok, await answer.clone().text());
-    return (await answer.json()) as { header: { revision: string } };
-  };
-  const { header } = await post('range', { key: 'YQ==' });
-  await post('compaction', { revision: header.revision, physical: true });
 }
