@@ -33,6 +33,7 @@ export const findingCodes = [
   'TcpProxyBeside',
   'ImageReplaced',
   'CertificateSanMissing',
+  'CertificateExpires',
   'ReconcilerTypeMissing',
   'KonnectivityArgsMissing',
   'KonnectivityHostMissing',

@@ -64,6 +64,7 @@ test('the object of the guide gives exactly its hosts, and no findings', () => {
       certKey: 'apiserver.crt',
       keyKey: 'apiserver.key',
     },
+    certSANs: [API, KONNECTIVITY],
   });
 });
 

@@ -65,6 +65,7 @@ test('the object of the guide gives its hosts, and no findings', () => {
       certKey: 'apiserver.crt',
       keyKey: 'apiserver.key',
     },
+    certSANs: ['tenant-01.k8s.example.com', 'tenant-01.konnectivity.example.com'],
     agent: { hostAliases: [] },
   });
 });
