@@ -39,6 +39,7 @@ export const findingCodes = [
   'KonnectivityHostMissing',
   'HostnamePortMissing',
   'ServiceTypeUnusual',
+  'EndpointsLeft',
   'EndpointsOverwritten',
   'EndpointIsClusterIp',
   'EndpointFamilyMissing',

@@ -241,6 +241,27 @@ lease: ${LEASE}
     assert.ok(await works());
   });
 
+  test('leaves the endpoints that it wrote in the tenant, with a last Event on the object', async () => {
+    const outputs = '[{ ingress: {} }, { tenantEndpoints: { address: 192.0.2.7 } }]';
+    await grant(config(outputs));
+    await gateway.write(config(outputs));
+    const addresses = () =>
+      tenant.kubectl(
+        'get',
+        'endpointslices',
+        '-n',
+        'default',
+        '-o',
+        'jsonpath={.items[*].endpoints[*].addresses}',
+      );
+    await until('the endpoints', async () => (await addresses()).includes('192.0.2.7'));
+    await gateway.write(config());
+    const reasons = async () =>
+      management.kubectl('get', 'events', '-n', 'tenants', '-o', 'jsonpath={.items[*].reason}');
+    await until('the Event', async () => (await reasons()).includes('EndpointsLeft'));
+    assert.equal(await addresses(), '["192.0.2.7"]');
+  });
+
   test('says on the object what is missing, and adds it with fix: true', async () => {
     const events = async () =>
       management.kubectl('get', 'events', '-n', 'tenants', '-o', 'jsonpath={.items[*].message}');
