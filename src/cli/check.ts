@@ -4,7 +4,7 @@ import { type Config, engines } from '../config/config.ts';
 import { byPlace, formatMistake, type Mistake, mistakeAt, type Positions } from '../config/mistake.ts';
 import { notThereYet } from '../config/not-there-yet.ts';
 import { readConfigFile } from '../config/read-config-file.ts';
-import { exposedFiles, judgeFiles } from '../controller/named-files.ts';
+import { exposedFiles, judgeFiles, missingKubeconfigs } from '../controller/named-files.ts';
 import { openFilesWarning } from '../gateway/open-files.ts';
 import { plan } from '../plan/plan.ts';
 import { printable } from '../text/printable.ts';
@@ -24,7 +24,8 @@ const help = `causeway check [FILE]: Validate a config file
 
 Reads the file as run would, including the certificates and secrets that it names, and reports
 every mistake as FILE:LINE:COLUMN: KEY: MESSAGE on stderr. Warns about settings that are valid
-but probably unintended, and about secret files that others can read.
+but probably unintended, about secret files that others can read, and about kubeconfigs that
+do not exist.
 
 Exit codes: 0 valid; 1 mistakes; 64 wrong usage.`;
 
@@ -66,6 +67,7 @@ async function run(args: readonly string[]): Promise<number> {
           ...read.warnings,
           ...unread,
           ...misfits,
+          ...(await missingKubeconfigs(file, read.config, read.positions)),
           ...(await exposed(file, read.config, read.positions)),
         ].toSorted(byPlace)
       : [],

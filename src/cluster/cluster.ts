@@ -41,6 +41,8 @@ export interface ControlPlane {
     readonly certKey: string;
     readonly keyKey: string;
   };
+  /** The names that its API server's certificate should have besides those that every one has. */
+  readonly certSANs?: readonly string[];
   /** Steward's `addons.tcpProxy`. */
   readonly agent?: AgentAddon;
 }

@@ -6,6 +6,8 @@ export const CATCH_ALL = '*';
 /** RFC 1035 2.3.4: at most 253 characters in this notation, and 63 per label. */
 const MAX_NAME = 253;
 const NAME = /^(?!-)[a-z0-9_-]{1,63}(?<!-)(?:\.(?!-)[a-z0-9_-]{1,63}(?<!-))*$/;
+/** The cluster's domain may be any. */
+const NAME_INSIDE = /^(?:kubernetes|(?:kubernetes|\*)\.default(?:\.svc(?:\..+)?)?)$/;
 const IPV4 = /^\d{1,3}(\.\d{1,3}){3}$/;
 
 /** Converts to lower case and drops one trailing dot. Does not check whether the name is legal. */
@@ -22,6 +24,11 @@ export function isHostname(name: string): boolean {
 /** `*.x.y`: the wildcard is the whole first label, and a legal name of one or more labels follows. */
 export function isWildcard(pattern: string): boolean {
   return pattern.startsWith('*.') && isHostname(pattern.slice(2));
+}
+
+/** Names of the API server inside every cluster, and wildcards that match them. Expects a normalized name. */
+export function isNameInside(host: string): boolean {
+  return NAME_INSIDE.test(host);
 }
 
 /** The most specific of a route's hosts that matches: the name, its wildcard, or `*`. Expects a normalized name. */

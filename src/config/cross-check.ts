@@ -87,4 +87,13 @@ function checkIdentity(data: Record<string, unknown>, report: Report): void {
   for (const [i, cluster] of (Array.isArray(data.clusters) ? data.clusters : []).entries()) {
     if (isRecord(cluster) && cluster.identity === 'required') report(['clusters', i, 'identity'], without);
   }
+  for (const [i, output] of (Array.isArray(data.outputs) ? data.outputs : []).entries()) {
+    // The gateway's end of tunnels takes signed ids only; the other uplinks work without.
+    const agent = isRecord(output) ? output.tenantAgent : undefined;
+    if (isRecord(agent) && agent.uplink === 'tunnel')
+      report(
+        ['outputs', i, 'tenantAgent', 'uplink'],
+        `"tunnel" needs signed ids: add identity: { secretFile: FILE } at the top level, or use another uplink`,
+      );
+  }
 }

@@ -976,6 +976,9 @@ tunnel: { on: ":6443", hosts: [], certificates: [] }
 clusters:
   - { name: a, identity: required }
   - { name: b, identity: true }
+outputs:
+  - tenantAgent: { uplink: tunnel }
+  - tenantAgent: { uplink: connect }
 `,
       mistakes: [
         '2:9: tunnel: signed ids need the top-level key identity.secretFile: it is missing',
@@ -984,6 +987,7 @@ clusters:
         '2:49: tunnel.certificates: must have at least one: current value is []',
         '4:26: clusters[0].identity: signed ids need the top-level key identity.secretFile: it is missing',
         '5:26: clusters[1].identity: must be "required": current value is true',
+        '7:28: outputs[0].tenantAgent.uplink: "tunnel" needs signed ids: add identity: { secretFile: FILE } at the top level, or use another uplink',
       ],
     },
     {

@@ -36,7 +36,7 @@ export function readConfig(text: string, file: string): ReadConfig {
   return { ok: true, config, warnings: warnings.found.toSorted(byPlace), positions };
 }
 
-function canFailLater({ admin, identity, limits, listen, tunnel }: Config): Path[] {
+function canFailLater({ admin, identity, limits, listen, sources, tunnel }: Config): Path[] {
   const pair = (path: Path): Path[] => [
     [...path, 'certFile'],
     [...path, 'keyFile'],
@@ -46,6 +46,9 @@ function canFailLater({ admin, identity, limits, listen, tunnel }: Config): Path
     ...(limits.connections === undefined ? [] : [['limits', 'connections']]),
     ...(identity === undefined ? [] : [['identity', 'secretFile']]),
     ...(admin.tls === undefined ? [] : pair(['admin', 'tls'])),
+    ...sources.flatMap(({ kind, options }, i) =>
+      'kubeconfig' in options && options.kubeconfig !== undefined ? [['sources', i, kind, 'kubeconfig']] : [],
+    ),
     ...(tunnel?.on === undefined ? [] : [['tunnel', 'on']]),
     ...(tunnel?.certificates.flatMap((_, i) => pair(['tunnel', 'certificates', i])) ?? []),
   ];

@@ -9,6 +9,7 @@ import { StartError } from '../gateway/control/start-error.ts';
 import { entersTenants } from '../outputs/servers-of.ts';
 import type { Plan } from '../plan/plan.ts';
 import type { Observed, SourceSet } from '../sources/source-set.ts';
+import type { CertificateWatch } from './certificate-watch.ts';
 import { ConfigError } from './config-error.ts';
 import type { ConfigHints } from './config-hints.ts';
 import { FindingLog } from './finding-log.ts';
@@ -35,6 +36,7 @@ export interface ControlLoopOptions {
   readonly sources: SourceSet;
   readonly table: GatewayTable;
   readonly kube: KubeOutputs;
+  readonly certificates: CertificateWatch;
   readonly hints: ConfigHints;
   /** The admin side's address, as `host:port`. */
   readonly adminAddress: () => string | undefined;
@@ -99,7 +101,7 @@ export class ControlLoop implements AsyncDisposable {
     this.#write(this.#options.sources.observe());
   }
 
-  /** A source, or what outputs have found, may have changed. */
+  /** A source, or what outputs and looks at certificates have found, may have changed. */
   changed(): void {
     this.#holdOff.changed();
   }
@@ -204,10 +206,11 @@ export class ControlLoop implements AsyncDisposable {
   }
 
   #makePlan(config: Config, observed: Observed): Plan {
-    const { table, kube, adminAddress } = this.#options;
+    const { table, kube, certificates, adminAddress } = this.#options;
     const admin = adminAddress();
     const listening = table.gateway.listeners.map(({ address }) => address);
-    return makePlan(config, observed, [...listening, ...(admin === undefined ? [] : [admin])], kube.findings);
+    const found = [...kube.findings, ...certificates.findings];
+    return makePlan(config, observed, [...listening, ...(admin === undefined ? [] : [admin])], found);
   }
 
   #use(config: Config): void {
@@ -217,7 +220,8 @@ export class ControlLoop implements AsyncDisposable {
   }
 
   #write({ sources: observed }: Observed): void {
-    const { sources, kube } = this.#options;
+    const { sources, kube, certificates } = this.#options;
+    certificates.update(this.#plan.clusters);
     kube.update(this.#plan, observed, sources.fixes(this.#plan.clusters));
   }
 

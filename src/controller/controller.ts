@@ -17,6 +17,7 @@ import type { Source } from '../sources/source.ts';
 import { SourceSet } from '../sources/source-set.ts';
 import { adminError, adminOptions } from './admin-options.ts';
 import { BadSignatureLog } from './bad-signature-log.ts';
+import { CertificateWatch } from './certificate-watch.ts';
 import { ConfigHints } from './config-hints.ts';
 import { logConnection, logRequest } from './connection-log.ts';
 import { ControlLoop } from './control-loop.ts';
@@ -55,6 +56,7 @@ export class Controller implements AsyncDisposable {
   readonly #table: GatewayTable;
   readonly #servers: KubeServers;
   readonly #kube: KubeOutputs;
+  readonly #certificates: CertificateWatch;
   readonly #badSignatures: BadSignatureLog;
   readonly #sources: SourceSet;
   readonly #loop: ControlLoop;
@@ -84,13 +86,20 @@ export class Controller implements AsyncDisposable {
       config.stateDir === undefined
         ? undefined
         : new ClusterSaver(config.stateDir, log, () => this.#sources.toSave());
+    const isUp = (...backend: Parameters<Gateway['backendHealth']>) =>
+      this.gateway.backendHealth(...backend).up;
+    this.#certificates = new CertificateWatch({
+      isUp,
+      changed: () => this.#loop.changed(),
+      onFault: error => this.#process.onFault(error),
+    });
     this.#kube = new KubeOutputs({
       servers: this.#servers,
       log,
       version,
       keyOf: () => this.#table.clusterKeys(),
       identity: `${hostname()}_${randomBytes(5).toString('hex')}`,
-      isUp: (...backend) => this.gateway.backendHealth(...backend).up,
+      isUp,
       changed: () => this.#loop.changed(),
     });
     const events = new EventStreams(
@@ -107,6 +116,7 @@ export class Controller implements AsyncDisposable {
       sources: this.#sources,
       table: this.#table,
       kube: this.#kube,
+      certificates: this.#certificates,
       hints: new ConfigHints(file, log, host, this.#process),
       adminAddress: () => (this.adminUrl === null ? undefined : new URL(this.adminUrl).host),
       changed: () => this.#tellTable(),
@@ -167,6 +177,7 @@ export class Controller implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#watch?.[Symbol.dispose]();
     this.#loop.stop();
+    await this.#certificates[Symbol.asyncDispose]();
     await this.#table[Symbol.asyncDispose]();
     await this.#loop[Symbol.asyncDispose]();
     await this.#saver?.[Symbol.asyncDispose]();

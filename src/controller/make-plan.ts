@@ -10,14 +10,14 @@ import type { Observed } from '../sources/source-set.ts';
 import { parseIp } from '../wire/ip-address.ts';
 
 /**
- * `listening`: the addresses that this process listens on, as `host:port`. `written`: what outputs have found since the
- * last plan.
+ * `listening`: the addresses that this process listens on, as `host:port`. `found`: what outputs and looks at
+ * certificates have found since the last plan.
  */
 export function makePlan(
   config: Config,
   observed: Observed,
   listening: readonly string[],
-  written: readonly Finding[] = [],
+  found: readonly Finding[] = [],
 ): Plan {
   const { clusters, identity, tunnel, sources } = config;
   const claims = identity?.required === true ? observed.claims.map(requireIdentity) : observed.claims;
@@ -30,7 +30,7 @@ export function makePlan(
     ),
     forbiddenBackend: backendRule(listening),
   });
-  return { ...settled, findings: [...settled.findings, ...observed.findings, ...written] };
+  return { ...settled, findings: [...settled.findings, ...observed.findings, ...found] };
 }
 
 /** The same object for the same cluster, so that callers can still compare references. */

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { formatMistake } from '../config/mistake.ts';
 import { readConfig } from '../config/read-config.ts';
-import { judgeFiles } from './named-files.ts';
+import { judgeFiles, missingKubeconfigs } from './named-files.ts';
 
 let folder: string;
 
@@ -65,4 +65,24 @@ test('judgeFiles() skips files that the served configuration already names', asy
     'causeway.yaml:6:35: tunnel.certificates[1].keyFile: must contain a private key in PEM format: short does not',
     'unread causeway.yaml:9:15: identity.secretFile: missing: there is no such file',
   ]);
+});
+
+test('missingKubeconfigs() reports those of sources that are not there, at their position', async () => {
+  const { config, positions } = read(`listen: [":0"]
+sources:
+  - kamaji: {}
+  - kamaji: { kubeconfig: nowhere }
+  - steward: { kubeconfig: short }
+  - directory: { path: nowhere }
+  - services: { domains: [a.test], kubeconfig: short/inside }
+`);
+  const mistakes = await missingKubeconfigs(join(folder, 'causeway.yaml'), config, positions);
+  const waits = 'there is no such file: causeway run would wait for it before it reads this source';
+  assert.deepEqual(
+    mistakes.map(mistake => formatMistake('causeway.yaml', mistake).replaceAll(`${folder}/`, '')),
+    [
+      `causeway.yaml:4:27: sources[1].kamaji.kubeconfig: nowhere: ${waits}`,
+      `causeway.yaml:7:48: sources[4].services.kubeconfig: short/inside: ${waits}`,
+    ],
+  );
 });

@@ -1,6 +1,7 @@
 // Checks the files that causeway.yaml names together with it, so that `check` and `run` report all of them at once,
 // with positions. The modules that use these files read them again and watch them from then on.
 
+import { access } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import type { Config, KeyPairFiles } from '../config/config.ts';
 import { type ExposedFile, exposedFile } from '../config/exposed-file.ts';
@@ -33,6 +34,25 @@ export async function judgeFiles(
     .flat()
     .map(({ path, text, isUnread }) => ({ ...mistakeAt(positions, path, text), isUnread }))
     .toSorted(byPlace);
+}
+
+/** Kubeconfigs of sources that do not exist. `run` starts all the same and waits for them. */
+export async function missingKubeconfigs(
+  file: string,
+  { sources }: Config,
+  positions: Positions,
+): Promise<readonly Mistake[]> {
+  const found = sources.map(async ({ kind, options }, index) => {
+    if (!('kubeconfig' in options) || options.kubeconfig === undefined) return [];
+    const kubeconfig = resolve(dirname(file), options.kubeconfig);
+    const exists = await access(kubeconfig).then(
+      () => true,
+      ({ code }: NodeJS.ErrnoException) => code !== 'ENOENT' && code !== 'ENOTDIR',
+    );
+    const text = `${kubeconfig}: there is no such file: causeway run would wait for it before it reads this source`;
+    return exists ? [] : [mistakeAt(positions, `sources[${index}].${kind}.kubeconfig`, text)];
+  });
+  return (await Promise.all(found)).flat();
 }
 
 /** Secrets, keys and passwords that other local users could read, with the keys of causeway.yaml that name them. */

@@ -5,9 +5,11 @@ import type { Logger } from 'pino';
 import type { Cluster } from '../cluster/cluster.ts';
 import type { Finding } from '../cluster/finding.ts';
 import type { Config, OutputOptions, OutputSettings } from '../config/config.ts';
+import { type Clock, systemClock } from '../kube/clock.ts';
 import type { KubeApi } from '../kube/kube-api.ts';
+import { LeftEndpoints } from '../outputs/left-endpoints.ts';
 import { openServingCertificates, type ServingCertificates } from '../outputs/serving-certificates.ts';
-import { openTenantAccess, type TenantAccess } from '../outputs/tenant-access.ts';
+import { openTenantAccess, type TenantAccess, type TenantAccessOptions } from '../outputs/tenant-access.ts';
 import {
   rememberTenantAgents,
   type TenantAgent,
@@ -27,6 +29,8 @@ export interface TenantsOptions {
   readonly log: Logger;
   /** Findings have changed. */
   readonly changed: () => void;
+  readonly clock?: Clock;
+  readonly openClient?: TenantAccessOptions['openClient'];
 }
 
 interface Tenant {
@@ -49,17 +53,19 @@ export class Tenants implements AsyncDisposable {
   #needsCertificates = false;
   #endpoints: TenantEndpoints | undefined;
   #endpointsAddress: string | undefined;
+  readonly #left: LeftEndpoints;
   #clusters: readonly Cluster[] = [];
   #described: readonly Finding[] = [];
 
   constructor(options: TenantsOptions) {
-    const { management, changed } = options;
+    const { management, changed, clock = systemClock, openClient } = options;
     this.#options = options;
-    this.#access = openTenantAccess({ management }, changed);
+    this.#access = openTenantAccess({ management, clock, ...(openClient && { openClient }) }, changed);
+    this.#left = new LeftEndpoints(clock, changed);
     // Only the replica that writes somewhere needs any.
     const isLeader = () => this.#clusters.some(({ origin }) => options.isLeader(origin.source));
-    this.#certificates = openServingCertificates({ management, isLeader }, () => {
-      this.update(this.#clusters);
+    this.#certificates = openServingCertificates({ management, isLeader, clock }, () => {
+      this.#update(this.#clusters);
       changed();
     });
   }
@@ -87,6 +93,36 @@ export class Tenants implements AsyncDisposable {
 
   /** All clusters that have been listed. Those of sources that are `waiting` to be listed again stay as they were. */
   update(clusters: readonly Cluster[], waiting: ReadonlySet<string> = NONE): void {
+    this.#left.update(clusters, waiting);
+    this.#update(clusters, waiting);
+  }
+
+  get findings(): readonly Finding[] {
+    return [
+      ...this.#described,
+      ...this.#access.findings,
+      ...this.#certificates.findings,
+      ...(this.#endpoints?.findings ?? []),
+      ...this.#left.findings,
+      ...[...this.#writers.values()].flatMap(({ writer }) => writer.findings()),
+    ];
+  }
+
+  /** Leadership may have changed. */
+  wake(): void {
+    this.#update(this.#clusters);
+    for (const { writer } of this.#writers.values()) writer.wake();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    const writers = [...this.#writers.values()].map(({ writer }) => writer);
+    const all = [this.#certificates, ...writers, ...(this.#endpoints === undefined ? [] : [this.#endpoints])];
+    await Promise.all(all.map(each => each[Symbol.asyncDispose]()));
+    this.#left[Symbol.dispose]();
+    this.#access[Symbol.dispose]();
+  }
+
+  #update(clusters: readonly Cluster[], waiting: ReadonlySet<string> = NONE): void {
     const isUsed = this.#agentOf !== undefined || this.#endpoints !== undefined || this.#writers.size > 0;
     const listed = clusters.filter(({ controlPlane }) => controlPlane?.kubeconfig !== undefined);
     const kept = this.#clusters.filter(({ origin }) => waiting.has(origin.source));
@@ -98,29 +134,6 @@ export class Tenants implements AsyncDisposable {
     const names = new Set(tenants.map(({ name }) => name));
     for (const [name, { writer }] of this.#writers) if (!names.has(name)) this.#close(name, writer);
     this.#described = tenants.flatMap(cluster => this.#writeAgent(cluster));
-  }
-
-  get findings(): readonly Finding[] {
-    return [
-      ...this.#described,
-      ...this.#access.findings,
-      ...this.#certificates.findings,
-      ...(this.#endpoints?.findings ?? []),
-      ...[...this.#writers.values()].flatMap(({ writer }) => writer.findings()),
-    ];
-  }
-
-  /** Leadership may have changed. */
-  wake(): void {
-    this.update(this.#clusters);
-    for (const { writer } of this.#writers.values()) writer.wake();
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    const writers = [...this.#writers.values()].map(({ writer }) => writer);
-    const all = [this.#certificates, ...writers, ...(this.#endpoints === undefined ? [] : [this.#endpoints])];
-    await Promise.all(all.map(each => each[Symbol.asyncDispose]()));
-    this.#access[Symbol.dispose]();
   }
 
   /** An agent that cannot be described now stays as it is. Without the output, what was written is removed. */
@@ -166,8 +179,10 @@ export class Tenants implements AsyncDisposable {
   #useEndpoints(address: string | undefined): void {
     if (address === this.#endpointsAddress) return;
     this.#endpointsAddress = address;
+    const written = address === undefined ? (this.#endpoints?.written ?? []) : [];
+    this.#left.set(written, this.#agentOf !== undefined);
     void this.#endpoints?.[Symbol.asyncDispose]();
-    const { isLeader, log, changed } = this.#options;
+    const { isLeader, log, changed, clock = systemClock } = this.#options;
     this.#endpoints =
       address === undefined
         ? undefined
@@ -177,6 +192,7 @@ export class Tenants implements AsyncDisposable {
               apiOf: cluster => this.#access.apiOf(cluster),
               isLeader: () => this.#clusters.some(({ origin }) => isLeader(origin.source)),
               log: (cluster, sentence) => log.info({ cluster }, sentence),
+              clock,
             },
             changed,
           );

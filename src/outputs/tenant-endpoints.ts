@@ -42,6 +42,8 @@ export interface TenantEndpoints extends AsyncDisposable {
   /** All clusters that there are. Paused ones are left alone. */
   update(clusters: readonly Cluster[]): void;
   readonly findings: readonly Finding[];
+  /** Clusters whose endpoints were as desired at some time: those that it writes. */
+  readonly written: readonly Cluster[];
 }
 
 interface Entry {
@@ -52,6 +54,7 @@ interface Entry {
   checkAt: number;
   /** What the endpoints were made of when they were last as desired. */
   settled: string | undefined;
+  hasSettled: boolean;
   problems: readonly (Problem & Pick<Finding, 'severity'>)[];
   running: Promise<void> | undefined;
 }
@@ -91,8 +94,9 @@ class EndpointsOfTenants implements TenantEndpoints {
       else if (known?.api === api) known.cluster = cluster;
       else {
         const writer = new EndpointsWriter(api, this.#clock, sentence => log(name, sentence));
-        const idle = { dueAt: 0, checkAt: 0, settled: undefined, problems: [], running: undefined };
-        this.#entries.set(name, { cluster, api, writer, ...idle });
+        const idle = { dueAt: 0, checkAt: 0, problems: [], running: undefined };
+        const unknown = { settled: undefined, hasSettled: false };
+        this.#entries.set(name, { cluster, api, writer, ...idle, ...unknown });
       }
     }
     this.#work.wake();
@@ -104,6 +108,14 @@ class EndpointsOfTenants implements TenantEndpoints {
       .flatMap(({ cluster: { name, origin }, problems }) =>
         problems.map(problem => ({ cluster: name, origin, ...problem })),
       )
+      .toArray();
+  }
+
+  get written(): readonly Cluster[] {
+    return this.#entries
+      .values()
+      .filter(({ hasSettled }) => hasSettled)
+      .map(({ cluster }) => cluster)
       .toArray();
   }
 
@@ -156,6 +168,7 @@ class EndpointsOfTenants implements TenantEndpoints {
       outcome = await this.#reconcile(entry, wanted.value);
     const hasSettled = outcome === 'settled' || outcome === 'written';
     entry.settled = hasSettled ? text : undefined;
+    entry.hasSettled ||= hasSettled;
     const isQuiet = outcome === 'settled' && entry.writer.foreignWriter === undefined;
     entry.checkAt = this.#clock.now() + (isQuiet ? CHECK_MS : CHECK_AFTER_WRITE_MS);
   }

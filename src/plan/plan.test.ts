@@ -191,6 +191,43 @@ test("plan() keeps the tunnel's hosts from everybody", () => {
   assert.deepEqual(codesOf(result), ['a HostReserved']);
 });
 
+test('plan() refuses names that every cluster has inside, also by a wildcard, except in the file', () => {
+  const inside = [
+    'kubernetes',
+    'kubernetes.default',
+    'kubernetes.default.svc',
+    'kubernetes.default.svc.cluster.local',
+    'kubernetes.default.svc.other.domain',
+    '*.default',
+    '*.default.svc',
+    '*.default.svc.cluster.local',
+  ];
+  const others = [
+    'kubernetes.example.com',
+    'kubernetes.default.example.com',
+    '*.svc',
+    'default.svc',
+    'a.default.svc',
+  ];
+  const hosts = [...inside, ...others];
+  const objects = [
+    kamaji('n', 'a', 1, hosts),
+    service('n', 'web', { kind: 'apps-https', hosts: inside }),
+    service('n', 'plain', { kind: 'apps-http', hosts: inside }),
+  ];
+  const result = plan(objects);
+  assert.deepEqual(hostsOf(result), { 'n.a': others, plain: [], web: [] });
+  assert.deepEqual(new Set(result.findings.map(({ code }) => code)), new Set(['HostInvalid']));
+  assert.equal(result.findings.length, 3 * inside.length);
+  assert.equal(
+    result.findings[0].text,
+    "every cluster has the name 'kubernetes' inside, so it cannot say which of them is meant",
+  );
+  const ofFile = plan([sampleCluster('f', { routes: [sampleRoute({ hosts: inside })] })]);
+  assert.deepEqual(hostsOf(ofFile), { f: inside });
+  assert.deepEqual(ofFile.findings, []);
+});
+
 test('plan() refuses hosts outside the domains of their source', () => {
   const domains = new Map([['kamaji', ['lab.example', '*.apps.example']]]);
   const hosts = ['a.lab.example', 'b.apps.example', 'c.d.apps.example', 'evil-lab.example', '*.apps.example'];

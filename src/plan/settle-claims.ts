@@ -3,7 +3,7 @@
 
 import type { Cluster, Origin, Route } from '../cluster/cluster.ts';
 import type { Finding, FindingCode } from '../cluster/finding.ts';
-import { CATCH_ALL, isWildcard, wildcardOf } from '../cluster/hostname.ts';
+import { CATCH_ALL, isNameInside, isWildcard, wildcardOf } from '../cluster/hostname.ts';
 import { isInDomain } from './domains.ts';
 import type { PlanOptions } from './plan.ts';
 
@@ -100,6 +100,11 @@ export class ClaimTable {
       const text = `'${CATCH_ALL}' matches every host that no other cluster has, which is allowed only in the file`;
       const fix = `List the hosts of cluster '${name}', or give '${CATCH_ALL}' to a cluster in the file`;
       this.refuse(claim, 'HostInvalid', text, fix);
+      return false;
+    }
+    if (origin.object !== undefined && isNameInside(host)) {
+      const text = `every cluster has the name '${host}' inside, so it cannot say which of them is meant`;
+      this.refuse(claim, 'HostInvalid', text, `Give cluster '${name}' a host that no other cluster has`);
       return false;
     }
     if (this.#reserved.has(host)) {

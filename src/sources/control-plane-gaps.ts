@@ -2,7 +2,7 @@
 // ingress addon and of Steward's ingress mode ask people to add by hand. tenant-advice.ts words them as findings,
 // fix-control-plane.ts adds them.
 
-import { normalizeHost, wildcardOf } from '../cluster/hostname.ts';
+import { isNameInside, normalizeHost, wildcardOf } from '../cluster/hostname.ts';
 import { flagValue } from './flag-value.ts';
 import type { TenantFields } from './tenant-control-plane.ts';
 import type { TenantHosts } from './tenant-hosts.ts';
@@ -36,6 +36,8 @@ function missingSans({ certSANs }: TenantFields, { api, konnectivity }: TenantHo
   const listed = new Set(certSANs.map(normalizeHost));
   return [...api, ...(konnectivity === undefined ? [] : [konnectivity])].filter(host => {
     const wildcard = wildcardOf(host);
+    // Certificates have the names inside anyway, and the plan gives those to nobody.
+    if (isNameInside(host)) return false;
     return !listed.has(host) && (wildcard === undefined || !listed.has(wildcard));
   });
 }

@@ -24,9 +24,6 @@ const MAX_PORT = 65_535;
 const INGRESS_HOSTNAME = 'spec.controlPlane.ingress.hostname';
 const PROXY_SERVER_HOST = '--proxy-server-host';
 
-/** Every cluster has these names, so they identify none. */
-const EVERYONES = /^kubernetes(\.default(\.svc(\..+)?)?)?$/;
-
 export function isExposed(fields: TenantFields, { expose }: Exposure): boolean {
   return expose === 'all' || fields.domain !== undefined || hasHostname(fields);
 }
@@ -132,13 +129,8 @@ function suggestedHost([host = 'example.com']: readonly string[]): string {
 }
 
 function accepted(reading: Reading<string>, where: string, report: Report): string | undefined {
-  if ('fault' in reading) {
-    report('error', 'HostInvalid', `${where} ${reading.fault}`, 'Use a host name such as api.example.com');
-    return undefined;
-  }
-  if (!EVERYONES.test(reading.value)) return reading.value;
-  const text = `${where} must be a name that no other cluster has: every cluster has '${reading.value}'`;
-  report('error', 'HostInvalid', text, 'Use a host name such as api.example.com');
+  if ('value' in reading) return reading.value;
+  report('error', 'HostInvalid', `${where} ${reading.fault}`, 'Use a host name such as api.example.com');
   return undefined;
 }
 

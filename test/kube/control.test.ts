@@ -29,7 +29,7 @@ interface ClusterAnswer {
   readonly id: string;
   readonly source: string;
   readonly object: { readonly kind: string; readonly namespace: string; readonly name: string } | null;
-  readonly findings: readonly { readonly code: string }[];
+  readonly findings: readonly { readonly code: string; readonly text: string }[];
 }
 
 describe('Kamaji, from the annotation to kubectl', { skip, timeout: 600_000 }, () => {
@@ -180,6 +180,18 @@ lease: ${LEASE}
     assert.deepEqual(JSON.parse(text).hosts, [HOST, 'tenants-a.konnectivity.clastix.cloud']);
   });
 
+  test('looks at the certificate that the API server presents', async () => {
+    // The object lists the name, but nobody has issued the certificate again.
+    const finding = await until('the finding', async () =>
+      (await cluster())?.findings.find(({ code }) => code === 'CertificateSanMissing'),
+    );
+    assert.match(finding.text, /does not have 'tenants-a\.konnectivity\.clastix\.cloud', although/);
+    await until('the status', async () => (await status()).includes(finding.text));
+    const notes = async () =>
+      management.kubectl('get', 'events', '-n', 'tenants', '-o', 'jsonpath={.items[*].message}');
+    await until('the Event', async () => (await notes()).includes(finding.text));
+  });
+
   test('a second replica serves too, and one of them writes', async () => {
     await using second = await startCauseway({ config: config() });
     await until('kubectl through the second', () => works(second));
@@ -229,9 +241,30 @@ lease: ${LEASE}
     assert.ok(await works());
   });
 
+  test('leaves the endpoints that it wrote in the tenant, with a last Event on the object', async () => {
+    const outputs = '[{ ingress: {} }, { tenantEndpoints: { address: 192.0.2.7 } }]';
+    await grant(config(outputs));
+    await gateway.write(config(outputs));
+    const addresses = () =>
+      tenant.kubectl(
+        'get',
+        'endpointslices',
+        '-n',
+        'default',
+        '-o',
+        'jsonpath={.items[*].endpoints[*].addresses}',
+      );
+    await until('the endpoints', async () => (await addresses()).includes('192.0.2.7'));
+    await gateway.write(config());
+    const reasons = async () =>
+      management.kubectl('get', 'events', '-n', 'tenants', '-o', 'jsonpath={.items[*].reason}');
+    await until('the Event', async () => (await reasons()).includes('EndpointsLeft'));
+    assert.equal(await addresses(), '["192.0.2.7"]');
+  });
+
   test('says on the object what is missing, and adds it with fix: true', async () => {
     const events = async () =>
-      management.kubectl('get', 'events', '-n', 'tenants', '-o', 'jsonpath={.items[*].reason}');
+      management.kubectl('get', 'events', '-n', 'tenants', '-o', 'jsonpath={.items[*].message}');
     const sans = async () =>
       management.kubectl(
         'get',
@@ -252,7 +285,7 @@ lease: ${LEASE}
       '-p',
       '{"spec":{"networkProfile":{"certSANs":["theirs.lab"]}}}',
     );
-    await until('an Event', async () => (await events()).includes('CertificateSanMissing'));
+    await until('an Event', async () => (await events()).includes('certSANs does not list'));
     const fixing = config().replace('namespaces: [tenants]', 'namespaces: [tenants], fix: true');
     await grant(fixing);
     await gateway.write(fixing);

@@ -158,8 +158,10 @@ for (const [system, open] of [
       '--v=2',
       '--endpoint-reconciler-type=none',
     ]);
-    // None of this has changed the cluster.
-    assert.equal(source.observe().clusters[0], cluster);
+    // None of this has changed what is served.
+    const [completed] = source.observe().clusters;
+    assert.deepEqual(completed.controlPlane?.certSANs, networkProfile.certSANs);
+    assert.deepEqual({ ...completed, controlPlane: cluster.controlPlane }, cluster);
 
     await merge({ spec: { controlPlane: { ingress: { hostname: 'api.example.com:443' } } } });
     await seen(source, ({ routes }) => routes[0].hosts.includes('api.example.com'));
