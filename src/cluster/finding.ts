@@ -18,6 +18,7 @@ export const findingCodes = [
   'ServiceMissing',
   'PortMissing',
   'NoEndpoints',
+  'EndpointsLeftOut',
   'BackendForbidden',
   'FileInvalid',
   'SourceCrdMissing',

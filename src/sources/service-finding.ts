@@ -39,8 +39,14 @@ export function serviceFinding(found: FoundService, sought: SoughtService): Prob
         `${service} cannot be used: ${found.why}`,
         'Use a Service whose endpoints are Pods or nodes',
       );
-    case 'found':
-      return found.backends.length > 0
+    case 'found': {
+      const { backends, leftOut = 0 } = found;
+      if (leftOut > 0) {
+        const text = `${service} has ${backends.length + leftOut} endpoints, of which the first ${backends.length} are used`;
+        const fix = 'Use a Service that selects fewer Pods, or a source with via: clusterIP';
+        return { severity: 'warning', code: 'EndpointsLeftOut', text, fix };
+      }
+      return backends.length > 0
         ? undefined
         : problem(
             'NoEndpoints',
@@ -48,6 +54,7 @@ export function serviceFinding(found: FoundService, sought: SoughtService): Prob
             'Check that its selector matches Pods and that they run: kubectl get endpointslices ' +
               `-n ${namespace} -l kubernetes.io/service-name=${name}`,
           );
+    }
   }
 }
 

@@ -4,6 +4,7 @@ import * as fc from 'fast-check';
 import type { EndpointSlice, KubeObject } from '../kube/kube-object.ts';
 import { keepService } from './kept-service.ts';
 import { keepSlice } from './kept-slice.ts';
+import { serviceFinding } from './service-finding.ts';
 import { ServiceIndex } from './service-index.ts';
 import type { FoundService, PortChoice } from './service-lookup.ts';
 import { type SampleService, type SampleSlice, sampleService, sampleSlice } from './services.samples.ts';
@@ -43,6 +44,18 @@ test('ServiceIndex.find() has the ready endpoints of all slices, each once, sort
   assert.ok(found.kind === 'found');
   assert.deepEqual(found.service, { namespace: 'team-a', name: 'x', port: 443 });
   assert.deepEqual(found.backends[3], { text: '[2001:db8::1]:6443', host: '2001:db8::1', port: 6443 });
+});
+
+test('ServiceIndex.find() uses a thousand endpoints of a Service, and a finding counts the rest', () => {
+  const slices = Array.from({ length: 11 }, (_, i) => ({
+    ready: Array.from({ length: 100 }, (__, j) => `10.0.${i}.${j}`),
+  }));
+  const found = find(undefined, slices);
+  assert.ok(found.kind === 'found');
+  assert.deepEqual([found.backends.length, found.leftOut], [1000, 100]);
+  const finding = serviceFinding(found, { namespace: 'team-a', name: 'x', port: undefined, portFix: '' });
+  assert.equal(finding?.code, 'EndpointsLeftOut');
+  assert.match(finding.text, /has 1100 endpoints, of which the first 1000 are used/);
 });
 
 test('ServiceIndex.find() has endpoints that are not ready only where none is', () => {

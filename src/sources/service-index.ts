@@ -33,6 +33,8 @@ const HEADLESS: FoundService = {
   why: 'it is headless (clusterIP: None), which only a source with via: endpoints can use',
 };
 const NO_CLUSTER_IP: FoundService = { kind: 'unusable', why: 'it has no ClusterIP' };
+/** Of one Service, as Kubernetes' own Endpoints are limited: each is checked and counted, and all tenants share that. */
+const MAX_BACKENDS = 1000;
 /** A Service is asked for few ports at a time; a tenant may ask for one after the other. */
 const MAX_FOUND = 16;
 
@@ -128,7 +130,12 @@ function found(
   if (via === 'clusterIP' && clusterIPs.includes('None')) return HEADLESS;
   const backends = via === 'clusterIP' ? clusterIpBackends(clusterIPs, port) : endpointBackends(slices, port);
   if (via === 'clusterIP' && backends.length === 0) return NO_CLUSTER_IP;
-  return { kind: 'found', service: { namespace, name, port: port.port }, backends };
+  return {
+    kind: 'found',
+    service: { namespace, name, port: port.port },
+    backends: backends.slice(0, MAX_BACKENDS),
+    leftOut: Math.max(0, backends.length - MAX_BACKENDS),
+  };
 }
 
 function clusterIpBackends(clusterIPs: readonly string[], { port }: TcpPort): readonly Backend[] {

@@ -19,6 +19,8 @@ export type FoundService =
       readonly service: ServicePort;
       /** May be empty. Sorted, so that the order of events does not matter. */
       readonly backends: readonly Backend[];
+      /** How many more endpoints there are than are used. */
+      readonly leftOut?: number;
     }
   | { readonly kind: 'no-service' }
   /** `ports` as `name (number)`, for the finding. */
