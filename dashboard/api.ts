@@ -44,6 +44,16 @@ export interface Status {
     readonly synced: boolean;
     readonly error: string | null;
   }[];
+  /** About objects and files that give no cluster which is served. */
+  readonly findings?: readonly {
+    readonly severity: string;
+    readonly code: string;
+    readonly text: string;
+    readonly fix: string;
+    readonly source: string | null;
+    /** `Kind namespace/name`. */
+    readonly object: string | null;
+  }[];
   readonly leader: boolean;
   readonly counts: {
     readonly clusters: number;

@@ -42,6 +42,37 @@ test('bannersOf() shows the mistakes of a refused config file once, though its s
   );
 });
 
+test('bannersOf() shows what is found about objects that give no cluster, a few of them', () => {
+  const finding = (severity: 'info' | 'error', i: number) =>
+    ({
+      severity,
+      code: 'HostClaimed',
+      text: `t${i}`,
+      fix: 'f',
+      source: 'services',
+      object: 'Service a/b',
+    }) as const;
+  const bannersFor = (count: number) =>
+    bannersOf(
+      sampleStatus({
+        findings: Array.from({ length: count }, (_, i) => finding(i === 0 ? 'info' : 'error', i)),
+      }),
+      inContact,
+      undefined,
+    );
+  assert.deepEqual(bannersFor(1), []);
+  assert.deepEqual(bannersFor(2), [
+    {
+      tone: 'warning',
+      title: 'A source has something that is not served',
+      text: 'Service a/b HostClaimed: t1. f',
+    },
+  ]);
+  const [{ title, text }] = bannersFor(8);
+  assert.equal(title, 'Sources have 7 things that are not served');
+  assert.match(text, /\nService a\/b HostClaimed: t5\. f\nand 2 more: causeway status$/);
+});
+
 test('bannersOf() says that the gateway is draining, not ready, or checks too slowly', () => {
   const titles = (status: Status, notReady?: string) =>
     bannersOf(status, inContact, notReady).map(({ title }) => title);

@@ -1,7 +1,11 @@
-// Conditions shown above everything else while they last: gateway unreachable, config refused, restart needed, draining.
+// Conditions shown above everything else while they last: gateway unreachable, config refused, restart needed, draining,
+// objects that are not served.
 
 import type { Status } from './api.ts';
 import { formatClock } from './format.ts';
+
+/** In one banner. */
+const MAX_FINDINGS = 5;
 
 export interface Banner {
   readonly tone: 'error' | 'warning';
@@ -45,7 +49,7 @@ export function bannersOf(
     );
   }
   if (status === undefined) return banners;
-  const { config, sources, health } = status;
+  const { config, sources, health, findings = [] } = status;
   if (!config.ok) {
     banners.push({
       tone: 'error',
@@ -64,6 +68,21 @@ export function bannersOf(
     // The mistakes in the config file have their own banner.
     if (up || (!config.ok && error === config.error)) continue;
     banners.push({ tone: 'warning', title: `Source '${name}' cannot be read`, text: error ?? '' });
+  }
+  const serious = findings.filter(({ severity }) => severity !== 'info');
+  if (serious.length > 0) {
+    const shown = serious
+      .slice(0, MAX_FINDINGS)
+      .map(({ code, text, fix, object, source }) => `${object ?? source ?? ''} ${code}: ${text}. ${fix}`);
+    const rest = serious.length - shown.length;
+    banners.push({
+      tone: 'warning',
+      title:
+        serious.length === 1
+          ? 'A source has something that is not served'
+          : `Sources have ${serious.length} things that are not served`,
+      text: [...shown, ...(rest > 0 ? [`and ${rest} more: causeway status`] : [])].join('\n'),
+    });
   }
   if (health !== undefined && health.stretch > 1) {
     banners.push({
