@@ -33,8 +33,10 @@ const SOURCES = {
   kubectl: kubernetes('kubectl'),
   'kube-proxy': kubernetes('kube-proxy'),
   'kube-controller-manager': kubernetes('kube-controller-manager'),
+  'kube-scheduler': kubernetes('kube-scheduler'),
   'konnectivity-server': konnectivity('server'),
   'konnectivity-agent': konnectivity('agent'),
+  kwok: { module: 'kwok', package: 'sigs.k8s.io/kwok/cmd/kwok' },
   coredns: { module: 'coredns', package: 'github.com/coredns/coredns' },
   traefik: { module: 'traefik', package: 'github.com/traefik/traefik/v3/cmd/traefik' },
 } satisfies Record<string, Source>;
