@@ -83,12 +83,14 @@ export class Tenants implements AsyncDisposable {
     };
     // The key itself changes with the secret.
     const key = JSON.stringify([agent, endpoints, context.tunnelHosts, keyOf?.('')]);
-    if (key !== this.#agentKey) this.#agentOf = agent && rememberTenantAgents(agent, context);
+    const isChanged = key !== this.#agentKey;
+    if (isChanged) this.#agentOf = agent && rememberTenantAgents(agent, context);
     this.#agentKey = key;
     this.#needsCertificates = agent?.uplink === 'terminate';
     if (instance !== this.#instance) this.#closeWriters();
     this.#instance = instance;
     this.#useEndpoints(endpoints?.address);
+    if (isChanged) this.#endpoints?.expectChanges();
   }
 
   /** All clusters that have been listed. Those of sources that are `waiting` to be listed again stay as they were. */

@@ -27,6 +27,11 @@ export function endpointsOfPods(all: readonly Pod[]): readonly ServiceEndpoint[]
   return [...new Set(addresses)].toSorted().flatMap(address => endpointsOfAddress(address ?? ''));
 }
 
+/** It starts or ends. Pods that failed may stay for long. */
+export function isMoving({ metadata, status }: Pod): boolean {
+  return status?.phase === 'Pending' || metadata.deletionTimestamp !== undefined;
+}
+
 /** Empty for an address that can be no endpoint. */
 export function endpointsOfAddress(address: string): readonly ServiceEndpoint[] {
   const parsed = serviceEndpoint(address, AGENT_PORT);

@@ -141,6 +141,7 @@ test('tenantAgentObjects() runs on the network and DNS of nodes that are not rea
     type: 'RollingUpdate',
     rollingUpdate: { maxSurge: 0, maxUnavailable: 1 },
   });
+  assert.equal(spec.minReadySeconds, 10);
   const { hostNetwork, dnsPolicy, priorityClassName, tolerations, imagePullSecrets } = pod.spec;
   assert.deepEqual([hostNetwork, dnsPolicy, priorityClassName], [true, 'Default', 'system-cluster-critical']);
   assert.deepEqual(imagePullSecrets, [{ name: 'pull' }]);

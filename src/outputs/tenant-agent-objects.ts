@@ -17,6 +17,11 @@ import { AGENT, AGENT_PORT, agentLabels, agentPod, METRICS_PORT } from './tenant
 
 const NAMESPACE = 'kube-system';
 const RBAC = 'rbac.authorization.k8s.io';
+/**
+ * A new Pod serves so long before the next old one ends: its address must be in default/kubernetes, and known to the
+ * nodes, before the last of the old ones is gone.
+ */
+const MIN_READY_SECONDS = 10;
 
 const serviceAccounts = resource('v1', 'serviceaccounts', 'ServiceAccount');
 const secrets = resource('v1', 'secrets', 'Secret');
@@ -167,5 +172,8 @@ function workload(
   }
   // A new Pod cannot start beside the old one on its node: they want the same port.
   const strategy = { type: 'RollingUpdate', rollingUpdate: { maxSurge: 0, maxUnavailable: 1 } };
-  return made(deployments, NAMESPACE, { spec: { replicas: options.replicas, ...shared, strategy } });
+  const { replicas } = options;
+  return made(deployments, NAMESPACE, {
+    spec: { replicas, minReadySeconds: MIN_READY_SECONDS, ...shared, strategy },
+  });
 }

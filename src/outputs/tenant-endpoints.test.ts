@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import { kubernetesService, type MemoryStore, memoryStore } from '../../testbed/memory-kube-api.ts';
 import { testClock } from '../../testbed/test-clock.ts';
 import { addressesOf } from '../kube/desired-endpoints.ts';
+import type { KubeApi } from '../kube/kube-api.ts';
 import type { EndpointSlice, Endpoints, KubeObject } from '../kube/kube-object.ts';
 import { endpointSlices, endpoints } from '../kube/resources.ts';
 import { endpointsOfPods, type Pod, pods } from './agent-endpoints.ts';
@@ -74,6 +75,78 @@ test('openTenantEndpoints() follows the agents of a tenant', async () => {
   await start(store, pod('c', ['10.0.0.3']));
   await clock.advance(31_000);
   assert.deepEqual(addresses(), ['10.0.0.2', '10.0.0.3']);
+});
+
+test('openTenantEndpoints() looks often while the agents change, and rarely otherwise', async () => {
+  const { store, clock, open, addresses } = given('agents', pod('a', ['10.0.0.1']));
+  let lists = 0;
+  store.gate = async label => {
+    if (label.startsWith('list pods') && !label.endsWith('answered')) lists++;
+  };
+  await using output = open();
+  output.update([sampleTenant()]);
+  // After 2, 4, 8 and 16 s, then every 30 s.
+  await clock.advance(30_500);
+  assert.equal(lists, 5);
+  await clock.advance(600_000);
+  assert.equal(lists, 25);
+  await start(store, pod('b', ['10.0.0.2']));
+  await clock.advance(31_000);
+  assert.deepEqual(addresses(), ['10.0.0.1', '10.0.0.2']);
+  await start(store, pod('c', ['10.0.0.3']));
+  await clock.advance(9000);
+  assert.deepEqual(addresses(), ['10.0.0.1', '10.0.0.2', '10.0.0.3']);
+});
+
+test('openTenantEndpoints() looks at once where changes are expected, and soon again', async () => {
+  const { store, clock, open, addresses } = given('agents', pod('a', ['10.0.0.1']));
+  await using output = open();
+  output.update([sampleTenant()]);
+  await clock.advance(600_000);
+  output.expectChanges();
+  await clock.advance(0);
+  await start(store, pod('b', ['10.0.0.2']));
+  await clock.advance(2500);
+  assert.deepEqual(addresses(), ['10.0.0.1', '10.0.0.2']);
+});
+
+test('openTenantEndpoints() sees a slow agent before a roll-out goes on', async () => {
+  const { store, clock, open, addresses } = given(
+    'agents',
+    pod('a', ['10.0.0.1']),
+    pod('b', ['10.0.0.2'], 'Pending'),
+  );
+  await using output = open();
+  output.update([sampleTenant()]);
+  await clock.advance(600_000);
+  assert.deepEqual(addresses(), ['10.0.0.1']);
+  const { status } = pod('b', ['10.0.0.2']);
+  await store.client('kubelet').merge(pods, 'kube-system', 'b', { status }, { subresource: 'status' });
+  await clock.advance(9000);
+  assert.deepEqual(addresses(), ['10.0.0.1', '10.0.0.2']);
+});
+
+test('openTenantEndpoints() looks at every tenant, however many change all the time', async () => {
+  const store = memoryStore(kubernetesService('10.96.0.1'));
+  const clock = testClock();
+  const looks = new Map<string, number>();
+  const apis = new Map<string, KubeApi>();
+  const tenants = Array.from({ length: 600 }, (_, i) => ({ ...sampleTenant(), name: `tenants.${i}` }));
+  for (const { name } of tenants) {
+    const list = async () => {
+      const count = (looks.get(name) ?? 0) + 1;
+      looks.set(name, count);
+      // Another address each time, of a family that the Service does not have: nothing is written.
+      return { ok: true, value: { items: [pod('a', [`2001:db8::${count}`])], resourceVersion: '1' } };
+    };
+    apis.set(name, { ...store.client(), list: list as unknown as KubeApi['list'] });
+  }
+  const options = { address: 'agents', isLeader: () => true, log: () => {}, clock, random: () => 1 };
+  await using output = openTenantEndpoints({ ...options, apiOf: name => apis.get(name) }, () => {});
+  output.update(tenants);
+  await clock.advance(10_000);
+  assert.equal(looks.size, tenants.length);
+  assert.ok(Math.min(...looks.values()) >= 3);
 });
 
 test('openTenantEndpoints() keeps the last endpoints while no agent runs, and says so', async () => {

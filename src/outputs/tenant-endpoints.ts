@@ -10,12 +10,18 @@ import { EndpointsWriter, readEndpoints } from '../kube/endpoint-objects.ts';
 import { type Answer, type KubeApi, wordsOf } from '../kube/kube-api.ts';
 import { services } from '../kube/resources.ts';
 import { familiesOf, type ServiceEndpoint } from '../kube/service-endpoint.ts';
-import { AGENTS_SELECTOR, endpointsOfAddress, endpointsOfPods, pods } from './agent-endpoints.ts';
+import { AGENTS_SELECTOR, endpointsOfAddress, endpointsOfPods, isMoving, pods } from './agent-endpoints.ts';
 import { openPacedWork } from './paced-work.ts';
 import type { Problem } from './tenant-credentials.ts';
 
-/** How often the agents' Pods are listed. */
+/**
+ * How often the agents' Pods are listed. Changes come together, as in a roll-out, so after one the pause is short, and
+ * doubles while nothing else changes.
+ */
 const POLL_MS = 30_000;
+const FIRST_POLL_MS = 2000;
+/** While one starts or ends, at least so often: a roll-out goes on 10 s after a new one is ready. */
+const MOVING_POLL_MS = 8000;
 /** How often the objects are read although nothing has changed; after a write sooner, to notice another writer. */
 const CHECK_MS = 600_000;
 const CHECK_AFTER_WRITE_MS = 30_000;
@@ -41,6 +47,8 @@ export interface TenantEndpointsOptions {
 export interface TenantEndpoints extends AsyncDisposable {
   /** All clusters that there are. Paused ones are left alone. */
   update(clusters: readonly Cluster[]): void;
+  /** The agents are about to change: looks at them now, and soon again. */
+  expectChanges(): void;
   readonly findings: readonly Finding[];
   /** Clusters whose endpoints were as desired at some time: those that it writes. */
   readonly written: readonly Cluster[];
@@ -51,6 +59,10 @@ interface Entry {
   readonly api: KubeApi;
   readonly writer: EndpointsWriter;
   dueAt: number;
+  /** Until the next look at the agents. */
+  pauseMs: number;
+  /** What the last look found, and undefined before. */
+  seen: string | undefined;
   checkAt: number;
   /** What the endpoints were made of when they were last as desired. */
   settled: string | undefined;
@@ -63,6 +75,9 @@ interface Entry {
 export function openTenantEndpoints(options: TenantEndpointsOptions, changed: () => void): TenantEndpoints {
   return new EndpointsOfTenants(options, changed);
 }
+
+/** Of an Entry: the agents may be changing. */
+const LOOK_NOW = { dueAt: 0, pauseMs: FIRST_POLL_MS, seen: undefined } as const;
 
 class EndpointsOfTenants implements TenantEndpoints {
   readonly #options: TenantEndpointsOptions;
@@ -94,11 +109,16 @@ class EndpointsOfTenants implements TenantEndpoints {
       else if (known?.api === api) known.cluster = cluster;
       else {
         const writer = new EndpointsWriter(api, this.#clock, sentence => log(name, sentence));
-        const idle = { dueAt: 0, checkAt: 0, problems: [], running: undefined };
+        const idle = { checkAt: 0, problems: [], running: undefined };
         const unknown = { settled: undefined, hasSettled: false };
-        this.#entries.set(name, { cluster, api, writer, ...idle, ...unknown });
+        this.#entries.set(name, { cluster, api, writer, ...idle, ...unknown, ...LOOK_NOW });
       }
     }
+    this.#work.wake();
+  }
+
+  expectChanges(): void {
+    for (const entry of this.#entries.values()) Object.assign(entry, LOOK_NOW);
     this.#work.wake();
   }
 
@@ -132,11 +152,15 @@ class EndpointsOfTenants implements TenantEndpoints {
       for (const entry of this.#entries.values()) entry.settled = undefined;
       return TICK_MS;
     }
-    for (const entry of this.#entries.values()) {
+    const due = [...this.#entries.values()].filter(
+      ({ dueAt, running }) => dueAt <= now && running === undefined,
+    );
+    // The longest due first: tenants that change all the time must not keep the others waiting.
+    for (const entry of due.toSorted((a, b) => a.dueAt - b.dueAt)) {
       if (this.#running.size >= MAX_AT_ONCE) break;
-      if (entry.dueAt > now || entry.running !== undefined) continue;
       const running = this.#safeRound(entry).finally(() => {
-        entry.dueAt = this.#clock.now() + POLL_MS * (0.8 + this.#random() / 5);
+        entry.dueAt = this.#clock.now() + entry.pauseMs * (0.8 + this.#random() / 5);
+        entry.pauseMs = Math.min(2 * entry.pauseMs, POLL_MS);
         entry.running = undefined;
         this.#running.delete(running);
       });
@@ -157,11 +181,13 @@ class EndpointsOfTenants implements TenantEndpoints {
   }
 
   async #round(entry: Entry): Promise<void> {
-    const wanted = await this.#wanted(entry.api);
+    const wanted = await this.#wanted(entry);
     // What cannot be reached is TenantAccess' finding.
     if (!wanted.ok) return;
-    if (wanted.value.length === 0) return this.#keep(entry);
     const text = JSON.stringify(wanted.value);
+    if (text !== entry.seen) entry.pauseMs = FIRST_POLL_MS;
+    entry.seen = text;
+    if (wanted.value.length === 0) return this.#keep(entry);
     if (text === entry.settled && this.#clock.now() < entry.checkAt) return;
     let outcome: string = 'conflict';
     for (let attempt = 0; attempt < ATTEMPTS && outcome === 'conflict'; attempt++)
@@ -173,11 +199,13 @@ class EndpointsOfTenants implements TenantEndpoints {
     entry.checkAt = this.#clock.now() + (isQuiet ? CHECK_MS : CHECK_AFTER_WRITE_MS);
   }
 
-  async #wanted(api: KubeApi): Promise<Answer<readonly ServiceEndpoint[]>> {
+  async #wanted(entry: Entry): Promise<Answer<readonly ServiceEndpoint[]>> {
     const { address } = this.#options;
     if (address !== 'agents') return { ok: true, value: endpointsOfAddress(address) };
-    const listed = await api.list(pods, { namespace: 'kube-system', labelSelector: AGENTS_SELECTOR });
-    return listed.ok ? { ok: true, value: endpointsOfPods(listed.value.items) } : listed;
+    const listed = await entry.api.list(pods, { namespace: 'kube-system', labelSelector: AGENTS_SELECTOR });
+    if (!listed.ok) return listed;
+    if (listed.value.items.some(isMoving)) entry.pauseMs = Math.min(entry.pauseMs, MOVING_POLL_MS);
+    return { ok: true, value: endpointsOfPods(listed.value.items) };
   }
 
   /** Read, compare, write at the version that was read. */
