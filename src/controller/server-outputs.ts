@@ -62,6 +62,8 @@ export class ServerOutputs implements AsyncDisposable {
     this.#leaseClient = servers.open(server);
     this.lease = openLeaderLease(this.#leaseClient, { ...lease, identity }, () => {
       this.#writer.wake();
+      // Before the writers look again: what they were given may be from the last time that we led.
+      this.refreshStates();
       changed();
     });
     const instance = `${lease.namespace}.${lease.name}`;
@@ -102,7 +104,7 @@ export class ServerOutputs implements AsyncDisposable {
   refreshStates(): boolean {
     // Objects of a source that is being listed again have not lost their status.
     if (this.#update === undefined || this.#update.sources.some(({ synced }) => !synced)) return false;
-    // Whoever becomes the leader is given an update.
+    // Nobody else writes them.
     if (!this.lease.isLeader()) return false;
     const states = this.#objectStates(this.#update);
     for (const writer of this.#states) writer.update(states);

@@ -23,21 +23,26 @@ export function hasConditions({ apiVersion, kind }: SourceObject): boolean {
   return apiVersion === 'v1' && kind === 'Service';
 }
 
-/** Ours on the object, as far as it matters to the next one. */
-export function conditionOn(
-  object: KubeObject,
-): Pick<Condition, 'status' | 'lastTransitionTime'> | undefined {
-  const { status } = object as { readonly status?: unknown };
-  const conditions = isRecord(status) && Array.isArray(status.conditions) ? status.conditions : [];
+/** Ours on the object. */
+export function conditionOn(object: KubeObject): Condition | undefined {
+  const { status: given } = object as { readonly status?: unknown };
+  const conditions = isRecord(given) && Array.isArray(given.conditions) ? given.conditions : [];
   const found: unknown = conditions.find(condition => isRecord(condition) && condition.type === TYPE);
-  if (!isRecord(found) || typeof found.lastTransitionTime !== 'string') return undefined;
-  return { status: found.status === 'True' ? 'True' : 'False', lastTransitionTime: found.lastTransitionTime };
+  if (!isRecord(found)) return undefined;
+  const { status, reason, message, lastTransitionTime } = found;
+  return {
+    type: TYPE,
+    status: status === 'True' ? 'True' : 'False',
+    reason: String(reason),
+    message: String(message),
+    lastTransitionTime: String(lastTransitionTime),
+  };
 }
 
 /** The time is that of the last change from True to False or back. */
 export function readyCondition(
   { ready = false, findings }: Pick<ObjectState, 'ready' | 'findings'>,
-  before: ReturnType<typeof conditionOn>,
+  before: Condition | undefined,
   now: Date,
 ): Condition {
   const status = ready ? 'True' : 'False';

@@ -223,6 +223,11 @@ test('openStatusWriter() keeps the condition of a Service beside the annotation'
     message: 'bad',
     lastTransitionTime: first,
   });
+  // Only the annotation has changed.
+  const before = store.writes.length;
+  writer.update([{ object, status: '3', ready: false, findings: [finding] }]);
+  await clock.advance(20_000);
+  assert.deepEqual(store.writes.slice(before), ['merge Service/tenants/a']);
   writer.update([]);
   await clock.advance(20_000);
   assert.equal(condition(), undefined);

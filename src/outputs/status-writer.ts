@@ -2,10 +2,11 @@
 // server. Reads an object once before it is first written, so that a new leader does not write ten thousand objects that
 // are as they should be.
 
+import { isDeepStrictEqual } from 'node:util';
 import type { SourceObject } from '../cluster/cluster.ts';
 import { backOffMs } from '../kube/back-off.ts';
 import { type Clock, systemClock } from '../kube/clock.ts';
-import { type KubeApi, type KubeFault, wordsOf } from '../kube/kube-api.ts';
+import { type Answer, type KubeApi, type KubeFault, wordsOf } from '../kube/kube-api.ts';
 import type { KubeObject } from '../kube/kube-object.ts';
 import { type Resource, resource } from '../kube/resources.ts';
 import type { ObjectState } from './object-states.ts';
@@ -51,7 +52,7 @@ interface Entry {
   /** On the object, as far as we know; undefined: not read yet. */
   known: string | null | undefined;
   /** On the object, as far as we know. */
-  condition: ReturnType<typeof conditionOn>;
+  condition: Condition | undefined;
   notBefore: number;
   failures: number;
   error: string | undefined;
@@ -144,14 +145,8 @@ class StatusWriter implements StateWriter {
     if (entry.known !== wanted) {
       if (this.#hasEnded || !this.#options.isLeader()) return;
       if (hasConditions(object)) {
-        const condition =
-          wanted === null ? undefined : readyCondition(entry.state, entry.condition, this.#clock.date());
-        const conditioned = await this.#api.apply(where, withCondition(object, condition), {
-          subresource: 'status',
-          force: true,
-        });
-        if (!conditioned.ok) return this.#failed(entry, conditioned.fault);
-        entry.condition = condition;
+        const written = await this.#writeCondition(entry, where);
+        if (!written.ok) return this.#failed(entry, written.fault);
         if (this.#hasEnded || !this.#options.isLeader()) return;
       }
       // A patch with another uid is refused, so that it cannot meet a new object of that name.
@@ -164,6 +159,17 @@ class StatusWriter implements StateWriter {
     entry.failures = 0;
     entry.error = undefined;
     if (!entry.isListed && entry.known === null) this.#entries.delete(object.uid);
+  }
+
+  async #writeCondition(entry: Entry, where: Resource<KubeObject>): Promise<Answer<unknown>> {
+    const { object, state, wanted } = entry;
+    const condition =
+      wanted === null ? undefined : readyCondition(state, entry.condition, this.#clock.date());
+    if (isDeepStrictEqual(condition, entry.condition)) return { ok: true, value: undefined };
+    const options = { subresource: 'status', force: true } as const;
+    const written = await this.#api.apply(where, withCondition(object, condition), options);
+    if (written.ok) entry.condition = condition;
+    return written;
   }
 
   #failed(entry: Entry, fault: KubeFault): void {
