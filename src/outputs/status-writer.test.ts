@@ -172,6 +172,18 @@ test('openStatusWriter() retries one object with back-off while others go on', a
   assert.equal(writer.error, undefined);
 });
 
+test('openStatusWriter() reports a conflict only if it lasts', async () => {
+  const { store, clock, open, state } = given(configMap('a'));
+  await using writer = open();
+  store.fault = method =>
+    method === 'merge' ? { status: 409, reason: 'Conflict', message: 'uid mismatch' } : undefined;
+  writer.update([state('a', '1')]);
+  await clock.advance(0);
+  assert.equal(writer.error, undefined);
+  await clock.advance(10_000);
+  assert.match(writer.error ?? '', /409 Conflict: uid mismatch/);
+});
+
 test('openStatusWriter() paces ten thousand objects, and ends at once', async () => {
   const names = Array.from({ length: 1000 }, (_, i) => `s${i}`);
   const { store, clock, open, state } = given(...names.map(name => configMap(name)));

@@ -178,6 +178,8 @@ class StatusWriter implements StateWriter {
     // The write may have succeeded, or the object may be another one.
     entry.known = undefined;
     entry.notBefore = this.#clock.now() + backOffMs(++entry.failures, this.#random);
+    // Mostly the object was deleted, or created again, between reading and writing.
+    if (entry.failures === 1 && (fault.status === 409 || fault.status === 422)) return;
     const name = `${object.kind} ${object.namespace}/${object.name}`;
     entry.error = `Cannot write ${STATUS_ANNOTATION} on ${name}; retrying: ${wordsOf(fault)}`;
   }
