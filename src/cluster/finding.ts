@@ -6,6 +6,7 @@ import type { Origin } from './cluster.ts';
 export const findingCodes = [
   'HostClaimed',
   'IdClaimed',
+  'IdMissing',
   'NameClaimed',
   'ConnectNameClaimed',
   'HostUnderWildcard',
@@ -40,6 +41,7 @@ export const findingCodes = [
   'KonnectivityHostMissing',
   'HostnamePortMissing',
   'ServiceTypeUnusual',
+  'EndpointsPrivate',
   'EndpointsLeft',
   'EndpointsOverwritten',
   'EndpointIsClusterIp',

@@ -74,6 +74,15 @@ test('certificateFindings() gives the YAML for the name inside the cluster', () 
   assert.match(found(tenant([INSIDE]), [INSIDE])[0][1], /has not been issued again/);
 });
 
+test('certificateFindings() has no YAML for a HostedCluster, whose names nobody lists', () => {
+  const { origin, ...cluster } = tenant([]);
+  const object = origin.object && { ...origin.object, kind: 'HostedCluster' };
+  assert.deepEqual(
+    found({ ...cluster, origin: { ...origin, ...(object && { object }) } }, [INSIDE]).map(([, , fix]) => fix),
+    ['Let its operator issue it again: kubectl delete secret --namespace n a-api-server-certificate'],
+  );
+});
+
 for (const [notAfter, expected] of [
   ['2026-06-15T12:00:01Z', undefined],
   ['2026-06-15T12:00:00Z', 'expires in 14 days, on 2026-06-15'],

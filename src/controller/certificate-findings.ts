@@ -54,7 +54,10 @@ function missingNames(cluster: Cluster, missing: readonly string[]): readonly Fi
   }
   if (wanted.includes(NAME_INSIDE) && !isListed(NAME_INSIDE)) {
     const text = `the API server's certificate does not have '${NAME_INSIDE}', so pods of the cluster will not trust it`;
-    const fix = `Add to the list: spec: { networkProfile: { certSANs: ${yamlList([NAME_INSIDE])} } }`;
+    const yaml = `spec: { networkProfile: { certSANs: ${yamlList([NAME_INSIDE])} } }`;
+    // Nobody lists the names of a HostedCluster: HyperShift knows them.
+    const isOfList = cluster.origin.object?.kind !== 'HostedCluster';
+    const fix = isOfList ? `Add to the list: ${yaml}` : issueAgain(cluster);
     findings.push(clusterFinding(cluster, 'warning', 'CertificateSanMissing', text, fix));
   }
   return findings;

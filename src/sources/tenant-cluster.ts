@@ -34,8 +34,6 @@ export interface TenantCluster {
   readonly findings: readonly Finding[];
 }
 
-const SECRET_NAME = /^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/;
-
 export function tenantCluster(
   given: TenantControlPlane,
   lookup: ServiceLookup,
@@ -123,7 +121,7 @@ function reportBackends(
 }
 
 function controlPlaneOf(fields: TenantFields, report: Report): ControlPlane {
-  const { object, isPaused, ingress, tcpProxy, adminSecret = '', certificateSecret = '' } = fields;
+  const { object, isPaused, ingress, tcpProxy, adminSecret, certificateSecret } = fields;
   return {
     isPaused,
     ...(ingress && {
@@ -135,14 +133,12 @@ function controlPlaneOf(fields: TenantFields, report: Report): ControlPlane {
     }),
     kubeconfig: {
       namespace: object.namespace,
-      secret: SECRET_NAME.test(adminSecret) ? adminSecret : `${object.name}-admin-kubeconfig`,
+      secret: adminSecret ?? `${object.name}-admin-kubeconfig`,
       keys: ['admin.svc', 'admin.conf'],
     },
     servingCertificate: {
       namespace: object.namespace,
-      secret: SECRET_NAME.test(certificateSecret)
-        ? certificateSecret
-        : `${object.name}-api-server-certificate`,
+      secret: certificateSecret ?? `${object.name}-api-server-certificate`,
       certKey: 'apiserver.crt',
       keyKey: 'apiserver.key',
     },

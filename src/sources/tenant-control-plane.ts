@@ -6,7 +6,17 @@ import type { AgentAddon, SourceObject } from '../cluster/cluster.ts';
 import { isRecord } from '../config/fields.ts';
 import type { KubeObject } from '../kube/kube-object.ts';
 import { type Resource, resource } from '../kube/resources.ts';
-import { at, pick, portAt, recordAt, type Shape, textAt, textMapAt, textsAt } from './json-fields.ts';
+import {
+  at,
+  objectNameAt,
+  pick,
+  portAt,
+  recordAt,
+  type Shape,
+  textAt,
+  textMapAt,
+  textsAt,
+} from './json-fields.ts';
 
 export interface TenantControlPlane extends KubeObject {
   readonly spec?: unknown;
@@ -164,8 +174,8 @@ export function readTenantControlPlane(given: TenantControlPlane, system: Tenant
       system.title === 'Steward'
         ? tcpProxyOf(recordAt(spec, 'addons.tcpProxy'), at(status, 'addons.tcpProxy.enabled') === true)
         : undefined,
-    adminSecret: textAt(status, 'kubeconfig.admin.secretName'),
-    certificateSecret: textAt(status, 'certificates.apiServer.secretName'),
+    adminSecret: objectNameAt(status, 'kubeconfig.admin.secretName'),
+    certificateSecret: objectNameAt(status, 'certificates.apiServer.secretName'),
   };
 }
 
