@@ -28,6 +28,7 @@ export const findingCodes = [
   'OutputRejected',
   'OutputCrdMissing',
   'AllowListIgnored',
+  'WildcardWider',
   'SecretMissing',
   'KubeconfigInvalid',
   'TenantUnreachable',
