@@ -87,6 +87,18 @@ const cases: readonly Case[] = [
     api: 'api.example.com → 10.244.0.7:443',
   },
   {
+    given: 'a single port of any name and number',
+    object: HOST,
+    planes: [{ ...PLANE, ports: { x: 8443 } }],
+    api: 'api.example.com → 10.244.0.7:8443',
+  },
+  {
+    given: "a port https, and another with the endpoint's number, which is that of clients",
+    object: { spec: endpoint('api.example.com', 443) },
+    planes: [{ ...PLANE, ports: { other: 443, https: 8443 } }],
+    api: 'api.example.com → 10.244.0.7:8443',
+  },
+  {
     given: "the ports of Kamaji's Service",
     object: HOST,
     planes: [{ ...PLANE, ports: { 'konnectivity-server': 8132, 'kube-apiserver': 7443 } }],
