@@ -73,6 +73,12 @@ export async function goBuild(name: GoProgram): Promise<string> {
   return `${directory}/${name}`;
 }
 
+/** Where the files of a Go module are that one of our modules (`testbed/<module>/`) depends on. Downloaded if needed. */
+export async function goModule(module: string, path: string): Promise<string> {
+  const downloaded = await go(new URL(`./${module}/`, import.meta.url), ['mod', 'download', '-json', path]);
+  return (JSON.parse(downloaded) as { Dir: string }).Dir;
+}
+
 /** For the `skip` option of a test: false if these programs can be built or found, else the reason. */
 export function missingGoPrograms(...names: readonly GoProgram[]): string | false {
   return names.every(name => kubebuilderAsset(name) !== undefined) ? false : missingPrograms('go');

@@ -29,6 +29,7 @@ export const findingCodes = [
   'OutputRejected',
   'OutputCrdMissing',
   'AllowListIgnored',
+  'WildcardWider',
   'SecretMissing',
   'KubeconfigInvalid',
   'TenantUnreachable',

@@ -123,7 +123,8 @@ export interface SourceOptions {
   readonly kubermatic: WatchOptions & { readonly zone?: string | undefined };
   /** `domains` is required: what its Services may claim. */
   readonly services: WatchOptions & { readonly domains: readonly string[] };
-  readonly clusterApi: WatchOptions & { readonly service?: string | undefined };
+  /** `service`: a template for the names of Services, with `{name}` and `{namespace}` of the Cluster. */
+  readonly clusterApi: WatchOptions & { readonly service: string };
   readonly k0smotron: WatchOptions;
   readonly directory: { readonly path: string };
 }

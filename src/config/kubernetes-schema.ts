@@ -26,6 +26,7 @@ import {
   wholeNumber,
 } from './fields.ts';
 import { readHost } from './host.ts';
+import { DNS_LABEL } from './names.ts';
 import { bad, either, good } from './reading.ts';
 import { hosts } from './route-schema.ts';
 
@@ -58,6 +59,16 @@ const tenantControlPlanes = map({
   fix: flag.default(false),
 });
 
+/** For the names of Services. */
+const serviceTemplate = field(value => {
+  const sample = typeof value === 'string' ? value.replaceAll(/\{name\}|\{namespace\}/g, 'a') : '';
+  if (DNS_LABEL.test(sample)) return good(value as string);
+  return bad(
+    'the name of a Service such as "{name}-control-plane", with {name} and {namespace} of the Cluster',
+    value,
+  );
+});
+
 export const sources: z.ZodType<readonly SourceSettings[]> = plugged<SourceOptions>(
   {
     kamaji: tenantControlPlanes,
@@ -65,7 +76,7 @@ export const sources: z.ZodType<readonly SourceSettings[]> = plugged<SourceOptio
     hypershift: map({ ...watched, via: oneOf(['endpoints', 'clusterIP']).default('clusterIP') }),
     kubermatic: map({ ...watched, zone: field(readHost).optional() }),
     services: map({ ...watched, domains: hosts }),
-    clusterApi: map({ ...watched, service: text('a template such as "{name}-control-plane"').optional() }),
+    clusterApi: map({ ...watched, service: serviceTemplate.default('{name}-control-plane') }),
     k0smotron: map(watched),
     directory: map({ path: text('a directory') }),
   },

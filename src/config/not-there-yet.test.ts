@@ -25,9 +25,9 @@ clusters:
 test('notThereYet() refuses missing features that would change who reaches what', () => {
   const refused = used(`
 sources: [{ directory: { path: ./clusters } }, { kubermatic: {} }, { kubermatic: {} }]
-outputs: [{ transportServer: {} }]
+outputs: [{ dnsServer: { on: ":53", addresses: [192.0.2.1] } }]
 engine: haproxy
 `);
-  assert.deepEqual(refused, ["the source 'kubermatic'", "the output 'transportServer'", 'engine: haproxy']);
+  assert.deepEqual(refused, ["the source 'kubermatic'", "the output 'dnsServer'", 'engine: haproxy']);
   assert.deepEqual(used('engine: haproxy'), ['engine: haproxy']);
 });

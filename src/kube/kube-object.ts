@@ -6,6 +6,8 @@ export interface ObjectMeta {
   readonly namespace?: string;
   readonly uid?: string;
   readonly resourceVersion?: string;
+  /** Grows with every change of the spec. */
+  readonly generation?: number;
   readonly creationTimestamp?: string;
   readonly deletionTimestamp?: string;
   readonly labels?: Readonly<Record<string, string>>;

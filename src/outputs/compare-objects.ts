@@ -9,7 +9,7 @@ import type { DesiredObject } from './output.ts';
 import { clusterLabelOf, isAsDesired, type KeptObject, ownObject, sourceOf } from './own-object.ts';
 import type { OwnObjects } from './own-objects.ts';
 import type { PruneGuard, WriteGuard } from './prune-guard.ts';
-import { definitionMissing, sourceEmpty, wantedTwice } from './write-findings.ts';
+import { definitionMissing, notServed, sourceEmpty, wantedTwice } from './write-findings.ts';
 
 export type Task = ApplyTask | RemoveTask;
 
@@ -106,8 +106,11 @@ function compareDesired(options: CompareOptions, tasks: Map<string, Task>, findi
     const seen = objects.get(key);
     if (seen !== undefined) {
       // It is created anew once it is gone.
-      if (seen.object.metadata.deletionTimestamp !== undefined || isSame(seen, wanted)) continue;
-      if (options.isAccepted(taskId(objects.resource, key), seen, wanted)) continue;
+      if (seen.object.metadata.deletionTimestamp !== undefined) continue;
+      const isDone = isSame(seen, wanted) || options.isAccepted(taskId(objects.resource, key), seen, wanted);
+      // What is said about another state of the object says nothing about this one.
+      if (isDone && seen.refusal) findings.push(notServed(desired.cluster, describe(wanted), seen.refusal));
+      if (isDone) continue;
     }
     tasks.set(taskId(objects.resource, key), { kind: 'apply', objects, key, desired, wanted });
   }

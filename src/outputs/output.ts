@@ -15,9 +15,20 @@ export interface Output {
   /** `ingress`, `ingress-2`. */
   readonly name: string;
   /** Everything it may write: listed, watched and pruned. */
-  readonly resources: readonly Resource<KubeObject>[];
+  readonly resources: readonly OutputResource[];
   /** Never throws: a cluster that it cannot express gets a finding and no object. */
   desired(plan: Plan): Desired;
+}
+
+export interface OutputResource extends Resource<KubeObject> {
+  /** Why the controller that reads an object does not serve it, from its status. Pure, and never throws. */
+  readonly refusalOf?: (object: KubeObject) => Refusal | undefined;
+}
+
+export interface Refusal {
+  /** A sentence that may follow the name of the object and a colon. */
+  readonly text: string;
+  readonly fix: string;
 }
 
 export interface Desired {

@@ -1,8 +1,10 @@
 // The sources that exist, by kind.
 
 import type { SourceKind, SourceOptions, SourceSettings } from '../config/config.ts';
+import { openClusterApi } from './cluster-api.ts';
 import { openDirectory } from './directory.ts';
 import { openHypershift } from './hypershift.ts';
+import { openK0smotron } from './k0smotron.ts';
 import { openServices } from './services.ts';
 import type { OpenSource, Source, SourceContext } from './source.ts';
 import { openKamaji, openSteward } from './tenant-control-planes.ts';
@@ -12,6 +14,8 @@ const openers: { readonly [Kind in SourceKind]?: OpenSource<SourceOptions[Kind]>
   steward: openSteward,
   hypershift: openHypershift,
   services: openServices,
+  clusterApi: openClusterApi,
+  k0smotron: openK0smotron,
   directory: openDirectory,
 };
 
