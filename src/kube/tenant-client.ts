@@ -1,8 +1,9 @@
 // The KubeApi of one tenant, fit to be one of a thousand: its calls go one after the other over one connection, which
-// closes when idle; no watch holds a connection; and a tenant that does not answer is asked ever more rarely, so that it
-// takes no time from the others.
+// closes when idle; no watch holds a connection unless that is asked for; and a tenant that does not answer is asked ever
+// more rarely, so that it takes no time from the others.
 
-import type { Clock } from '../kube/clock.ts';
+import type { CallSlots } from './call-slots.ts';
+import type { Clock } from './clock.ts';
 import {
   type Answer,
   failed,
@@ -11,8 +12,7 @@ import {
   type WatchEnd,
   type WatchOptions,
   wordsOf,
-} from '../kube/kube-api.ts';
-import type { CallSlots } from './call-slots.ts';
+} from './kube-api.ts';
 import type { Problem, TenantCredentials } from './tenant-credentials.ts';
 
 /** Between two attempts to reach a tenant that does not answer: the first pause, and the longest. */
@@ -40,6 +40,8 @@ export interface TenantClientOptions {
   readonly clock: Clock;
   /** From 0 to 1. */
   readonly random: () => number;
+  /** Watches are real ones, each over a connection of its own. Absent: lists are polled. */
+  readonly watches?: boolean;
   /** `problem` has changed. */
   readonly changed: () => void;
 }
@@ -85,8 +87,28 @@ export class TenantClient implements KubeApi {
   merge: KubeApi['merge'] = (...args) => this.#write(args[0].plural, client => client.merge(...args));
   discover: KubeApi['discover'] = group => this.#call(client => client.discover(group));
 
+  watch: KubeApi['watch'] = (resource, options, onEvent) =>
+    this.#options.watches === true
+      ? this.#follow(resource, options, onEvent)
+      : this.#poll(resource.plural, options);
+
+  /** A watch that was cut says nothing about the tenant: the next one will tell. */
+  #follow: KubeApi['watch'] = async (resource, options, onEvent) => {
+    const fault = this.#pausedFor;
+    if (fault !== undefined) return { why: 'failed', fault };
+    let isOpen = false;
+    const onOpen = () => {
+      isOpen = true;
+      this.#noticed(undefined);
+      options.onOpen?.();
+    };
+    const end = await this.#options.client.watch(resource, { ...options, onOpen }, onEvent);
+    if (end.why === 'failed' && !isOpen) this.#noticed(end.fault);
+    return end;
+  };
+
   /** Has no events: it expires after a while, so that its user lists again. */
-  watch: KubeApi['watch'] = async ({ plural }, { signal, onOpen }: WatchOptions): Promise<WatchEnd> => {
+  async #poll(plural: string, { signal, onOpen }: WatchOptions): Promise<WatchEnd> {
     const { clock, random } = this.#options;
     const written = this.#writtenTo(plural);
     onOpen?.();
@@ -95,7 +117,7 @@ export class TenantClient implements KubeApi {
     // The list that follows shows what was written so far.
     if (this.#written.get(plural) === written) this.#written.delete(plural);
     return signal.aborted ? { why: 'aborted' } : EXPIRED;
-  };
+  }
 
   async #write<T>(plural: string, act: (client: KubeApi) => Promise<Answer<T>>): Promise<Answer<T>> {
     const answer = await this.#call(act);
@@ -116,9 +138,9 @@ export class TenantClient implements KubeApi {
   }
 
   async #inTurn<T>(act: (client: KubeApi) => Promise<Answer<T>>): Promise<Answer<T>> {
-    const { client, slots, clock } = this.#options;
-    if (this.#fault !== undefined && clock.now() < this.#pausedUntil)
-      return { ok: false, fault: this.#fault };
+    const { client, slots } = this.#options;
+    const fault = this.#pausedFor;
+    if (fault !== undefined) return { ok: false, fault };
     if (!(await slots.acquire())) return failed(0, 'Timeout', 'Too many calls to tenants are under way');
     try {
       const answer = await act(client);
@@ -127,6 +149,11 @@ export class TenantClient implements KubeApi {
     } finally {
       slots.release();
     }
+  }
+
+  /** Why the tenant is not asked now. */
+  get #pausedFor(): KubeFault | undefined {
+    return this.#options.clock.now() < this.#pausedUntil ? this.#fault : undefined;
   }
 
   #noticed(fault: KubeFault | undefined): void {
