@@ -2,12 +2,7 @@
 
 import type { Config, OutputKind, SourceKind } from './config.ts';
 
-const missingSources: ReadonlySet<SourceKind> = new Set([
-  'hypershift',
-  'kubermatic',
-  'clusterApi',
-  'k0smotron',
-]);
+const missingSources: ReadonlySet<SourceKind> = new Set(['hypershift', 'clusterApi', 'k0smotron']);
 const missingOutputs: ReadonlySet<OutputKind> = new Set([
   'tlsRoute',
   'transportServer',

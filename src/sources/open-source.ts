@@ -2,6 +2,7 @@
 
 import type { SourceKind, SourceOptions, SourceSettings } from '../config/config.ts';
 import { openDirectory } from './directory.ts';
+import { openKubermatic } from './kubermatic.ts';
 import { openServices } from './services.ts';
 import type { OpenSource, Source, SourceContext } from './source.ts';
 import { openKamaji, openSteward } from './tenant-control-planes.ts';
@@ -9,6 +10,7 @@ import { openKamaji, openSteward } from './tenant-control-planes.ts';
 const openers: { readonly [Kind in SourceKind]?: OpenSource<SourceOptions[Kind]> } = {
   kamaji: openKamaji,
   steward: openSteward,
+  kubermatic: openKubermatic,
   services: openServices,
   directory: openDirectory,
 };

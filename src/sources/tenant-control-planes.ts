@@ -17,7 +17,7 @@ import {
   type TenantControlPlane,
   type TenantSystem,
 } from './tenant-control-plane.ts';
-import { watchState } from './watch-state.ts';
+import { joinedState, watchState } from './watch-state.ts';
 
 export interface TenantControlPlanes extends Source {
   /** Where the object of a cluster is, for those who patch it. */
@@ -75,15 +75,7 @@ function openTenants(
 
   function observe(): Observation {
     const own = watchState(source, [{ what: `TenantControlPlanes of ${system.title}`, reflector }]);
-    const { state } = backends;
-    const error = own.error ?? state.error;
-    const observed = {
-      // Without Services every cluster would seem to have lost its own.
-      synced: own.synced && state.synced,
-      complete: own.complete && state.complete,
-      findings: [...own.findings, ...state.findings],
-      ...(error !== undefined && { error }),
-    };
+    const observed = joinedState(own, backends.state);
     if (!observed.synced) return { ...observed, clusters: [] };
     objects = new Map(reflector.objects);
     const clusters: Cluster[] = [];
