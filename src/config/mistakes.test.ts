@@ -1006,6 +1006,7 @@ outputs:
   - ingress: { flavour: haproxy }
   - dnsEndpoint: { zone: example.com, targets: [gw.example.com], ttl: 60 }
   - tenantEndpoints: { address: everywhere }
+  - dnsEndpoint: { zone: example.com, targets: gateway }
 lease: { name: causeway }
 `,
       mistakes: [
@@ -1021,7 +1022,8 @@ lease: { name: causeway }
         '12:49: outputs[1].dnsEndpoint.targets[0]: must be an IP address: current value is "gw.example.com"',
         '12:71: outputs[1].dnsEndpoint.ttl: must be a duration such as 500ms, 5s, 10m, 1h: current value is 60 (the unit is missing)',
         '13:33: outputs[2].tenantEndpoints.address: must be agents or an IP address: current value is "everywhere"',
-        '14:8: lease.namespace: is missing: must be a name',
+        '14:48: outputs[3].dnsEndpoint.targets: needs the addresses of this gateway: addresses: [203.0.113.10]',
+        '15:8: lease.namespace: is missing: must be a name',
       ],
     },
   ],

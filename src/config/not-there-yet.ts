@@ -3,12 +3,7 @@
 import type { Config, OutputKind, SourceKind } from './config.ts';
 
 const missingSources: ReadonlySet<SourceKind> = new Set(['hypershift', 'clusterApi', 'k0smotron']);
-const missingOutputs: ReadonlySet<OutputKind> = new Set([
-  'tlsRoute',
-  'transportServer',
-  'dnsEndpoint',
-  'dnsServer',
-]);
+const missingOutputs: ReadonlySet<OutputKind> = new Set(['tlsRoute', 'transportServer', 'dnsServer']);
 
 /** `run` refuses the file, since serving without them would change who reaches what. */
 export function notThereYet({ engine, outputs, sources }: Config): readonly string[] {

@@ -9,10 +9,14 @@ import {
   failed,
   type KubeApi,
   type KubeFault,
+  type Listed,
+  type ListOptions,
   type WatchEnd,
   type WatchOptions,
   wordsOf,
 } from './kube-api.ts';
+import type { KubeObject } from './kube-object.ts';
+import type { Resource } from './resources.ts';
 import type { Problem, TenantCredentials } from './tenant-credentials.ts';
 
 /** Between two attempts to reach a tenant that does not answer: the first pause, and the longest. */
@@ -42,6 +46,8 @@ export interface TenantClientOptions {
   readonly random: () => number;
   /** Watches are real ones, each over a connection of its own. Absent: lists are polled. */
   readonly watches?: boolean;
+  /** More objects than these of one resource are a fault: whoever administers the tenant may create any number. */
+  readonly maxObjects?: number;
   /** `problem` has changed. */
   readonly changed: () => void;
 }
@@ -56,6 +62,8 @@ export class TenantClient implements KubeApi {
   #reported: string | undefined;
   /** Aborted by a write: lists of that resource are read again soon, also if no watch is open at that time. By plural. */
   readonly #written = new Map<string, AbortController>();
+  /** How many there are as far as is known. By plural. */
+  readonly #objects = new Map<string, number>();
 
   constructor(options: TenantClientOptions) {
     this.#options = options;
@@ -78,7 +86,7 @@ export class TenantClient implements KubeApi {
   }
 
   get: KubeApi['get'] = (...args) => this.#call(client => client.get(...args));
-  list: KubeApi['list'] = (...args) => this.#call(client => client.list(...args));
+  list: KubeApi['list'] = (...args) => this.#call(client => this.#listSome(client, ...args));
   create: KubeApi['create'] = (...args) => this.#write(args[0].plural, client => client.create(...args));
   replace: KubeApi['replace'] = (...args) => this.#write(args[0].plural, client => client.replace(...args));
   remove: KubeApi['remove'] = (...args) => this.#write(args[0].plural, client => client.remove(...args));
@@ -92,17 +100,51 @@ export class TenantClient implements KubeApi {
       ? this.#follow(resource, options, onEvent)
       : this.#poll(resource.plural, options);
 
+  /** A page is read at a time, so that a list that is too long is never in memory. */
+  async #listSome<T extends KubeObject, K>(
+    client: KubeApi,
+    resource: Resource<T>,
+    options: ListOptions<T, K>,
+  ): Promise<Answer<Listed<K>>> {
+    const { maxObjects = Number.POSITIVE_INFINITY } = this.#options;
+    const { keep = (object: T) => object as unknown as K } = options;
+    let count = 0;
+    const counted = (object: T) => {
+      if (++count > maxObjects) throw new TooMany();
+      return keep(object);
+    };
+    try {
+      const listed = await client.list(resource, { ...options, keep: counted });
+      if (listed.ok) this.#objects.set(resource.plural, listed.value.items.length);
+      return listed;
+    } catch (error) {
+      if (!(error instanceof TooMany)) throw error;
+      return { ok: false, fault: tooMany(resource.plural, maxObjects) };
+    }
+  }
+
   /** A watch that was cut says nothing about the tenant: the next one will tell. */
   #follow: KubeApi['watch'] = async (resource, options, onEvent) => {
     const fault = this.#pausedFor;
     if (fault !== undefined) return { why: 'failed', fault };
+    const { maxObjects = Number.POSITIVE_INFINITY } = this.#options;
+    const { plural } = resource;
+    const full = new AbortController();
+    const signal = AbortSignal.any([options.signal, full.signal]);
     let isOpen = false;
     const onOpen = () => {
       isOpen = true;
       this.#noticed(undefined);
       options.onOpen?.();
     };
-    const end = await this.#options.client.watch(resource, { ...options, onOpen }, onEvent);
+    const end = await this.#options.client.watch(resource, { ...options, onOpen, signal }, event => {
+      const step = event.type === 'ADDED' ? 1 : event.type === 'DELETED' ? -1 : 0;
+      const count = (this.#objects.get(plural) ?? 0) + step;
+      this.#objects.set(plural, count);
+      if (count > maxObjects) full.abort();
+      else onEvent(event);
+    });
+    if (full.signal.aborted) return { why: 'failed', fault: tooMany(plural, maxObjects) };
     if (end.why === 'failed' && !isOpen) this.#noticed(end.fault);
     return end;
   };
@@ -174,4 +216,11 @@ export class TenantClient implements KubeApi {
     this.#reported = text;
     changed();
   }
+}
+
+class TooMany extends Error {}
+
+/** Not a fault that a watch could resume from: the next list tells whether there are still too many. */
+function tooMany(plural: string, max: number): KubeFault {
+  return { status: 413, reason: 'TooLarge', message: `The tenant has more than ${max} ${plural}` };
 }

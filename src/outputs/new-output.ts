@@ -3,20 +3,25 @@
 import type { OutputKind, OutputOptions, OutputSettings } from '../config/config.ts';
 import type { KubeObject } from '../kube/kube-object.ts';
 import type { Resource } from '../kube/resources.ts';
+import { dnsEndpoints, newDnsEndpoint } from './dns-endpoint.ts';
 import { ingresses, newIngress } from './ingress.ts';
 import { ingressRouteTcps, newIngressRouteTcp } from './ingress-route-tcp.ts';
-import type { NewOutput, Output } from './output.ts';
+import type { NewOutput, Output, OutputContext } from './output.ts';
 
 const makers: { readonly [Kind in OutputKind]?: NewOutput<OutputOptions[Kind]> } = {
   ingress: newIngress,
   ingressRouteTCP: newIngressRouteTcp,
+  dnsEndpoint: newDnsEndpoint,
 };
 
 /** All that these outputs may write: what an output leaves behind that is no longer in the file is found here. */
-export const outputResources: readonly Resource<KubeObject>[] = [ingresses, ingressRouteTcps];
+export const outputResources: readonly Resource<KubeObject>[] = [ingresses, ingressRouteTcps, dnsEndpoints];
 
 /** Undefined for an output that is no set of objects beside its clusters. */
-export function newOutput({ kind, name, options }: OutputSettings): Output | undefined {
+export function newOutput(
+  { kind, name, options }: OutputSettings,
+  context: OutputContext,
+): Output | undefined {
   const make = makers[kind] as NewOutput<OutputSettings['options']> | undefined;
-  return make?.(name, options);
+  return make?.(name, options, context);
 }

@@ -253,3 +253,18 @@ test('nodes are followed only where apps or DNS need them, and no longer than th
     assert.equal(world.clients, 0);
   }
 });
+
+test('a user cluster with an absurd number of nodes keeps its last addresses', async () => {
+  await using world = given(['abc']);
+  const tenant = memoryStore(sampleNode('a', internal('10.1.0.1')));
+  world.tenants.set('abc', tenant);
+  await world.clock.advance(0);
+  const many = Array.from({ length: 20_001 }, (_, i) => sampleNode(`n${i}`, internal('10.9.0.1')));
+  world.tenants.set('abc', memoryStore(...many));
+  tenant.forget();
+  tenant.cutWatches({ why: 'expired', fault: { status: 410, reason: 'Expired', message: 'x' } });
+  await world.clock.advance(MINUTE);
+  assert.deepEqual(world.codes(), ['abc TenantUnreachable']);
+  assert.match(world.source.observe().findings[0].text, /more than 20000 nodes/);
+  assert.equal(appsOf(world), apps('10.1.0.1'));
+});

@@ -17,6 +17,8 @@ import type { Problem } from './service-finding.ts';
 /** Lists of all clusters at once; the others wait. Watches do not count. */
 const MAX_CALLS = 16;
 const MAX_WAIT_MS = 120_000;
+/** Of one cluster: Kubernetes is made for 5,000. */
+const MAX_NODES = 20_000;
 
 export interface NodeWatchesOptions {
   /** The API server that has the Secrets. */
@@ -82,6 +84,7 @@ export function openNodeWatches(options: NodeWatchesOptions, changed: () => void
       clock,
       random,
       watches: true,
+      maxObjects: MAX_NODES,
       changed: refresh,
     });
     const reflector = openReflector(client, nodes, { keep: keepNode, clock, random }, refresh);

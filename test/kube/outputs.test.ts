@@ -16,12 +16,13 @@ import { openKubeClient } from '../../src/kube/kube-client.ts';
 import type { KubeObject } from '../../src/kube/kube-object.ts';
 import { openLeaderLease } from '../../src/kube/leader-lease.ts';
 import { openKubeAccess } from '../../src/kube/open-kube-access.ts';
+import { dnsEndpoints, newDnsEndpoint } from '../../src/outputs/dns-endpoint.ts';
 import { ingresses, newIngress } from '../../src/outputs/ingress.ts';
 import { ingressRouteTcps, newIngressRouteTcp } from '../../src/outputs/ingress-route-tcp.ts';
 import { objectName } from '../../src/outputs/object-name.ts';
 import { outputContract } from '../../src/outputs/output.contract.ts';
 import type { Output } from '../../src/outputs/output.ts';
-import { tenant } from '../../src/outputs/outputs.samples.ts';
+import { tenant, withApps } from '../../src/outputs/outputs.samples.ts';
 import { type WriteGuard, writeGuard } from '../../src/outputs/prune-guard.ts';
 import { type ObjectWriter, openObjectWriter } from '../../src/outputs/write-objects.ts';
 import { plan } from '../../src/plan/plan.ts';
@@ -62,9 +63,10 @@ describe('outputs in a real API server', { skip, timeout: TIMEOUT_MS }, () => {
   before(async () => {
     server = stack.use(await startApiServer());
     api = await client();
-    const definition = parse(await readFile('testbed/crds/traefik-ingressroutetcps.yaml', 'utf8')) as object;
-    await server.apply(definition);
-    await until('the definition', async () => (await api.list(ingressRouteTcps, {})).ok);
+    for (const name of ['traefik-ingressroutetcps', 'external-dns-dnsendpoints'])
+      await server.apply(parse(await readFile(`testbed/crds/${name}.yaml`, 'utf8')) as object);
+    for (const resource of [ingressRouteTcps, dnsEndpoints])
+      await until('the definitions', async () => (await api.list(resource, {})).ok);
   });
   after(() => stack.disposeAsync());
 
@@ -95,6 +97,10 @@ describe('outputs in a real API server', { skip, timeout: TIMEOUT_MS }, () => {
     () => newIngressRouteTcp('ingressRouteTCP', { entryPoints: ['websecure'] }),
     subject,
   );
+  const dnsOptions = { zone: 'lab', targets: ['192.0.2.1', '2001:db8::1'], addresses: [], ttlMs: 60_000 };
+  outputContract('dnsEndpoint', () => newDnsEndpoint('dnsEndpoint', dnsOptions), subject, {
+    prepare: withApps,
+  });
 
   test('objects are created, changed, taken back and removed, with those of others beside them', async () => {
     await createNamespace('own');
