@@ -21,6 +21,13 @@ export interface Cluster {
 export interface ControlPlane {
   /** Annotation `causeway.dev/paused`: objects that exist for this cluster stay as they are. */
   readonly isPaused: boolean;
+  /** Where its Services are, if not in the namespace of its object. */
+  readonly namespace?: string;
+  /**
+   * IP addresses of its nodes that can serve, or the last ones that could. Absent where its nodes are not followed or were
+   * never seen.
+   */
+  readonly nodes?: readonly string[];
   /** How its own ingress controller is configured. */
   readonly ingress?: {
     /** Steward: `haproxy`, `nginx`, `traefik`, `generic`. */

@@ -48,6 +48,8 @@ export const findingCodes = [
   'EndpointIsClusterIp',
   'EndpointFamilyMissing',
   'EndpointPortsDiffer',
+  'NodesNotReady',
+  'ZoneInvalid',
 ] as const;
 export type FindingCode = (typeof findingCodes)[number];
 

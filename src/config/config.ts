@@ -164,6 +164,8 @@ export interface OutputOptions {
   readonly dnsEndpoint: {
     readonly zone: string;
     readonly targets: 'nodes' | 'gateway' | readonly string[];
+    /** Of this gateway. */
+    readonly addresses: readonly string[];
     readonly ttlMs: number;
   };
   readonly dnsServer: { readonly on: ListenAddress; readonly addresses: readonly string[] };

@@ -100,8 +100,16 @@ export const outputs: z.ZodType<readonly OutputSettings[]> = plugged<OutputOptio
       targets: choose<'nodes' | 'gateway' | string[]>(value =>
         Array.isArray(value) ? ips : oneOf(['nodes', 'gateway']),
       ).default('nodes'),
+      addresses: ips.default([]),
       ttl: durationMs(1000, 'cannot be off: use a duration such as 60s').default(DNS_TTL_MS),
-    }).transform(({ ttl, ...rest }) => ({ ...rest, ttlMs: ttl })),
+    }).transform(({ ttl, ...rest }, context) => {
+      const { targets, addresses } = rest;
+      if (targets === 'gateway' && addresses.length === 0) {
+        const message = 'needs the addresses of this gateway: addresses: [203.0.113.10]';
+        context.issues.push({ code: 'custom', message, path: ['targets'], input: targets });
+      }
+      return { ...rest, ttlMs: ttl };
+    }),
     dnsServer: map({ on: field(readListenAddress), addresses: ips }),
     tenantAgent: map({
       image: name.optional(),

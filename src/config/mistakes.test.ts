@@ -1007,6 +1007,7 @@ outputs:
   - ingress: { flavour: haproxy }
   - dnsEndpoint: { zone: example.com, targets: [gw.example.com], ttl: 60 }
   - tenantEndpoints: { address: everywhere }
+  - dnsEndpoint: { zone: example.com, targets: gateway }
 lease: { name: causeway }
 `,
       mistakes: [
@@ -1023,7 +1024,8 @@ lease: { name: causeway }
         '13:49: outputs[1].dnsEndpoint.targets[0]: must be an IP address: current value is "gw.example.com"',
         '13:71: outputs[1].dnsEndpoint.ttl: must be a duration such as 500ms, 5s, 10m, 1h: current value is 60 (the unit is missing)',
         '14:33: outputs[2].tenantEndpoints.address: must be agents or an IP address: current value is "everywhere"',
-        '15:8: lease.namespace: is missing: must be a name',
+        '15:48: outputs[3].dnsEndpoint.targets: needs the addresses of this gateway: addresses: [203.0.113.10]',
+        '16:8: lease.namespace: is missing: must be a name',
       ],
     },
   ],

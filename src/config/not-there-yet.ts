@@ -2,8 +2,8 @@
 
 import type { Config, OutputKind, SourceKind } from './config.ts';
 
-const missingSources: ReadonlySet<SourceKind> = new Set(['kubermatic']);
-const missingOutputs: ReadonlySet<OutputKind> = new Set(['dnsEndpoint', 'dnsServer']);
+const missingSources: ReadonlySet<SourceKind> = new Set();
+const missingOutputs: ReadonlySet<OutputKind> = new Set(['dnsServer']);
 
 /** `run` refuses the file, since serving without them would change who reaches what. */
 export function notThereYet({ engine, outputs, sources }: Config): readonly string[] {

@@ -67,7 +67,8 @@ export class KubeOutputs implements AsyncDisposable {
     const keys = new Set(current.map(({ key }) => key));
     const gone = this.#servers.filter(({ key }) => !keys.has(key)).map(one => ({ ...one, sources: [] }));
     this.#servers = [...current, ...gone];
-    this.#outputs = outputs.map(newOutput).filter(output => output !== undefined);
+    const context = { leaseNamespace: lease.namespace };
+    this.#outputs = outputs.flatMap(settings => newOutput(settings, context) ?? []);
     const shared = JSON.stringify([lease, statusAnnotation]);
     if (shared !== this.#shared) {
       for (const former of this.#byServer.values()) void former[Symbol.asyncDispose]();

@@ -115,3 +115,11 @@ export interface EndpointSubset {
   readonly notReadyAddresses?: readonly { readonly ip: string }[];
   readonly ports?: readonly EndpointPort[];
 }
+
+export interface Node extends KubeObject {
+  readonly spec?: { readonly unschedulable?: boolean };
+  readonly status?: {
+    readonly conditions?: readonly { readonly type: string; readonly status: string }[];
+    readonly addresses?: readonly { readonly type: string; readonly address: string }[];
+  };
+}

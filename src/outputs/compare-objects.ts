@@ -165,8 +165,8 @@ export function describe(object: KubeObject): string {
   return `${object.kind} '${keyOf(object)}'`;
 }
 
-function isPaused({ cluster }: DesiredObject, { paused }: WriteGuard): boolean {
-  return cluster.controlPlane?.isPaused === true || paused.has(cluster.name);
+function isPaused({ cluster, asItIs = false }: DesiredObject, { paused }: WriteGuard): boolean {
+  return asItIs || cluster.controlPlane?.isPaused === true || paused.has(cluster.name);
 }
 
 const compared = new WeakMap<KeptObject, { wanted: KubeObject; isSame: boolean }>();

@@ -45,6 +45,13 @@ export interface DesiredObject {
    * writer.
    */
   readonly object: KubeObject;
+  /** What it should have is not known now: it stays as it is, if it is there. */
+  readonly asItIs?: boolean;
 }
 
-export type NewOutput<Options> = (name: string, options: Options) => Output;
+export interface OutputContext {
+  /** For objects of clusters that are in no namespace. */
+  readonly leaseNamespace: string;
+}
+
+export type NewOutput<Options> = (name: string, options: Options, context?: OutputContext) => Output;

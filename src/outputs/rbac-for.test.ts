@@ -39,6 +39,27 @@ test('rbacFor() covers the whole cluster where a source has no namespaces', () =
   assert.deepEqual(server.notes, []);
 });
 
+test('rbacFor() lets Kubermatic tell Services, and read one Secret of each cluster only where nodes are followed', () => {
+  const secrets = (yaml: string) => rightsOf(given(yaml)[0]).filter(line => line.includes('secrets'));
+  const [server] = given('sources: [kubermatic: { zone: apps.example }]');
+  assert.deepEqual(rightsOf(server), [
+    '* kubermatic.k8c.io/clusters: get list watch patch',
+    '* apiextensions.k8s.io/customresourcedefinitions/clusters.kubermatic.k8c.io: get',
+    '* /services: get list watch patch',
+    '* events.k8s.io/events: create',
+    '* /services/status: patch',
+    '* discovery.k8s.io/endpointslices: get list watch',
+    '* /secrets/admin-kubeconfig: get',
+    'causeway-system coordination.k8s.io/leases: create',
+    'causeway-system coordination.k8s.io/leases/causeway: get update',
+  ]);
+  assert.deepEqual(secrets('sources: [kubermatic: {}]'), []);
+  const dns = (targets: string) =>
+    secrets(`sources: [kubermatic: {}]\noutputs: [dnsEndpoint: { zone: a.example, targets: ${targets} }]`);
+  assert.deepEqual(dns('nodes'), ['* /secrets/admin-kubeconfig: get']);
+  assert.deepEqual(dns('[192.0.2.1]'), []);
+});
+
 test('rbacFor() stays within namespaces, and patches only what is annotated or fixed', () => {
   const [server] = given(`
 lease: { name: l, namespace: n }

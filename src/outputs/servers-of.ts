@@ -44,3 +44,8 @@ function namespacesOf(sources: readonly KubernetesSource[]): readonly string[] |
 export function entersTenants(outputs: readonly OutputSettings[]): boolean {
   return outputs.some(({ kind }) => kind === 'tenantAgent' || kind === 'tenantEndpoints');
 }
+
+/** Whether an output needs the addresses of clusters' nodes. */
+export function wantsNodes(outputs: readonly OutputSettings[]): boolean {
+  return outputs.some(({ kind, options }) => kind === 'dnsEndpoint' && options.targets === 'nodes');
+}

@@ -2,6 +2,7 @@
 
 import type { Clock } from '../kube/clock.ts';
 import type { KubeApi } from '../kube/kube-api.ts';
+import type { Service } from '../kube/kube-object.ts';
 import { openReflector } from '../kube/reflector.ts';
 import { endpointSlices, services } from '../kube/resources.ts';
 import { keepService } from './kept-service.ts';
@@ -19,6 +20,8 @@ export interface ServiceBackendsOptions {
   readonly labelSelector?: string | undefined;
   /** With `clusterIP` EndpointSlices are not read, and `find(…, 'endpoints')` has no backends. */
   readonly via: 'endpoints' | 'clusterIP';
+  /** The annotations to keep: those with this prefix. Default: ours. */
+  readonly annotations?: string | undefined;
   readonly clock?: Clock | undefined;
 }
 
@@ -36,7 +39,7 @@ export function openServiceBackends(
   options: ServiceBackendsOptions,
   changed: () => void,
 ): ServiceBackends {
-  const { source, namespaces, labelSelector, via, clock } = options;
+  const { source, namespaces, labelSelector, via, annotations, clock } = options;
   const index = new ServiceIndex();
   const where = { ...(namespaces && { namespaces }), ...(clock && { clock }) };
   let isStale = false;
@@ -46,7 +49,8 @@ export function openServiceBackends(
   };
 
   const selected = { ...where, ...(labelSelector !== undefined && { labelSelector }) };
-  const ofServices = openReflector(api, services, { ...selected, keep: keepService }, onChange);
+  const keep = (service: Service) => keepService(service, annotations);
+  const ofServices = openReflector(api, services, { ...selected, keep }, onChange);
   const ofSlices =
     via === 'endpoints'
       ? openReflector(api, endpointSlices, { ...where, keep: keepSlice }, onChange)

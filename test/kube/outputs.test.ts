@@ -16,12 +16,13 @@ import { openKubeClient } from '../../src/kube/kube-client.ts';
 import type { KubeObject } from '../../src/kube/kube-object.ts';
 import { openLeaderLease } from '../../src/kube/leader-lease.ts';
 import { openKubeAccess } from '../../src/kube/open-kube-access.ts';
+import { dnsEndpoints, newDnsEndpoint } from '../../src/outputs/dns-endpoint.ts';
 import { ingresses, newIngress } from '../../src/outputs/ingress.ts';
 import { ingressRouteTcps, newIngressRouteTcp } from '../../src/outputs/ingress-route-tcp.ts';
 import { objectName } from '../../src/outputs/object-name.ts';
 import { outputContract } from '../../src/outputs/output.contract.ts';
 import type { Output } from '../../src/outputs/output.ts';
-import { tenant } from '../../src/outputs/outputs.samples.ts';
+import { tenant, withApps } from '../../src/outputs/outputs.samples.ts';
 import { type WriteGuard, writeGuard } from '../../src/outputs/prune-guard.ts';
 import { newTlsRoute, tlsRoutes } from '../../src/outputs/tls-route.ts';
 import { newTransportServer, transportServers } from '../../src/outputs/transport-server.ts';
@@ -45,6 +46,7 @@ const definitions = [
   ['traefik-ingressroutetcps', ingressRouteTcps],
   ['gateway-api-tlsroutes', tlsRoutes],
   ['nginx-transportservers', transportServers],
+  ['external-dns-dnsendpoints', dnsEndpoints],
 ] as const;
 const haproxy = newIngress('ingress', { flavor: 'haproxy', annotations: {} });
 const nginx = newIngress('ingress', { flavor: 'nginx', annotations: {} });
@@ -103,6 +105,10 @@ describe('outputs in a real API server', { skip, timeout: TIMEOUT_MS }, () => {
     () => newIngressRouteTcp('ingressRouteTCP', { entryPoints: ['websecure'] }),
     subject,
   );
+  const dnsOptions = { zone: 'lab', targets: ['192.0.2.1', '2001:db8::1'], addresses: [], ttlMs: 60_000 };
+  outputContract('dnsEndpoint', () => newDnsEndpoint('dnsEndpoint', dnsOptions), subject, {
+    prepare: withApps,
+  });
   const gateway = { name: 'shared', namespace: 'infra', sectionName: 'tls' };
   outputContract('tlsRoute', () => newTlsRoute('tlsRoute', { gateway }), subject);
   outputContract(
