@@ -212,7 +212,7 @@ test(`threads that die at random under load and edits leave nothing behind (${SE
   const figures = JSON.stringify({ ...served, deaths: deaths.length });
   for (const cause of causes) assert.match(cause.message, /ended with exit code [01]$/, String(cause.stack));
   // Little, for a busy machine: that it happened at all, and more than once.
-  for (const count of [deaths.length, ...Object.values(served)]) assert.ok(count > 10, figures);
+  for (const count of [deaths.length, ...Object.values(served)]) assert.ok(count > 1, figures);
 
   await gateway.apply(config);
   await until('everything to work again', isWell);
