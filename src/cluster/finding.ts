@@ -18,7 +18,7 @@ export const findingCodes = [
   'ServiceMissing',
   'PortMissing',
   'NoEndpoints',
-  'EndpointsLeftOut',
+  'TooManyEndpoints',
   'BackendForbidden',
   'FileInvalid',
   'SourceCrdMissing',
