@@ -19,7 +19,7 @@ export const findingCodes = [
   'ServiceMissing',
   'PortMissing',
   'NoEndpoints',
-  'EndpointsLeftOut',
+  'TooManyEndpoints',
   'BackendForbidden',
   'FileInvalid',
   'SourceCrdMissing',

@@ -3,7 +3,7 @@
 // nothing.
 
 import type { Backend, Cluster } from '../cluster/cluster.ts';
-import type { Finding } from '../cluster/finding.ts';
+import { areSameFindings, type Finding } from '../cluster/finding.ts';
 import { type Clock, systemClock } from '../kube/clock.ts';
 import { openPacedWork } from '../outputs/paced-work.ts';
 import { certificateFindings, namesToVerify, type ServedCertificate } from './certificate-findings.ts';
@@ -19,6 +19,7 @@ const MAX_RETRY_MS = 1_800_000;
 const MIN_GAP_MS = 10_000;
 /** After so many failures in a row nothing is known any more. */
 const FORGET_AFTER = 3;
+/** For all names of a cluster: a slow server must not keep others waiting. */
 const DEADLINE_MS = 5000;
 /** With the pause: at most 32 begin in a second. */
 const MAX_AT_ONCE = 8;
@@ -172,12 +173,12 @@ export class CertificateWatch implements AsyncDisposable {
   }
 
   #conclude(entry: Entry, served: ServedCertificate | undefined): void {
-    const before = JSON.stringify(entry.findings);
+    const before = entry.findings;
     const findings =
       served === undefined ? [] : certificateFindings(entry.cluster, served, this.#clock.date());
     entry.served = served;
     entry.findings = findings;
-    if (JSON.stringify(findings) !== before) this.#hasChanged();
+    if (!areSameFindings(before, findings)) this.#hasChanged();
   }
 
   #hasChanged(): void {
@@ -195,9 +196,9 @@ export class CertificateWatch implements AsyncDisposable {
     const missing: string[] = [];
     let notAfter = Number.NaN;
     let names = namesToVerify(cluster);
+    const signal = AbortSignal.any([this.#end.signal, AbortSignal.timeout(DEADLINE_MS)]);
     while (names.length > 0) {
       const [serverName] = names;
-      const signal = AbortSignal.any([this.#end.signal, AbortSignal.timeout(DEADLINE_MS)]);
       const seen = await this.#look({ host, port, serverName, names }, signal);
       if (seen === undefined) return undefined;
       if (!seen.covered.includes(serverName)) missing.push(serverName);

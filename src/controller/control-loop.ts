@@ -1,6 +1,6 @@
 // sources → plan → outputs. A change of the file or of any source leads to one pass: observe everything, plan, serve,
-// write. Passes never overlap. The first change of a burst is served at once; the pass that writes waits for the rest. If a new file cannot be served, the whole edit is refused and the last good
-// configuration stays.
+// write. Passes never overlap. The first change of a burst is served at once; the pass that writes waits for the rest. If
+// a new file cannot be served, the whole edit is refused and the last good configuration stays.
 
 import type { Logger } from 'pino';
 import type { Config, LogSettings } from '../config/config.ts';
@@ -69,11 +69,9 @@ export class ControlLoop implements AsyncDisposable {
     this.#config = config;
     this.#plan = makePlan(config, sources.observe(config.sources), []);
     this.#findings = new FindingLog(log);
-    this.#holdOff = new HoldOff(
-      () => this.#inTurn(() => this.#sourcesChanged()),
-      undefined,
-      () => void this.#inTurn(() => this.#serveFirst()),
-    );
+    this.#holdOff = new HoldOff(() => this.#inTurn(() => this.#sourcesChanged()), {
+      first: () => void this.#inTurn(() => this.#serveFirst()),
+    });
   }
 
   get config(): Config {

@@ -62,11 +62,7 @@ test('HoldOff never runs twice at once, and runs again for what changed meanwhil
 
 test('HoldOff announces the first change of a burst at once, and no other', async () => {
   let firsts = 0;
-  await using holdOff = new HoldOff(
-    async () => {},
-    times,
-    () => firsts++,
-  );
+  await using holdOff = new HoldOff(async () => {}, { ...times, first: () => firsts++ });
   holdOff.changed();
   holdOff.changed();
   assert.equal(firsts, 0);

@@ -1,20 +1,23 @@
 // Many changes, one pass: a burst of events leads to one run of the whole pipeline, soon after the burst and never later
-// than a bound. Runs never overlap; what changes during a run leads to another. The first change of a burst can be looked
-// at before, without waiting.
+// than a bound. Runs never overlap; what changes during a run leads to another. The first change of a burst can be
+// noticed at once.
 
-export interface HoldOffTimes {
+interface HoldOffTimes {
   /** A run starts once nothing has changed for this long. */
   readonly quietMs: number;
   /** A run starts at most this long after the first change, however many follow. */
   readonly maxMs: number;
 }
 
-const defaults: HoldOffTimes = { quietMs: 100, maxMs: 1000 };
+export interface HoldOffOptions extends Partial<HoldOffTimes> {
+  /** Called soon after the first change of a burst. A run follows in any case. */
+  readonly first?: () => void;
+}
 
 export class HoldOff implements AsyncDisposable {
   readonly #run: () => Promise<void>;
   readonly #times: HoldOffTimes;
-  readonly #first: () => void;
+  readonly #first: HoldOffOptions['first'];
   #timer: NodeJS.Timeout | undefined;
   /** Of the first change that no run has seen. */
   #since: number | undefined;
@@ -23,10 +26,10 @@ export class HoldOff implements AsyncDisposable {
   #endedAt = Number.NEGATIVE_INFINITY;
   #isClosed = false;
 
-  /** `run` must not reject. `first` is called soon after the first change of a burst, a run follows in any case. */
-  constructor(run: () => Promise<void>, times: HoldOffTimes = defaults, first: () => void = () => {}) {
+  /** `run` must not reject. */
+  constructor(run: () => Promise<void>, { quietMs = 100, maxMs = 1000, first }: HoldOffOptions = {}) {
     this.#run = run;
-    this.#times = times;
+    this.#times = { quietMs, maxMs };
     this.#first = first;
   }
 
@@ -37,7 +40,7 @@ export class HoldOff implements AsyncDisposable {
     this.#since ??= now;
     if (this.#running !== undefined) return;
     // After what else has come in the same turn.
-    if (isFirst) setImmediate(() => this.#isClosed || this.#first());
+    if (isFirst) setImmediate(() => this.#isClosed || this.#first?.());
     const wait = Math.min(this.#times.quietMs, this.#since + this.#times.maxMs - now);
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => this.#start(), Math.max(0, wait));

@@ -43,28 +43,21 @@ function requireIdentity(cluster: Cluster): Cluster {
   return known;
 }
 
-interface BackendRule {
-  /** What it depends on: listeners and local addresses. */
-  readonly key: string;
-  readonly forbidden: (backend: Backend) => string | undefined;
-}
+/** Judgements of backends, and the addresses of this process that each depends on. */
+const judged = new WeakMap<Backend, { readonly own: string; readonly why: string | undefined }>();
 
-let lastRule: BackendRule | undefined;
-
-/** Backends that have not changed are the same objects, so each is looked at once, until our own addresses change. */
-function backendRule(listening: readonly string[]): BackendRule['forbidden'] {
+/** A backend that has not changed is the same object, so each is judged once, until our own addresses change. */
+function backendRule(listening: readonly string[]): (backend: Backend) => string | undefined {
   const local = Object.values(networkInterfaces()).flatMap(all => all?.map(({ address }) => address) ?? []);
-  const key = `${listening.join(' ')} ${local.join(' ')}`;
-  if (lastRule?.key === key) return lastRule.forbidden;
+  const own = `${listening.join(' ')} ${local.join(' ')}`;
   const isOwn = ownAddresses(listening, local);
-  const known = new WeakMap<Backend, { readonly why: string | undefined }>();
-  const forbidden = (backend: Backend) => {
-    const found = known.get(backend) ?? { why: forbiddenBackend(backend, isOwn) };
-    known.set(backend, found);
-    return found.why;
+  return backend => {
+    const known = judged.get(backend);
+    if (known?.own === own) return known.why;
+    const why = forbiddenBackend(backend, isOwn);
+    judged.set(backend, { own, why });
+    return why;
   };
-  lastRule = { key, forbidden };
-  return forbidden;
 }
 
 /** An address and port that this process listens on; for a listener on every address, any local address. */

@@ -11,7 +11,15 @@ import type { ObjectState } from './object-states.ts';
 const HOUR = 3_600_000;
 
 function state(name: string, ...texts: readonly (string | Partial<Finding>)[]): ObjectState {
-  const { object } = sampleOrigin('services', 'tenants', name);
+  return stateIn('tenants', name, ...texts);
+}
+
+function stateIn(
+  namespace: string,
+  name: string,
+  ...texts: readonly (string | Partial<Finding>)[]
+): ObjectState {
+  const { object } = sampleOrigin('services', namespace, name);
   assert.ok(object);
   const findings = texts.map(given => ({
     severity: 'error' as const,
@@ -117,6 +125,18 @@ test('openEventWriter() bounds Events per second and per object', async () => {
   }
   const of = (name: string) => events().filter(({ regarding }) => regarding.name === name).length;
   assert.deepEqual([of('a'), of('b')], [20, 1]);
+});
+
+test('openEventWriter() lets namespaces take turns', async () => {
+  const { clock, open, events } = given();
+  await using writer = open();
+  const many = Array.from({ length: 100 }, (_, i) => stateIn('flood', `f${i}`, 'text'));
+  writer.update(many);
+  await clock.advance(1000);
+  writer.update([...many, state('a', 'text')]);
+  await clock.advance(300);
+  assert.ok(events().some(({ regarding }) => regarding?.name === 'a'));
+  assert.ok(events().length < 20);
 });
 
 test('openEventWriter() retries with back-off, and does not insist on a namespace that is gone', async () => {

@@ -51,6 +51,9 @@ class EventWriter implements StateWriter {
   readonly #entries = new Map<string, Entry>();
   /** When Events were written in the last hour, by object. */
   readonly #written = new Map<string, number[]>();
+  /** The number of the last turn of each namespace: one with a thousand findings must not keep others waiting. */
+  readonly #turns = new Map<string, number>();
+  #turn = 0;
   readonly #work: PacedWork;
 
   constructor(api: KubeApi, options: EventWriterOptions) {
@@ -78,6 +81,8 @@ class EventWriter implements StateWriter {
       if (!isCurrent && now - writtenAt >= HOUR_MS) this.#entries.delete(key);
     for (const [uid, times] of this.#written)
       if (times.every(at => now - at >= HOUR_MS)) this.#written.delete(uid);
+    const namespaces = new Set(this.#entries.values().map(({ object }) => object.namespace));
+    for (const namespace of this.#turns.keys()) if (!namespaces.has(namespace)) this.#turns.delete(namespace);
     this.#work.wake();
   }
 
@@ -91,16 +96,30 @@ class EventWriter implements StateWriter {
 
   async #step(): Promise<number> {
     if (!this.#options.isLeader()) return IDLE_MS;
-    const now = this.#clock.now();
+    const next = this.#next(this.#clock.now());
+    if (next === undefined) return IDLE_MS;
+    await this.#write(...next);
+    return PAUSE_MS;
+  }
+
+  /** What is due in the namespace whose last turn was longest ago, and when its object had Events in the last hour. */
+  #next(now: number): readonly [key: string, entry: Entry, recent: number[]] | undefined {
+    let next: readonly [string, Entry, number[]] | undefined;
+    let oldest = Number.POSITIVE_INFINITY;
     for (const [key, entry] of this.#entries) {
-      if (!entry.isCurrent || entry.notBefore > now) continue;
-      const recent = (this.#written.get(entry.object.uid) ?? []).filter(at => now - at < HOUR_MS);
+      const { object, isCurrent, notBefore } = entry;
+      const turn = this.#turns.get(object.namespace) ?? 0;
+      if (!isCurrent || notBefore > now || turn >= oldest) continue;
+      const recent = (this.#written.get(object.uid) ?? []).filter(at => now - at < HOUR_MS);
       if (recent.length >= MAX_PER_OBJECT) continue;
-      this.#written.set(entry.object.uid, recent);
-      await this.#write(key, entry, recent);
-      return PAUSE_MS;
+      next = [key, entry, recent];
+      oldest = turn;
     }
-    return IDLE_MS;
+    if (next === undefined) return undefined;
+    const [, { object }, recent] = next;
+    this.#turns.set(object.namespace, ++this.#turn);
+    this.#written.set(object.uid, recent);
+    return next;
   }
 
   async #write(key: string, entry: Entry, recent: number[]): Promise<void> {

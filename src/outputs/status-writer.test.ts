@@ -197,6 +197,23 @@ test('openStatusWriter() paces ten thousand objects, and ends at once', async ()
   assert.equal(store.writes.length, before);
 });
 
+test('openStatusWriter() does not keep an object waiting for others that change all the time', async () => {
+  // More than can be written in the 10 s after which each may be written again.
+  const names = Array.from({ length: 1200 }, (_, i) => `s${i}`);
+  const { clock, open, state, objectOf, annotation } = given(
+    ...[...names, 'late'].map(name => configMap(name)),
+  );
+  await using writer = open();
+  const objects = names.map(objectOf);
+  const late = state('late', '1');
+  for (let i = 0; i < 50; i++) {
+    const states = objects.map(object => ({ object, findings: [], status: `${i}` }));
+    writer.update(i < 25 ? states : [...states, late]);
+    await clock.advance(500);
+  }
+  assert.equal(annotation('late'), '1');
+});
+
 test('openStatusWriter() keeps the condition of a Service beside the annotation', async () => {
   const service = { apiVersion: 'v1', kind: 'Service', metadata: { name: 'a', namespace: 'tenants' } };
   const theirs = { type: 'theirs', status: 'True' };

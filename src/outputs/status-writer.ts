@@ -121,13 +121,13 @@ class StatusWriter implements StateWriter {
     }
     this.#wasLeader = true;
     const now = this.#clock.now();
-    const due: Entry[] = [];
-    for (const entry of this.#entries.values()) {
-      if (entry.known !== entry.wanted && entry.notBefore <= now) due.push(entry);
-      if (due.length === BATCH) break;
-    }
-    await Promise.all(due.map(entry => this.#settle(entry)));
-    return due.length === 0 ? IDLE_MS : PAUSE_MS;
+    const due = [...this.#entries.values()].filter(
+      ({ known, wanted, notBefore }) => known !== wanted && notBefore <= now,
+    );
+    // The longest due first: objects that change all the time must not keep others waiting.
+    const next = due.toSorted((a, b) => a.notBefore - b.notBefore).slice(0, BATCH);
+    await Promise.all(next.map(entry => this.#settle(entry)));
+    return next.length === 0 ? IDLE_MS : PAUSE_MS;
   }
 
   async #settle(entry: Entry): Promise<void> {

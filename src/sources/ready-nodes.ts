@@ -65,7 +65,7 @@ export function readyNodes(
   const fix = 'None is needed: these serve for all';
   return {
     addresses: sorted.slice(0, MAX_ADDRESSES),
-    problem: { severity: 'info', code: 'EndpointsLeftOut', text, fix },
+    problem: { severity: 'info', code: 'TooManyEndpoints', text, fix },
   };
 }
 

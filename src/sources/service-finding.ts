@@ -46,7 +46,7 @@ export function serviceFinding(found: FoundService, sought: SoughtService): Prob
       if (leftOut > 0) {
         const text = `${service} has ${backends.length + leftOut} endpoints, of which the first ${backends.length} are used`;
         const fix = 'Use a Service that selects fewer Pods, or a source with via: clusterIP';
-        return { severity: 'warning', code: 'EndpointsLeftOut', text, fix };
+        return { severity: 'warning', code: 'TooManyEndpoints', text, fix };
       }
       return backends.length > 0
         ? undefined

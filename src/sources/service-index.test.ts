@@ -54,7 +54,7 @@ test('ServiceIndex.find() uses a thousand endpoints of a Service, and a finding 
   assert.ok(found.kind === 'found');
   assert.deepEqual([found.backends.length, found.leftOut], [1000, 100]);
   const finding = serviceFinding(found, { namespace: 'team-a', name: 'x', port: undefined, portFix: '' });
-  assert.equal(finding?.code, 'EndpointsLeftOut');
+  assert.equal(finding?.code, 'TooManyEndpoints');
   assert.match(finding.text, /has 1100 endpoints, of which the first 1000 are used/);
 });
 

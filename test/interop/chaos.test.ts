@@ -145,7 +145,8 @@ test(`threads that die at random under load and edits leave nothing behind (${SE
   const sample = stack.use(
     await startSampleGateway(engine, {
       clusters: [cluster],
-      settings: { perSource: 2 * PLACES, pending: PENDING, retries: 3 },
+      // On a busy machine the silent connections at the end would otherwise be gone before one more comes.
+      settings: { perSource: 2 * PLACES, pending: PENDING, retries: 3, helloMs: 30_000 },
       // With the real back-off, this test would mostly wait.
       backOff: count => Math.min(count, 5) * 20,
     }),
