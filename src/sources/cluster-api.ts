@@ -19,7 +19,8 @@ import {
   toCluster,
 } from './cluster-object.ts';
 import { at, isSet, portAt } from './json-fields.ts';
-import { type MadeCluster, openObjectSource } from './object-source.ts';
+import type { MadeCluster } from './made-cluster.ts';
+import { openObjectSource } from './object-source.ts';
 import { acceptedHost, type Report, reportTo } from './report.ts';
 import type { ServiceLookup } from './service-lookup.ts';
 import { serviceRoute } from './service-route.ts';

@@ -6,7 +6,7 @@ import { apiVersionOf, endpointSlices, type Resource, services } from '../kube/r
 import type { ClusterObject } from './cluster-object.ts';
 import { keepService } from './kept-service.ts';
 import { keepSlice } from './kept-slice.ts';
-import type { MadeCluster } from './object-source.ts';
+import type { MadeCluster } from './made-cluster.ts';
 import { ServiceIndex } from './service-index.ts';
 import type { ServiceLookup } from './service-lookup.ts';
 import { sampleService, sampleSlice } from './services.samples.ts';

@@ -6,18 +6,14 @@ import type { SourceObject } from '../cluster/cluster.ts';
 import { isRecord } from '../config/fields.ts';
 import type { KubeObject } from '../kube/kube-object.ts';
 import { type Resource, resource } from '../kube/resources.ts';
-import { at, objectNameAt, pick, recordAt, type Shape, textAt } from './json-fields.ts';
-
-export interface HostedCluster extends KubeObject {
-  readonly spec?: unknown;
-  readonly status?: unknown;
-}
+import { type ClusterObject, type CommonFields, commonFields, keepClusterObject } from './cluster-object.ts';
+import { at, objectNameAt, recordAt, type Shape, textAt } from './json-fields.ts';
 
 export interface OpenShiftRoute extends KubeObject {
   readonly spec?: unknown;
 }
 
-export const hostedClusters: Resource<HostedCluster> = resource(
+export const hostedClusters: Resource<ClusterObject> = resource(
   'hypershift.openshift.io/v1beta1',
   'hostedclusters',
   'HostedCluster',
@@ -26,10 +22,6 @@ export const openShiftRoutes: Resource<OpenShiftRoute> = resource('route.openshi
 
 /** Routes without this label are for the ingress controller of the management cluster. */
 export const HOSTED_ROUTES = 'hypershift.openshift.io/hosted-control-plane';
-
-const ALLOW = 'causeway.dev/allow';
-const PAUSED = 'causeway.dev/paused';
-const ANNOTATIONS: Shape = { [ALLOW]: true, [PAUSED]: true };
 
 /** Where each platform says who can reach the endpoints: `Public`, `PublicAndPrivate` or `Private`. */
 const ENDPOINT_ACCESS = ['aws.endpointAccess', 'azure.topology', 'gcp.endpointAccess'];
@@ -50,23 +42,8 @@ const SPEC: Shape = {
 };
 const STATUS: Shape = { kubeconfig: { name: true } };
 
-/** Drops the fields that we never read: an object has hundreds. */
-export function keepHostedCluster(object: HostedCluster): HostedCluster {
-  const { apiVersion, kind, metadata, spec, status } = object;
-  const { name, namespace, uid, creationTimestamp, annotations } = metadata;
-  return {
-    apiVersion,
-    kind,
-    metadata: {
-      name,
-      ...(namespace !== undefined && { namespace }),
-      ...(uid !== undefined && { uid }),
-      ...(creationTimestamp !== undefined && { creationTimestamp }),
-      annotations: (pick(annotations, ANNOTATIONS) ?? {}) as Record<string, string>,
-    },
-    spec: pick(spec, SPEC),
-    status: pick(status, STATUS),
-  };
+export function keepHostedCluster(object: ClusterObject): ClusterObject {
+  return keepClusterObject(object, { spec: SPEC, status: STATUS });
 }
 
 export interface KeptRoute {
@@ -89,14 +66,10 @@ export function keepRoute({ metadata, spec }: OpenShiftRoute): KeptRoute {
 }
 
 /** The fields of an object. `unknown` ones are still to be checked. */
-export interface HostedClusterFields {
-  readonly object: SourceObject;
+export interface HostedClusterFields extends CommonFields {
   readonly clusterId: unknown;
   readonly dnsName: unknown;
   readonly allowedCidrBlocks: unknown;
-  /** Annotation `causeway.dev/allow`. */
-  readonly allow: unknown;
-  readonly isPaused: boolean;
   /** Its endpoints are for clients in private networks only. */
   readonly isPrivate: boolean;
   readonly publishing: readonly Publishing[];
@@ -111,24 +84,14 @@ export interface Publishing {
   readonly hostname: unknown;
 }
 
-export function readHostedCluster(given: HostedCluster): HostedClusterFields {
-  const { apiVersion, kind, metadata, spec, status } = given;
-  const annotations: Readonly<Record<string, unknown>> = metadata.annotations ?? {};
+export function readHostedCluster(given: ClusterObject): HostedClusterFields {
+  const { spec, status } = given;
   const services = at(spec, 'services');
   return {
-    object: {
-      apiVersion,
-      kind,
-      namespace: metadata.namespace ?? '',
-      name: metadata.name,
-      uid: metadata.uid ?? '',
-      createdAt: metadata.creationTimestamp ?? '',
-    },
+    ...commonFields(given),
     clusterId: at(spec, 'clusterID'),
     dnsName: at(spec, 'kubeAPIServerDNSName'),
     allowedCidrBlocks: at(spec, 'networking.apiServer.allowedCIDRBlocks'),
-    allow: annotations[ALLOW],
-    isPaused: annotations[PAUSED] === 'true',
     isPrivate: ENDPOINT_ACCESS.some(path => at(spec, `platform.${path}`) === 'Private'),
     publishing: (Array.isArray(services) ? services : [])
       .slice(0, MAX_SERVICES)

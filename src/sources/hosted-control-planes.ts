@@ -1,11 +1,12 @@
 // Joins each HostedCluster with the Routes of its control plane namespace. Nothing is made anew that has not changed, so
 // that rememberClusters() can compare references.
 
+import type { ClusterObject } from './cluster-object.ts';
 import type { KeptRoute } from './hosted-cluster.ts';
-import { controlPlaneNamespace, type HostedCluster } from './hosted-cluster.ts';
+import { controlPlaneNamespace } from './hosted-cluster.ts';
 
 export interface HostedControlPlane {
-  readonly object: HostedCluster;
+  readonly object: ClusterObject;
   readonly namespace: string;
   /** Sorted by name. */
   readonly routes: readonly KeptRoute[];
@@ -21,12 +22,12 @@ type ControlPlanes = ReadonlyMap<string, HostedControlPlane>;
 const NO_ROUTES: readonly KeptRoute[] = [];
 
 export function joinControlPlanes(
-  objects: ReadonlyMap<string, HostedCluster>,
+  objects: ReadonlyMap<string, ClusterObject>,
   routes: ReadonlyMap<string, KeptRoute>,
   before: ControlPlanes,
 ): ControlPlanes {
   const routesOf = Map.groupBy(routes.values(), ({ namespace }) => namespace);
-  const owners = new Map<string, readonly [string, HostedCluster]>();
+  const owners = new Map<string, readonly [string, ClusterObject]>();
   for (const [key, object] of objects) {
     const namespace = namespaceOf(object);
     const owner = owners.get(namespace);
@@ -44,12 +45,12 @@ export function joinControlPlanes(
   return joined;
 }
 
-function namespaceOf({ metadata: { namespace = '', name } }: HostedCluster): string {
+function namespaceOf({ metadata: { namespace = '', name } }: ClusterObject): string {
   return controlPlaneNamespace({ namespace, name });
 }
 
-function isOlder(a: HostedCluster, b: HostedCluster): boolean {
-  const ageOf = ({ metadata: { creationTimestamp = '', uid = '' } }: HostedCluster) =>
+function isOlder(a: ClusterObject, b: ClusterObject): boolean {
+  const ageOf = ({ metadata: { creationTimestamp = '', uid = '' } }: ClusterObject) =>
     `${creationTimestamp} ${uid}`;
   return ageOf(a) < ageOf(b);
 }

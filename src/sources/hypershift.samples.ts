@@ -2,13 +2,8 @@
 
 import type { KubeObject } from '../kube/kube-object.ts';
 import type { Resource } from '../kube/resources.ts';
-import {
-  HOSTED_ROUTES,
-  type HostedCluster,
-  hostedClusters,
-  type OpenShiftRoute,
-  openShiftRoutes,
-} from './hosted-cluster.ts';
+import type { ClusterObject } from './cluster-object.ts';
+import { HOSTED_ROUTES, hostedClusters, type OpenShiftRoute, openShiftRoutes } from './hosted-cluster.ts';
 
 export const CLUSTER_ID = '4954e6da-fc87-4e74-9861-05895fe9549d';
 export const CREATED = '2026-01-01T00:00:00Z';
@@ -24,7 +19,7 @@ export interface SampleHostedCluster {
   readonly status?: unknown;
 }
 
-export function sampleHostedCluster(given: SampleHostedCluster = {}): HostedCluster {
+export function sampleHostedCluster(given: SampleHostedCluster = {}): ClusterObject {
   const { namespace = 'clusters', name = 'a', uid = `uid-${name}`, createdAt = CREATED } = given;
   const { labels, annotations, spec, status } = given;
   return {

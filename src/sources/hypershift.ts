@@ -21,12 +21,13 @@ import {
 import { type HostedControlPlane, joinControlPlanes } from './hosted-control-planes.ts';
 import { hostedRoutes } from './hosted-routes.ts';
 import { isSet } from './json-fields.ts';
+import { type MadeCluster, observationOf } from './made-cluster.ts';
 import { rememberClusters } from './remember-clusters.ts';
 import { type Report, reportTo } from './report.ts';
 import { openServiceBackends } from './service-backends.ts';
 import type { ServiceLookup } from './service-lookup.ts';
 import type { Observation, OpenSource } from './source.ts';
-import { watchState } from './watch-state.ts';
+import { joinedState, watchState } from './watch-state.ts';
 
 export const openHypershift: OpenSource<SourceOptions['hypershift']> = (options, context, changed) => {
   const { kubeconfig, context: kubeContext, namespaces, selector, via } = options;
@@ -68,23 +69,10 @@ export const openHypershift: OpenSource<SourceOptions['hypershift']> = (options,
       { what: 'HostedClusters of HyperShift', reflector: ofClusters },
       { what: 'Routes of OpenShift', reflector: ofRoutes },
     ]);
-    const { state } = backends;
-    const error = own.error ?? state.error;
-    const observed = {
-      // Without Services and Routes every cluster would seem to have lost its own.
-      synced: own.synced && state.synced,
-      complete: own.complete && state.complete,
-      findings: [...own.findings, ...state.findings],
-      ...(error !== undefined && { error }),
-    };
-    if (!observed.synced) return { ...observed, clusters: [] };
-    controlPlanes = joinControlPlanes(ofClusters.objects, ofRoutes.objects, controlPlanes);
-    const made = make(controlPlanes, backends);
-    return {
-      ...observed,
-      clusters: made.flatMap(({ cluster }) => cluster ?? []),
-      findings: [...observed.findings, ...made.flatMap(({ findings }) => findings)],
-    };
+    return observationOf(joinedState(own, backends.state), () => {
+      controlPlanes = joinControlPlanes(ofClusters.objects, ofRoutes.objects, controlPlanes);
+      return make(controlPlanes, backends);
+    });
   }
 
   return {
@@ -106,7 +94,7 @@ function hostedCluster(
   controlPlane: HostedControlPlane,
   lookup: ServiceLookup,
   { source, via }: HostedClusterOptions,
-): { readonly cluster?: Cluster; readonly findings: readonly Finding[] } {
+): MadeCluster {
   const fields = readHostedCluster(controlPlane.object);
   const { object } = fields;
   // A cluster name has one dot; the name of the control plane namespace has the same hyphens.

@@ -15,7 +15,8 @@ import {
   toCluster,
 } from './cluster-object.ts';
 import { at, isSet, portAt, recordAt, textAt, textMapAt } from './json-fields.ts';
-import { type MadeCluster, openObjectSource } from './object-source.ts';
+import type { MadeCluster } from './made-cluster.ts';
+import { openObjectSource } from './object-source.ts';
 import { acceptedHost, type Report, reportTo } from './report.ts';
 import type { ServiceLookup } from './service-lookup.ts';
 import { type RouteTarget, serviceRoute } from './service-route.ts';

@@ -1,8 +1,6 @@
 // The source of Kubermatic: its Clusters, the Services of their control planes that nodeport-proxy would expose, and, for
 // apps and DNS, the nodes of the user clusters.
 
-import type { Cluster } from '../cluster/cluster.ts';
-import type { Finding } from '../cluster/finding.ts';
 import type { SourceOptions } from '../config/config.ts';
 import { openReflector } from '../kube/reflector.ts';
 import type { KeptService } from './kept-service.ts';
@@ -15,6 +13,7 @@ import {
   kubermaticService,
 } from './kubermatic-cluster.ts';
 import { type KubermaticFields, keepKubermaticCluster, kubermaticClusters } from './kubermatic-object.ts';
+import { observationOf } from './made-cluster.ts';
 import { type FollowedCluster, type NodeState, type NodeWatches, openNodeWatches } from './node-watches.ts';
 import { exposureOf, PROXY_ANNOTATIONS } from './nodeport-proxy.ts';
 import { rememberClusters } from './remember-clusters.ts';
@@ -85,16 +84,10 @@ export const openKubermatic: OpenSource<SourceOptions['kubermatic']> = (options,
 
   function observe(): Observation {
     const own = watchState(source, [{ what: 'Clusters of Kubermatic', reflector }]);
-    const state = joinedState(own, backends.state);
-    if (!state.synced) return { ...state, clusters: [] };
-    subjects = subjectsOf(clusters(), backends, nodes, subjects);
-    const found: Cluster[] = [];
-    const findings: Finding[] = [...state.findings];
-    for (const each of make(subjects, backends)) {
-      if (each.cluster !== undefined) found.push(each.cluster);
-      findings.push(...each.findings);
-    }
-    return { ...state, clusters: found, findings };
+    return observationOf(joinedState(own, backends.state), () => {
+      subjects = subjectsOf(clusters(), backends, nodes, subjects);
+      return make(subjects, backends);
+    });
   }
 
   return {

@@ -1,17 +1,16 @@
 // A source of custom resources whose backends are Services of the same API server: one object gives at most one cluster.
 // Each system says what it keeps of an object and what it makes of it; watching, waiting and remembering are here.
 
-import type { Cluster } from '../cluster/cluster.ts';
-import type { Finding } from '../cluster/finding.ts';
 import type { WatchOptions } from '../config/config.ts';
 import type { KubeObject } from '../kube/kube-object.ts';
 import { openReflector } from '../kube/reflector.ts';
 import type { Resource } from '../kube/resources.ts';
+import { type MadeCluster, observationOf } from './made-cluster.ts';
 import { rememberClusters } from './remember-clusters.ts';
 import { openServiceBackends } from './service-backends.ts';
 import type { ServiceLookup } from './service-lookup.ts';
 import type { Observation, Source, SourceContext } from './source.ts';
-import { watchState } from './watch-state.ts';
+import { joinedState, watchState } from './watch-state.ts';
 
 export interface ObjectKind<T extends KubeObject> {
   /** In the plural, for messages: `TenantControlPlanes of Kamaji`. */
@@ -22,12 +21,6 @@ export interface ObjectKind<T extends KubeObject> {
   readonly keep: (object: T) => T;
   /** Must depend on nothing but the object and its lookups. */
   readonly make: (object: T, lookup: ServiceLookup) => MadeCluster;
-}
-
-export interface MadeCluster {
-  /** Absent where the object is not to be served. */
-  readonly cluster?: Cluster;
-  readonly findings: readonly Finding[];
 }
 
 export interface ObjectSource<T extends KubeObject> extends Source {
@@ -69,24 +62,10 @@ export function openObjectSource<T extends KubeObject>(
 
   function observe(): Observation {
     const own = watchState(source, [{ what, reflector }]);
-    const { state } = backends;
-    const error = own.error ?? state.error;
-    const observed = {
-      // Without Services every cluster would seem to have lost its own.
-      synced: own.synced && state.synced,
-      complete: own.complete && state.complete,
-      findings: [...own.findings, ...state.findings],
-      ...(error !== undefined && { error }),
-    };
-    if (!observed.synced) return { ...observed, clusters: [] };
-    objects = new Map(reflector.objects);
-    const clusters: Cluster[] = [];
-    const findings: Finding[] = [...observed.findings];
-    for (const made of make(objects, backends)) {
-      if (made.cluster !== undefined) clusters.push(made.cluster);
-      findings.push(...made.findings);
-    }
-    return { ...observed, clusters, findings };
+    return observationOf(joinedState(own, backends.state), () => {
+      objects = new Map(reflector.objects);
+      return make(objects, backends);
+    });
   }
 
   return {

@@ -7,7 +7,7 @@ import { quote } from '../config/reading.ts';
 import { parseIp } from '../wire/ip-address.ts';
 import { narrowRanges, readRangeList, readRangeText } from './allow-ranges.ts';
 import { clusterNameOf, hasServiceName, toCluster } from './cluster-object.ts';
-import type { MadeCluster } from './object-source.ts';
+import type { MadeCluster } from './made-cluster.ts';
 import { type Report, reportTo } from './report.ts';
 import type { ServiceLookup } from './service-lookup.ts';
 import { serviceRoute } from './service-route.ts';
