@@ -48,7 +48,10 @@ export interface ControlPlane {
     readonly certKey: string;
     readonly keyKey: string;
   };
-  /** The names that its API server's certificate should have besides those that every one has. */
+  /**
+   * The names that its API server's certificate should have besides those that every one has. Absent where nobody lists
+   * them: its operator knows them.
+   */
   readonly certSANs?: readonly string[];
   /** Steward's `addons.tcpProxy`. */
   readonly agent?: AgentAddon;

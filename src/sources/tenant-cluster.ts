@@ -95,7 +95,7 @@ function controlPlaneOf(fields: TenantFields, report: Report): ControlPlane {
       certKey: 'apiserver.crt',
       keyKey: 'apiserver.key',
     },
-    ...(fields.certSANs.length > 0 && { certSANs: fields.certSANs }),
+    certSANs: fields.certSANs,
     ...(tcpProxy && { agent: checkedAddon(tcpProxy, report) }),
   };
 }
