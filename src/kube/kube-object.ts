@@ -28,6 +28,8 @@ export interface OwnerReference {
 export interface ManagedFields {
   readonly manager?: string;
   readonly operation?: string;
+  /** Of the last change of these fields. */
+  readonly time?: string;
   /** Of a subresource's own books, such as `status`. */
   readonly subresource?: string;
   /** Keys are `f:` and the name of a field. */

@@ -29,6 +29,8 @@ export interface Refusal {
   /** A sentence that may follow the name of the object and a colon. */
   readonly text: string;
   readonly fix: string;
+  /** In ms since 1970: it counts from then on. Absent: at once. */
+  readonly from?: number;
 }
 
 export interface Desired {

@@ -26,13 +26,34 @@ const said = (parentRef: object, ...conditions: readonly unknown[]) => ({
   parents: [{ parentRef, conditions }],
 });
 
-test('routeRefusal() has nothing to say while the Gateway has said nothing, or accepts', () => {
+test('routeRefusal() has nothing to say where the Gateway accepts, or has not judged it', () => {
   assert.equal(refusal(undefined), undefined);
   assert.equal(refusal({ parents: [] }), undefined);
   assert.equal(refusal(said(GATEWAY)), undefined);
   const good = said(GATEWAY, condition('Accepted', 'True'), condition('ResolvedRefs', 'True'));
   assert.equal(refusal(good), undefined);
   assert.equal(refusal(said(GATEWAY, condition('Accepted', 'Unknown'))), undefined);
+});
+
+test('routeRefusal() says so where a Gateway says nothing for a minute after our last change', () => {
+  const fields = (manager: string, time: string) => ({ manager, operation: 'Apply', time });
+  const route = (status: unknown, ...managedFields: readonly object[]) => ({
+    apiVersion: 'gateway.networking.k8s.io/v1',
+    kind: 'TLSRoute',
+    metadata: { name: 'r', namespace: 'tenants', creationTimestamp: '2026-01-01T00:00:00Z', managedFields },
+    spec: { parentRefs: [GATEWAY] },
+    status,
+  });
+  const from = (...args: Parameters<typeof route>) => {
+    const said = routeRefusal(route(...args));
+    return said?.from === undefined ? undefined : new Date(said.from).toISOString();
+  };
+  assert.equal(from(undefined), '2026-01-01T00:01:00.000Z');
+  assert.equal(from({ parents: [{ parentRef: { name: 'former' } }] }), '2026-01-01T00:01:00.000Z');
+  const changed = [fields('other', '2026-03-03T00:00:00Z'), fields('causeway', '2026-02-02T00:00:00Z')];
+  assert.equal(from(undefined, ...changed), '2026-02-02T00:01:00.000Z');
+  assert.match(routeRefusal(route({}))?.text ?? '', /^Gateway 'infra\/shared' says nothing about it/);
+  assert.equal(from(said(GATEWAY)), undefined);
 });
 
 test('routeRefusal() says which Gateway does not accept, or cannot use the Service, and why', () => {

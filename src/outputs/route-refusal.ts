@@ -3,6 +3,7 @@
 import { isRecord } from '../config/fields.ts';
 import type { KubeObject } from '../kube/kube-object.ts';
 import type { Refusal } from './output.ts';
+import { unanswered } from './unanswered.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -27,16 +28,21 @@ const fixes: ReadonlyMap<string, string> = new Map([
   ],
   ['NoMatchingParent', 'Set gateway.name and gateway.sectionName of the output to a listener that exists'],
 ]);
+const SILENT = 'says nothing about it: it does not exist, or its controller does not read TLSRoutes';
+const SILENT_FIX =
+  'Set gateway.name and gateway.namespace of the output to a Gateway that exists: kubectl get gateways -A; some controllers read TLSRoutes only with an option';
 const OTHER_FIX = 'Look at the listeners of the Gateway: kubectl describe gateway';
 
-/** Undefined where every Gateway accepts it, or has said nothing yet about the object as it is now. */
+/** Undefined where every Gateway accepts it, or has not judged the object as it is now. */
 export function routeRefusal(route: KubeObject): Refusal | undefined {
   const { metadata, spec, status } = route as KubeObject & { spec?: unknown; status?: unknown };
   const parents = listOf(recordOf(spec).parentRefs).map(ref => gatewayOf(ref, metadata.namespace));
+  const silent = new Set(parents);
   for (const parent of listOf(recordOf(status).parents)) {
     const gateway = gatewayOf(parent.parentRef, metadata.namespace);
     // One that it had before, and has not been told about yet.
     if (!parents.includes(gateway)) continue;
+    silent.delete(gateway);
     for (const [type, meaning] of conditionTypes) {
       const condition = listOf(parent.conditions).find(each => each.type === type);
       if (condition?.status !== 'False' || isOld(condition, metadata.generation)) continue;
@@ -45,7 +51,10 @@ export function routeRefusal(route: KubeObject): Refusal | undefined {
       return { text: `Gateway '${gateway}' ${meaning}: ${words}`, fix: fixes.get(reason) ?? OTHER_FIX };
     }
   }
-  return undefined;
+  const [gateway] = silent;
+  return gateway === undefined
+    ? undefined
+    : unanswered(route, { text: `Gateway '${gateway}' ${SILENT}`, fix: SILENT_FIX });
 }
 
 function gatewayOf(ref: unknown, routeNamespace = ''): string {

@@ -74,4 +74,10 @@ test('the status of a TransportServer says why it is not served', () => {
     'NGINX Ingress Controller does not serve it: Rejected: Host is taken by another resource',
   );
   assert.notEqual(refusal({ state: 'Invalid', reason: 7, message: {} }), undefined);
+  const metadata = { name: 'x', creationTimestamp: '2026-01-01T00:00:00Z' };
+  const silence = transportServers.refusalOf?.({ metadata, status: {} } as unknown as KubeObject);
+  assert.deepEqual(
+    [silence?.text, silence?.from],
+    ['no NGINX Ingress Controller says anything about it', Date.UTC(2026, 0, 1, 0, 1)],
+  );
 });

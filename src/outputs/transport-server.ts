@@ -11,6 +11,7 @@ import { objectName } from './object-name.ts';
 import type { Desired, NewOutput, OutputResource, Refusal } from './output.ts';
 import { perCluster } from './per-cluster.ts';
 import { type ServiceRule, serviceRules } from './service-rules.ts';
+import { unanswered } from './unanswered.ts';
 
 export const transportServers: OutputResource = {
   ...resource('k8s.nginx.org/v1', 'transportservers', 'TransportServer'),
@@ -23,6 +24,8 @@ type TransportServerOptions = OutputOptions['transportServer'];
 const LISTENER = { name: 'tls-passthrough', protocol: 'TLS_PASSTHROUGH' };
 /** Within the object. */
 const UPSTREAM = 'backend';
+const SILENT_FIX =
+  "Set className of the output to the controller's class, and start it with -enable-custom-resources";
 /** Of the controller's message. */
 const MAX_MESSAGE = 500;
 
@@ -74,7 +77,11 @@ function transportServer(
 /** The controller calls one `Invalid` that it cannot use, and `Rejected` one whose host or listener it does not give. */
 function transportRefusal(object: KubeObject): Refusal | undefined {
   const { status } = object as KubeObject & { status?: unknown };
-  if (!isRecord(status) || (status.state !== 'Invalid' && status.reason !== 'Rejected')) return undefined;
+  if (!isRecord(status) || typeof status.state !== 'string' || status.state === '') {
+    const text = 'no NGINX Ingress Controller says anything about it';
+    return unanswered(object, { text, fix: SILENT_FIX });
+  }
+  if (status.state !== 'Invalid' && status.reason !== 'Rejected') return undefined;
   const words = [status.reason, status.message].filter(each => typeof each === 'string' && each !== '');
   return {
     text: `NGINX Ingress Controller does not serve it: ${words.join(': ').slice(0, MAX_MESSAGE)}`,

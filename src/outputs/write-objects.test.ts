@@ -55,6 +55,20 @@ test('an ObjectWriter writes what is desired with our labels, and does not repea
   assert.deepEqual([codesOf(one), one.writer.error], [[], undefined]);
 });
 
+test('an ObjectWriter reports that nobody serves an object, from the time that is named for it', async () => {
+  const { clock, replica, settle } = bed();
+  const from = clock.date().getTime() + 60_000;
+  const refused = { ...ingresses, refusalOf: () => ({ text: 'nobody reads it', fix: 'Start one', from }) };
+  await using one = replica();
+  one.write([kamaji('a')], {}, { ...sampleOutput, resources: [refused] });
+  await settle(59_000);
+  assert.deepEqual(codesOf(one), []);
+  await settle(1000);
+  assert.deepEqual(codesOf(one), ['tenants.a OutputRejected']);
+  const [{ text }] = one.writer.findings();
+  assert.match(text, /^Ingress 'tenants\/.*': nobody reads it$/);
+});
+
 test('an ObjectWriter that starts again changes nothing', async () => {
   const { store, replica, settle } = bed();
   const clusters = [kamaji('a'), kamaji('b')];
