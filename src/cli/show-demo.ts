@@ -21,15 +21,20 @@ import { version } from './version.ts';
 const FAILED = 1;
 const CANNOT_START = 2;
 /** The proofs take about 4 s; this allows for a busy machine. */
-const PROOFS_MS = 25_000;
+const PROOFS_MS = 90_000;
+/** Everything ends within a second; this, too, allows for a busy machine. */
+const END_MS = 30_000;
 /** Ctrl-C arrives from the terminal and again from npm, which forwards it: within this time both count as one. */
 const ONE_SIGNAL_MS = 1000;
 /** Between two changes of a cluster's pods: for a person who watches, and (hurried) for a proof that waits for one. */
 const STEP_MS = 2500;
 const HURRIED_STEP_MS = 400;
 
-/** Port 0 means any free port. Returns the exit code. */
-export async function showDemo(once: boolean, port: number): Promise<number> {
+/**
+ * Port 0 means any free port. Ends the process with the exit code, and does not wait for it to end by itself: a thread
+ * that is stuck would keep it alive.
+ */
+export async function showDemo(once: boolean, port: number): Promise<never> {
   // Before any file is written: an early signal must not leave files behind.
   const interrupt = onSignal();
   await exitForSure();
@@ -37,7 +42,17 @@ export async function showDemo(once: boolean, port: number): Promise<number> {
   // A terminal shows ^C: start a new line after it.
   const lineEnd = process.stdout.isTTY === true ? '\n' : '';
   if (interrupt.aborted) process.stdout.write(`${lineEnd}The demo has ended and ./demo-out was removed\n`);
-  return code;
+  process.exit(code);
+}
+
+/** Call this before parts of the demo are ended: one that never does must not keep the process alive. */
+function endForSure(code: number): void {
+  const end = () => {
+    const active = [...new Set(process.getActiveResourcesInfo())].join(', ');
+    printError(`Parts of the demo have not ended within ${END_MS / 1000} s (active: ${active})`);
+    process.exit(code);
+  };
+  setTimeout(end, END_MS).unref();
 }
 
 async function show(once: boolean, port: number, interrupt: AbortSignal): Promise<number> {
@@ -60,16 +75,13 @@ async function show(once: boolean, port: number, interrupt: AbortSignal): Promis
         version: version(),
         host: machine(),
       });
-      if (interrupt.aborted) return once ? FAILED : 0;
-      if (once) return await prove(demo, interrupt);
-      await demo.startTraffic();
-      process.stdout.write(instructions(demo, surroundings()));
-      const ended = new Promise<void>(resolve => {
-        interrupt.addEventListener('abort', () => resolve());
-        if (interrupt.aborted) resolve();
-      });
-      await Promise.race([ended, demo.standIns.failed]);
-      return 0;
+      let code = FAILED;
+      try {
+        code = await play(demo, once, interrupt);
+        return code;
+      } finally {
+        endForSure(code);
+      }
     } finally {
       await Promise.all(logs.map(log => log.close()));
     }
@@ -79,6 +91,20 @@ async function show(once: boolean, port: number, interrupt: AbortSignal): Promis
     printError(`${error.message}${hint}`);
     return CANNOT_START;
   }
+}
+
+/** Until it is to end. Returns the exit code. */
+async function play(demo: Demo, once: boolean, interrupt: AbortSignal): Promise<number> {
+  if (interrupt.aborted) return once ? FAILED : 0;
+  if (once) return prove(demo, interrupt);
+  await demo.startTraffic();
+  process.stdout.write(instructions(demo, surroundings()));
+  const ended = new Promise<void>(resolve => {
+    interrupt.addEventListener('abort', () => resolve());
+    if (interrupt.aborted) resolve();
+  });
+  await Promise.race([ended, demo.standIns.failed]);
+  return 0;
 }
 
 /** Returns the exit code. */

@@ -16,9 +16,13 @@ const ENDED = 'The demo has ended and ./demo-out was removed\n';
 /** curl's exit code for a failed handshake, as after a TLS alert. */
 const CURL_SSL_CONNECT_ERROR = 35;
 
-test('demo --once proves every way in, and leaves nothing behind', async () => {
+/** Something that never ends by itself, as a stuck thread would not. */
+const STUCK = `import { isMainThread } from 'node:worker_threads'; if (isMainThread) setInterval(() => {}, 1000);`;
+
+test('demo --once proves every way in, ends although something is stuck, and leaves nothing behind', async () => {
   await using dir = await tempDir();
-  const { code, stdout, stderr } = await run(causewayBin, ['demo', '--once'], { cwd: dir.path });
+  const env = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(STUCK)}` };
+  const { code, stdout, stderr } = await run(causewayBin, ['demo', '--once'], { cwd: dir.path, env });
   const lines = stdout.toString().trimEnd().split('\n');
   const end = lines.pop() ?? '';
   assert.deepEqual(

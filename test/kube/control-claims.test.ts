@@ -6,14 +6,13 @@ import { writeFile } from 'node:fs/promises';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { missingGoPrograms } from '../../testbed/go-build.ts';
-import { kubeconfig } from '../../testbed/kubectl.ts';
 import { missingNetns, netns } from '../../testbed/netns.ts';
 import { missingPrograms } from '../../testbed/packages.ts';
 import { type ApiServer, startApiServer } from '../../testbed/start-api-server.ts';
 import { type Causeway, startCauseway } from '../../testbed/start-causeway.ts';
 import { type TempDir, tempDir } from '../../testbed/temp-dir.ts';
 import { until } from '../features/given.ts';
-import { accountToken, addAccount, grantRights } from './grant-rights.ts';
+import { addAccount, grantAccess } from './grant-rights.ts';
 
 const skip =
   missingPrograms('openssl') || missingGoPrograms('etcd', 'kube-apiserver', 'kubectl') || missingNetns();
@@ -46,10 +45,7 @@ describe('claims of tenants against each other', { skip, timeout: 600_000 }, () 
 sources: [{ services: { kubeconfig: ${dir.file('kubeconfig')}, domains: [lab] } }]
 lease: { name: causeway, namespace: causeway-system }
 `;
-    await grantRights(server, config);
-    const { url, caFile } = server;
-    const user = { token: await accountToken(server) };
-    await writeFile(dir.file('kubeconfig'), await kubeconfig({ server: url, caFile, user }));
+    await grantAccess(server, config, dir.file('kubeconfig'));
     gateway = stack.use(await startCauseway({ config }));
     // The owner of everything, older than whoever wants it.
     await expose('team-a', 'own', { hosts: 'own.lab,*.apps.lab', id: 'id-of-a' });

@@ -8,14 +8,14 @@ import { after, before, describe, test } from 'node:test';
 import type { KubeObject } from '../../src/kube/kube-object.ts';
 import { missingGoPrograms } from '../../testbed/go-build.ts';
 import { installDefinition } from '../../testbed/install-definition.ts';
-import { kubeconfig, kubectl } from '../../testbed/kubectl.ts';
+import { kubectl } from '../../testbed/kubectl.ts';
 import { missingNetns, netns } from '../../testbed/netns.ts';
 import { missingPrograms } from '../../testbed/packages.ts';
 import { type ApiServer, startApiServer } from '../../testbed/start-api-server.ts';
 import { type Causeway, startCauseway } from '../../testbed/start-causeway.ts';
 import { type TempDir, tempDir } from '../../testbed/temp-dir.ts';
 import { until } from '../features/given.ts';
-import { accountToken, addAccount, grantRights } from './grant-rights.ts';
+import { addAccount, grantAccess } from './grant-rights.ts';
 import { tenantService } from './tenant-service.ts';
 
 const skip =
@@ -58,10 +58,7 @@ describe('Steward, from the object to kubectl', { skip, timeout: 600_000 }, () =
     await management.kubectl('create', 'namespace', 'tenants');
     await addAccount(management);
     await writeFile(dir.file('kubeconfig'), '');
-    await grantRights(management, config());
-    const token = await accountToken(management);
-    const { url: server, caFile } = management;
-    await writeFile(dir.file('kubeconfig'), await kubeconfig({ server, caFile, user: { token } }));
+    await grantAccess(management, config(), dir.file('kubeconfig'));
     await management.apply(
       ...tenantService('tenants', 'tenant-01', machine, tenant.port),
       {

@@ -7,15 +7,16 @@ import { after, before, describe, test } from 'node:test';
 import { documentedTenant } from '../../src/sources/tenant.samples.ts';
 import { missingGoPrograms } from '../../testbed/go-build.ts';
 import { installDefinition } from '../../testbed/install-definition.ts';
-import { kubeconfig, kubectl } from '../../testbed/kubectl.ts';
+import { kubectl } from '../../testbed/kubectl.ts';
 import { missingNetns, netns } from '../../testbed/netns.ts';
 import { missingPrograms } from '../../testbed/packages.ts';
-import { run } from '../../testbed/run.ts';
 import { type ApiServer, startApiServer } from '../../testbed/start-api-server.ts';
-import { type Causeway, causewayBin, startCauseway } from '../../testbed/start-causeway.ts';
+import { type Causeway, startCauseway } from '../../testbed/start-causeway.ts';
 import { startEtcd } from '../../testbed/start-etcd.ts';
 import { type TempDir, tempDir } from '../../testbed/temp-dir.ts';
 import { until } from '../features/given.ts';
+import { addAccount, grantAccess } from './grant-rights.ts';
+import { tenantService } from './tenant-service.ts';
 
 const skip =
   missingPrograms('openssl', 'curl') ||
@@ -56,8 +57,8 @@ describe('Kamaji, from the annotation to kubectl', { skip, timeout: 600_000 }, (
       'kamaji-tenantcontrolplanes',
       'tenantcontrolplanes.kamaji.clastix.io',
     );
-    for (const name of ['tenants', 'causeway-system']) await management.kubectl('create', 'namespace', name);
-    await management.kubectl('create', 'serviceaccount', 'causeway', '-n', 'causeway-system');
+    await management.kubectl('create', 'namespace', 'tenants');
+    await addAccount(management);
     await management.apply(...controlPlaneObjects(machine, tenant.port));
     await writeFile(dir.file('kubeconfig'), '');
     await grant(config());
@@ -73,22 +74,7 @@ lease: ${LEASE}
 `;
   }
 
-  /** Gives the ServiceAccount exactly what `render rbac` prints for that file. */
-  async function grant(file: string): Promise<void> {
-    await writeFile(dir.file('granted.yaml'), file);
-    const { code, stdout, stderr } = await run(causewayBin, [
-      'render',
-      'rbac',
-      '-c',
-      dir.file('granted.yaml'),
-    ]);
-    assert.equal(code, 0, stderr);
-    await writeFile(dir.file('rbac.yaml'), stdout);
-    await management.kubectl('apply', '-f', dir.file('rbac.yaml'));
-    const token = (await management.kubectl('create', 'token', 'causeway', '-n', 'causeway-system')).trim();
-    const text = await kubeconfig({ server: management.url, caFile: management.caFile, user: { token } });
-    await writeFile(dir.file('kubeconfig'), text);
-  }
+  const grant = (file: string) => grantAccess(management, file, dir.file('kubeconfig'));
 
   /** `kubectl get namespaces` through the gateway, by the tenant's host. */
   async function works(at = gateway): Promise<boolean> {
@@ -343,27 +329,6 @@ function controlPlaneObjects(address: string, port: number): readonly object[] {
   const { spec } = object as { spec: { controlPlane: object } };
   return [
     { ...object, spec: { ...spec, controlPlane: { ...spec.controlPlane, ingress: undefined } }, metadata },
-    {
-      apiVersion: 'v1',
-      kind: 'Service',
-      metadata,
-      spec: {
-        ports: [
-          { name: 'kube-apiserver', port: 6443, protocol: 'TCP' },
-          { name: 'konnectivity-server', port: 8132, protocol: 'TCP' },
-        ],
-      },
-    },
-    {
-      apiVersion: 'discovery.k8s.io/v1',
-      kind: 'EndpointSlice',
-      metadata: { ...metadata, labels: { 'kubernetes.io/service-name': 'a' } },
-      addressType: 'IPv4',
-      endpoints: [{ addresses: [address], conditions: { ready: true } }],
-      ports: [
-        { name: 'kube-apiserver', port, protocol: 'TCP' },
-        { name: 'konnectivity-server', port, protocol: 'TCP' },
-      ],
-    },
+    ...tenantService('tenants', 'a', address, port),
   ];
 }

@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
+import { kubeconfig } from '../../testbed/kubectl.ts';
 import { run } from '../../testbed/run.ts';
 import type { ApiServer } from '../../testbed/start-api-server.ts';
 import { causewayBin } from '../../testbed/start-causeway.ts';
@@ -30,4 +31,12 @@ export async function grantRights(management: ApiServer, config: string): Promis
 /** A new token of that ServiceAccount. */
 export async function accountToken(management: ApiServer): Promise<string> {
   return (await management.kubectl('create', 'token', 'causeway', '-n', 'causeway-system')).trim();
+}
+
+/** Grants the rights, and writes a kubeconfig with a new token of that ServiceAccount. */
+export async function grantAccess(management: ApiServer, config: string, file: string): Promise<void> {
+  await grantRights(management, config);
+  const { url: server, caFile } = management;
+  const user = { token: await accountToken(management) };
+  await writeFile(file, await kubeconfig({ server, caFile, user }));
 }

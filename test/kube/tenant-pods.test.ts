@@ -14,16 +14,16 @@ import { AGENTS_SELECTOR, type Pod, pods } from '../../src/outputs/agent-endpoin
 import { documentedTenant } from '../../src/sources/tenant.samples.ts';
 import { missingGoPrograms } from '../../testbed/go-build.ts';
 import { installDefinition } from '../../testbed/install-definition.ts';
-import { kubeconfig } from '../../testbed/kubectl.ts';
 import { missingPrograms } from '../../testbed/packages.ts';
-import { run } from '../../testbed/run.ts';
 import { type ApiServer, startApiServer } from '../../testbed/start-api-server.ts';
-import { type Causeway, causewayBin, startCauseway } from '../../testbed/start-causeway.ts';
+import { type Causeway, startCauseway } from '../../testbed/start-causeway.ts';
 import { startControllers } from '../../testbed/start-controllers.ts';
 import { startKwok } from '../../testbed/start-kwok.ts';
 import { startScheduler } from '../../testbed/start-scheduler.ts';
 import { type TempDir, tempDir } from '../../testbed/temp-dir.ts';
 import { until } from '../features/given.ts';
+import { addAccount, grantAccess } from './grant-rights.ts';
+import { tenantService } from './tenant-service.ts';
 
 const skip =
   missingPrograms('openssl', 'curl') ||
@@ -64,8 +64,8 @@ describe('the agents of a tenant, as Pods that come and go', { skip, timeout: 60
       'kamaji-tenantcontrolplanes',
       'tenantcontrolplanes.kamaji.clastix.io',
     );
-    for (const name of ['tenants', 'causeway-system']) await management.kubectl('create', 'namespace', name);
-    await management.kubectl('create', 'serviceaccount', 'causeway', '-n', 'causeway-system');
+    await management.kubectl('create', 'namespace', 'tenants');
+    await addAccount(management);
     await management.apply(...controlPlaneObjects(await readFile(admin, 'utf8')));
     await writeFile(dir.file('identity.secret'), 's'.repeat(32));
     await writeFile(dir.file('kubeconfig'), '');
@@ -84,18 +84,7 @@ lease: { name: causeway, namespace: causeway-system }
 `;
   }
 
-  /** Gives the ServiceAccount exactly what `render rbac` prints for that file. */
-  async function grant(file: string): Promise<void> {
-    await writeFile(dir.file('granted.yaml'), file);
-    const args = ['render', 'rbac', '-c', dir.file('granted.yaml')];
-    const { code, stdout, stderr } = await run(causewayBin, args);
-    assert.equal(code, 0, stderr);
-    await writeFile(dir.file('rbac.yaml'), stdout);
-    await management.kubectl('apply', '-f', dir.file('rbac.yaml'));
-    const token = (await management.kubectl('create', 'token', 'causeway', '-n', 'causeway-system')).trim();
-    const text = await kubeconfig({ server: management.url, caFile: management.caFile, user: { token } });
-    await writeFile(dir.file('kubeconfig'), text);
-  }
+  const grant = (file: string) => grantAccess(management, file, dir.file('kubeconfig'));
 
   /** The agents that run, and none that is being deleted. */
   async function agents(): Promise<readonly Agent[]> {
@@ -332,21 +321,9 @@ function controlPlaneObjects(adminKubeconfig: string): readonly object[] {
   const { status: _, ...object } = documentedTenant('tenants', 'a');
   const metadata = { name: 'a', namespace: 'tenants' };
   const { annotations } = object.metadata;
-  const ports = [
-    { name: 'kube-apiserver', port: 6443, protocol: 'TCP' },
-    { name: 'konnectivity-server', port: 8132, protocol: 'TCP' },
-  ];
   return [
     { ...object, metadata: { ...metadata, annotations } },
-    { apiVersion: 'v1', kind: 'Service', metadata, spec: { ports } },
-    {
-      apiVersion: 'discovery.k8s.io/v1',
-      kind: 'EndpointSlice',
-      metadata: { ...metadata, labels: { 'kubernetes.io/service-name': 'a' } },
-      addressType: 'IPv4',
-      endpoints: [{ addresses: ['192.0.2.1'], conditions: { ready: true } }],
-      ports,
-    },
+    ...tenantService('tenants', 'a', '192.0.2.1', 6443),
     {
       apiVersion: 'v1',
       kind: 'Secret',
