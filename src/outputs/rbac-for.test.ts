@@ -107,6 +107,27 @@ outputs: [ingress: { flavor: fromCluster }, tenantAgent: { gateway: "gw.lab:443"
   );
 });
 
+test('rbacFor() lets the DNSEndpoints of files be written in the namespace of the lease', () => {
+  const dns = 'dnsEndpoint: { zone: a.example, targets: [192.0.2.1] }';
+  const write = 'get list watch create patch delete';
+  const [alone, ...others] = given(`outputs: [${dns}]`);
+  assert.deepEqual(others, []);
+  assert.deepEqual(rightsOf(alone), [
+    '* apiextensions.k8s.io/customresourcedefinitions/dnsendpoints.externaldns.k8s.io: get',
+    'causeway-system coordination.k8s.io/leases: create',
+    'causeway-system coordination.k8s.io/leases/causeway: get update',
+    `causeway-system externaldns.k8s.io/dnsendpoints: ${write}`,
+  ]);
+  const [server] = given(
+    `sources: [services: { domains: [x.lab], namespaces: [b] }]\noutputs: [${dns}, ingress: {}]`,
+  );
+  // All outputs of a server look at the same namespaces.
+  for (const resource of ['externaldns.k8s.io/dnsendpoints', 'networking.k8s.io/ingresses']) {
+    for (const namespace of ['b', 'causeway-system'])
+      assert.ok(rightsOf(server).includes(`${namespace} ${resource}: ${write}`), `${namespace} ${resource}`);
+  }
+});
+
 test('rbacFor() has objects of their own for each API server', () => {
   const servers = given(`
 sources: [steward: { kubeconfig: ./b, context: c }, kamaji: {}, services: { domains: [x.lab] }]`);

@@ -38,8 +38,8 @@ export interface ServerRbac {
 
 /** Empty where nothing in Kubernetes is read or written. The pod's own API server comes first. */
 export function rbacFor(config: Config): readonly ServerRbac[] {
-  const { sources, outputs, lease = DEFAULT_LEASE } = config;
-  const servers: readonly Pick<ServerSources, 'sources' | 'namespaces'>[] = serversOf(sources);
+  const { outputs, lease = DEFAULT_LEASE } = config;
+  const servers: readonly Pick<ServerSources, 'sources' | 'namespaces'>[] = serversOf(config);
   const writesObjects = outputs.some(output => outputRights(output).length > 0);
   if (servers.length === 0 && !writesObjects) return [];
   const options = {

@@ -18,6 +18,7 @@ import { type Causeway, startCauseway } from '../../testbed/start-causeway.ts';
 import { type TempDir, tempDir } from '../../testbed/temp-dir.ts';
 import { until } from '../features/given.ts';
 import { accountToken, addAccount, grantRights } from './grant-rights.ts';
+import { addUserCluster } from './user-cluster.ts';
 
 const skip =
   missingPrograms('openssl') || missingGoPrograms('etcd', 'kube-apiserver', 'kubectl') || missingNetns();
@@ -82,35 +83,7 @@ lease: { name: causeway, namespace: causeway-system }
   /** A Cluster with what Kubermatic makes of it; its API server is the user cluster's. */
   async function addCluster(id: string, host: string): Promise<void> {
     const namespace = `cluster-${id}`;
-    const cidrs = (cidr: string) => ({ cidrBlocks: [cidr] });
-    await seed.apply({
-      apiVersion: 'kubermatic.k8c.io/v1',
-      kind: 'Cluster',
-      metadata: { name: id },
-      spec: {
-        humanReadableName: id,
-        version: '1.33.0',
-        exposeStrategy: 'Tunneling',
-        cloud: { dc: 'eu', providerName: 'bringyourown' },
-        clusterNetwork: {
-          dnsDomain: 'cluster.local',
-          proxyMode: 'nftables',
-          pods: cidrs('172.25.0.0/16'),
-          services: cidrs('10.240.16.0/20'),
-        },
-      },
-    } as never);
-    const status = { status: { namespaceName: namespace, address: { externalName: `${id}.eu.k8c.lab` } } };
-    await seed.kubectl(
-      'patch',
-      'clusters.kubermatic.k8c.io',
-      id,
-      '--subresource=status',
-      '--type=merge',
-      '-p',
-      JSON.stringify(status),
-    );
-    await seed.kubectl('create', 'namespace', namespace);
+    await addUserCluster(seed, { id, kubeconfig: await user.kubeconfig() });
     const metadata = { name: 'apiserver-external', namespace };
     await seed.apply(
       {
@@ -133,15 +106,6 @@ lease: { name: causeway, namespace: causeway-system }
         endpoints: [{ addresses: [machine], conditions: { ready: true } }],
         ports: [{ name: 'secure', port: user.port, protocol: 'TCP' }],
       } as never,
-    );
-    await seed.kubectl(
-      'create',
-      'secret',
-      'generic',
-      'admin-kubeconfig',
-      '-n',
-      namespace,
-      `--from-file=kubeconfig=${await user.kubeconfig()}`,
     );
   }
 
