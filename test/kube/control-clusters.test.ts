@@ -7,14 +7,14 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { after, before, describe, test } from 'node:test';
 import { missingGoPrograms } from '../../testbed/go-build.ts';
 import { installDefinition } from '../../testbed/install-definition.ts';
-import { kubeconfig, kubectl } from '../../testbed/kubectl.ts';
+import { kubectl } from '../../testbed/kubectl.ts';
 import { missingNetns, netns } from '../../testbed/netns.ts';
 import { missingPrograms } from '../../testbed/packages.ts';
 import { type ApiServer, startApiServer } from '../../testbed/start-api-server.ts';
 import { type Causeway, startCauseway } from '../../testbed/start-causeway.ts';
 import { type TempDir, tempDir } from '../../testbed/temp-dir.ts';
 import { until } from '../features/given.ts';
-import { accountToken, addAccount, grantRights } from './grant-rights.ts';
+import { addAccount, grantAccess } from './grant-rights.ts';
 
 const skip =
   missingPrograms('openssl') || missingGoPrograms('etcd', 'kube-apiserver', 'kubectl') || missingNetns();
@@ -53,10 +53,7 @@ sources:
 outputs: [{ tenantAgent: { image: "causeway:test" } }]
 lease: { name: causeway, namespace: causeway-system }
 `;
-    await grantRights(server, config);
-    const { url, caFile } = server;
-    const user = { token: await accountToken(server) };
-    await writeFile(dir.file('kubeconfig'), await kubeconfig({ server: url, caFile, user }));
+    await grantAccess(server, config, dir.file('kubeconfig'));
     gateway = stack.use(await startCauseway({ config }));
   });
   after(() => stack.disposeAsync());

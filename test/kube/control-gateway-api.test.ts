@@ -9,7 +9,7 @@ import { documentedTenant } from '../../src/sources/tenant.samples.ts';
 import { missingGoPrograms } from '../../testbed/go-build.ts';
 import { installDefinition } from '../../testbed/install-definition.ts';
 import { gatewayApiFlags, installGatewayApi, passthroughGateway } from '../../testbed/install-gateway-api.ts';
-import { kubeconfig, kubectl } from '../../testbed/kubectl.ts';
+import { kubectl } from '../../testbed/kubectl.ts';
 import { missingNetns, netns } from '../../testbed/netns.ts';
 import { missingPrograms } from '../../testbed/packages.ts';
 import { type ApiServer, startApiServer } from '../../testbed/start-api-server.ts';
@@ -17,7 +17,7 @@ import { type Causeway, startCauseway } from '../../testbed/start-causeway.ts';
 import { startTraefik, type Traefik } from '../../testbed/start-traefik.ts';
 import { type TempDir, tempDir } from '../../testbed/temp-dir.ts';
 import { until } from '../features/given.ts';
-import { accountToken, addAccount, grantRights } from './grant-rights.ts';
+import { addAccount, grantAccess } from './grant-rights.ts';
 import { tenantService } from './tenant-service.ts';
 
 // The definitions of the Gateway API come from a Go module.
@@ -59,10 +59,7 @@ describe('a Gateway with what the running program wrote', { skip, timeout: 600_0
     for (const namespace of ['tenants', 'infra']) await management.kubectl('create', 'namespace', namespace);
     await addAccount(management);
     await writeFile(dir.file('kubeconfig'), '');
-    await grantRights(management, config());
-    const token = await accountToken(management);
-    const { url: server, caFile } = management;
-    await writeFile(dir.file('kubeconfig'), await kubeconfig({ server, caFile, user: { token } }));
+    await grantAccess(management, config(), dir.file('kubeconfig'));
     await management.apply(...tenantService('tenants', 'a', machine, tenant.port));
     traefik = stack.use(await startTraefik({ routes: {}, flags: gatewayApiFlags(management) }));
     gateway = stack.use(await startCauseway({ config: config() }));

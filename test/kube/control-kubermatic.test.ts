@@ -10,14 +10,14 @@ import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { missingGoPrograms } from '../../testbed/go-build.ts';
 import { installDefinition } from '../../testbed/install-definition.ts';
-import { kubeconfig, kubectl } from '../../testbed/kubectl.ts';
+import { kubectl } from '../../testbed/kubectl.ts';
 import { missingNetns, netns } from '../../testbed/netns.ts';
 import { missingPrograms } from '../../testbed/packages.ts';
 import { type ApiServer, startApiServer } from '../../testbed/start-api-server.ts';
 import { type Causeway, startCauseway } from '../../testbed/start-causeway.ts';
 import { type TempDir, tempDir } from '../../testbed/temp-dir.ts';
 import { until } from '../features/given.ts';
-import { accountToken, addAccount, grantRights } from './grant-rights.ts';
+import { addAccount, grantAccess } from './grant-rights.ts';
 import { addUserCluster } from './user-cluster.ts';
 
 const skip =
@@ -70,12 +70,7 @@ sources: [{ kubermatic: { kubeconfig: ${dir.file('kubeconfig')}, zone: apps.lab 
 outputs: [{ dnsEndpoint: { zone: dns.lab, ttl: 30s } }]
 lease: { name: causeway, namespace: causeway-system }
 `;
-    await grantRights(seed, config);
-    const account = { token: await accountToken(seed) };
-    await writeFile(
-      dir.file('kubeconfig'),
-      await kubeconfig({ server: seed.url, caFile: seed.caFile, user: account }),
-    );
+    await grantAccess(seed, config, dir.file('kubeconfig'));
     gateway = stack.use(await startCauseway({ config }));
   });
   after(() => stack.disposeAsync());

@@ -16,7 +16,7 @@ import { startExternalDns, TXT_PREFIX, WILDCARD } from '../../testbed/start-exte
 import { startKwok } from '../../testbed/start-kwok.ts';
 import { type TempDir, tempDir } from '../../testbed/temp-dir.ts';
 import { until } from '../features/given.ts';
-import { accountToken, addAccount, grantRights } from './grant-rights.ts';
+import { addAccount, grantAccess } from './grant-rights.ts';
 import { addUserCluster } from './user-cluster.ts';
 
 const skip =
@@ -67,8 +67,7 @@ describe('the nodes of a user cluster in DNS, by external-dns', { skip, timeout:
     await writeKubeconfig('external-dns', (await seed.kubectl(...externalDns)).trim());
     stack.use(await startExternalDns({ kubeconfig: dir.file('external-dns'), bind }));
     await writeFile(dir.file('causeway'), '');
-    await grantRights(seed, config());
-    await writeKubeconfig('causeway', await accountToken(seed));
+    await grantAccess(seed, config(), dir.file('causeway'));
     gateway = stack.use(await startCauseway({ config: config() }));
   });
   after(() => stack.disposeAsync());

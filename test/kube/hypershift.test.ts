@@ -8,7 +8,7 @@ import { after, before, describe, test } from 'node:test';
 import { publishedSpec, sampleRoutes } from '../../src/sources/hypershift.samples.ts';
 import { goBuild, missingGoPrograms } from '../../testbed/go-build.ts';
 import { installDefinition } from '../../testbed/install-definition.ts';
-import { kubeconfig, kubectl } from '../../testbed/kubectl.ts';
+import { kubectl } from '../../testbed/kubectl.ts';
 import { missingNetns, type Netns, netns } from '../../testbed/netns.ts';
 import { missingPrograms } from '../../testbed/packages.ts';
 import { startAgent } from '../../testbed/start-agent.ts';
@@ -16,7 +16,7 @@ import { type ApiServer, startApiServer } from '../../testbed/start-api-server.t
 import { type Causeway, startCauseway } from '../../testbed/start-causeway.ts';
 import { type TempDir, tempDir } from '../../testbed/temp-dir.ts';
 import { bytes, hello, lineOf, proxyV2, until, visit } from '../features/given.ts';
-import { accountToken, addAccount, grantRights } from './grant-rights.ts';
+import { addAccount, grantAccess, grantRights } from './grant-rights.ts';
 
 const skip =
   missingPrograms('openssl', 'curl') ||
@@ -86,10 +86,7 @@ describe('HyperShift, from the HostedCluster to kubectl', { skip, timeout: 900_0
       await management.kubectl('create', 'namespace', name);
     await addAccount(management);
     await writeFile(dir.file('kubeconfig'), '');
-    await grantRights(management, config());
-    const { url, caFile } = management;
-    const user = { token: await accountToken(management) };
-    await writeFile(dir.file('kubeconfig'), await kubeconfig({ server: url, caFile, user }));
+    await grantAccess(management, config(), dir.file('kubeconfig'));
     gateway = stack.use(await startCauseway({ config: config() }));
   });
   after(() => stack.disposeAsync());
