@@ -15,6 +15,7 @@ import { parseIp } from '../wire/ip-address.ts';
 import { readRangeList, readRangeText } from './allow-ranges.ts';
 import { choosePort, type KeptService } from './kept-service.ts';
 import type { KubermaticFields } from './kubermatic-object.ts';
+import type { MadeCluster } from './made-cluster.ts';
 import type { NodeState } from './node-watches.ts';
 import { exposureOf } from './nodeport-proxy.ts';
 import { type Report, reportTo } from './report.ts';
@@ -32,11 +33,6 @@ export interface KubermaticOptions {
 export interface ApiService {
   readonly name: string;
   readonly port: PortChoice;
-}
-
-interface Made {
-  readonly cluster?: Cluster;
-  readonly findings: readonly Finding[];
 }
 
 /** Where Kubermatic has them. */
@@ -79,7 +75,7 @@ export function kubermaticCluster(
   rival: string | undefined,
   lookup: ServiceLookup,
   options: KubermaticOptions,
-): Made {
+): MadeCluster {
   const { object, namespace, isPaused } = fields;
   const { name } = object;
   const origin: Origin = { source: options.source, object };
@@ -123,7 +119,7 @@ export function kubermaticService(
   api: ApiService,
   lookup: ServiceLookup,
   options: KubermaticOptions,
-): Made {
+): MadeCluster {
   const { namespace, name, uid, createdAt } = service;
   const object = { apiVersion: 'v1', kind: 'Service', namespace, name, uid, createdAt };
   const origin: Origin = { source: options.source, object };
