@@ -78,7 +78,8 @@ export class NetReactor implements Reactor {
   #keepaliveMs = 0;
   readonly #stalls = new StallWatch(socket => {
     this.failed(socket.handle, TIMED_OUT);
-    socket.destroy();
+    // destroy() would send FIN behind what the kernel has: to the peer, a stream cut in the middle would end in order.
+    resetNow.call(socket);
     this.emit(socket.handle, FAILED | READABLE);
   });
   #alarm: NodeJS.Timeout | undefined;

@@ -14,11 +14,13 @@ export function stallingContract(adapter: Adapter): void {
     contractTest(adapter, `stalled() fails a handle (${side}) whose peer takes nothing`, async start => {
       await using server = await serveOutside();
       const thread = start();
-      const { handle } = await (side === 'accepted' ? accepted(thread) : connected(thread, server));
+      const { handle, peer } = await (side === 'accepted' ? accepted(thread) : connected(thread, server));
       await fill(thread, handle);
       await thread.event(handle, FAILED);
       assert.equal(await thread.value({ op: 'read', handle, space: 1 }), TIMED_OUT);
       await thread.ask({ op: 'reset', handle });
+      // Bytes are missing: the peer must not take it for the end.
+      assert.equal((await peer.takeAll()).end, 'ECONNRESET');
     });
   }
 
