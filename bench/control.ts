@@ -1,9 +1,8 @@
 // `npm run bench:control`: the control side against a real API server. By default so many TenantControlPlanes are created
 // while the gateway runs: how long until all are served, and what that costs. With `--kind services` that many annotated
-// Services are there before. Then both start it cold, and make single changes.
+// Services are there before. Then both start it cold, and make single changes. `--kind mixed` has clusters of all systems
+// and `--services` annotated Services (control/mixed-kinds.ts).
 
-import { readFileSync } from 'node:fs';
-import { networkInterfaces } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import type { KubeApi } from '../src/kube/kube-api.ts';
@@ -15,45 +14,60 @@ import { documentedTenant } from '../src/sources/tenant.samples.ts';
 import { kamaji } from '../src/sources/tenant-control-plane.ts';
 import { installDefinition } from '../testbed/install-definition.ts';
 import { type ApiServer, startApiServer } from '../testbed/start-api-server.ts';
-import { type Causeway, type LogLine, startCauseway } from '../testbed/start-causeway.ts';
+import { type Causeway, startCauseway } from '../testbed/start-causeway.ts';
+import {
+  changeTimes,
+  create,
+  inParallel,
+  memoryMiB,
+  say,
+  sayChangeTimes,
+  seconds,
+  sliceOf,
+  tcpPorts,
+  until,
+} from './control/kube-bed.ts';
+import { mixedClusters } from './control/mixed-kinds.ts';
 
 const { values } = parseArgs({
   options: {
     clusters: { type: 'string', default: '1000' },
+    services: { type: 'string', default: '10000' },
     kind: { type: 'string', default: 'kamaji' },
   },
 });
+const KINDS = ['kamaji', 'services', 'mixed'];
+if (!KINDS.includes(values.kind))
+  throw new Error(`--kind must be one of ${KINDS.join(', ')}: current value is ${values.kind}`);
 const count = Number(values.clusters);
 const isKamaji = values.kind === 'kamaji';
-const say = (text: string) => process.stdout.write(`${text}\n`);
 const NAMESPACE = 'default';
-const AT_ONCE = 8;
 const CHANGES = 20;
-const ownAddress = Object.values(networkInterfaces())
-  .flatMap(all => all ?? [])
-  .find(({ internal, family }) => !internal && family === 'IPv4')?.address;
-if (ownAddress === undefined) throw new Error('This machine has no address but loopback');
 const HOST_ANNOTATION = isKamaji ? 'kamaji.clastix.io/ingress.domain' : 'causeway.dev/hosts';
 
-await using server = await startApiServer();
-await installDefinition(server, 'kamaji-tenantcontrolplanes', 'tenantcontrolplanes.kamaji.clastix.io');
-const kubeconfig = await server.kubeconfig();
-using api = openKubeClient({ access: await openKubeAccess({ kubeconfig }) });
-const source = isKamaji
-  ? `kamaji: { kubeconfig: ${kubeconfig} }`
-  : `services: { kubeconfig: ${kubeconfig}, domains: [example] }`;
-const config = `listen: ["127.0.0.1:0"]
+if (values.kind === 'mixed') await mixedClusters(count, Number(values.services));
+else await oneKind();
+
+async function oneKind(): Promise<void> {
+  await using server = await startApiServer();
+  await installDefinition(server, 'kamaji-tenantcontrolplanes', 'tenantcontrolplanes.kamaji.clastix.io');
+  const kubeconfig = await server.kubeconfig();
+  using api = openKubeClient({ access: await openKubeAccess({ kubeconfig }) });
+  const source = isKamaji
+    ? `kamaji: { kubeconfig: ${kubeconfig} }`
+    : `services: { kubeconfig: ${kubeconfig}, domains: [example] }`;
+  const config = `listen: ["127.0.0.1:0"]
 sources: [{ ${source} }]
 outputs: [${isKamaji ? '{ ingress: {} }' : ''}]
 lease: { name: causeway, namespace: ${NAMESPACE} }
 statusAnnotation: ${isKamaji}
 `;
+  if (isKamaji) await whileItRuns(server, api, config);
+  else await inParallel(count, index => createService(api, index));
+  await coldStart(api, config);
+}
 
-if (isKamaji) await whileItRuns();
-else await inParallel(count, index => createService(api, index));
-await coldStart();
-
-async function whileItRuns(): Promise<void> {
+async function whileItRuns(server: ApiServer, api: KubeApi, config: string): Promise<void> {
   await using gateway = await startCauseway({ config });
   const callsBefore = await calls(server);
   const start = performance.now();
@@ -69,53 +83,40 @@ async function whileItRuns(): Promise<void> {
     `${count} TenantControlPlanes, each with a Service and an EndpointSlice, created in ${seconds(creating)}`,
   );
   say(`the last one is served ${Math.round(lag ?? 0)} ms after it was created`);
-  say(`memory ${rssMiB(gateway)} MiB`);
+  say(`memory ${memoryMiB(gateway).now} MiB`);
   await until(async () => (await list(api)) === count);
   say(`all Ingresses are written after ${seconds(performance.now() - start)}`);
   const spent = (await calls(server)) - callsBefore - 3 * count;
   say(`${(spent / count).toFixed(1)} API calls per cluster, besides those that created it`);
 }
 
-async function coldStart(): Promise<void> {
+async function coldStart(api: KubeApi, config: string): Promise<void> {
   const start = performance.now();
   await using gateway = await startCauseway({ config });
   await untilServed(gateway, count);
   say(`a cold start serves all ${count} after ${seconds(performance.now() - start)}`);
   await sleep(5000);
-  say(`memory ${rssMiB(gateway)} MiB`);
-  const times: number[] = [];
-  for (let index = 0; index < CHANGES; index++) {
+  say(`memory ${memoryMiB(gateway).now} MiB`);
+  const times = await changeTimes(gateway, CHANGES, index => {
     const host = { [HOST_ANNOTATION]: isKamaji ? `other-${index}.example` : `other-${index}.apps.example` };
     const resource: Resource<KubeObject> = isKamaji ? kamaji.resource : services;
-    const before = Date.now();
-    await api.merge(resource, NAMESPACE, 'tenant-0', { metadata: { annotations: host } });
-    const answered = Date.now();
-    // Not by asking the gateway, which would cost it more than the change.
-    await sleep(1500);
-    const at = ({ time }: LogLine) => Date.parse(String(time));
-    const applied = gateway.lines().find(line => line.msg === 'applied' && at(line) >= before);
-    if (applied === undefined) throw new Error(`Not served within 1.5 s`);
-    times.push(at(applied) - answered);
-  }
-  times.sort((a, b) => a - b);
-  const [median, worst] = [times[CHANGES / 2], times.at(-1)].map(time => Math.round(time ?? 0));
-  say(
-    `a change is served ${median} ms after the API server's answer (median of ${CHANGES}; worst ${worst} ms)`,
-  );
+    return api.merge(resource, NAMESPACE, 'tenant-0', { metadata: { annotations: host } });
+  });
+  sayChangeTimes(times);
 }
 
 /** As in examples: a Service without a selector, and its EndpointSlice. */
 async function createService(to: KubeApi, index: number): Promise<void> {
   const name = `tenant-${index}`;
   const metadata = { name, namespace: NAMESPACE };
-  const ports = [{ name: 'https', port: 443, protocol: 'TCP' }];
+  const ports = tcpPorts({ https: 443 });
   await create(to, services, {
     apiVersion: 'v1',
     kind: 'Service',
     metadata: { ...metadata, annotations: { [HOST_ANNOTATION]: `${name}.apps.example` } },
     spec: { ports },
   } as KubeObject);
-  await createSlice(to, index, ports);
+  await create(to, endpointSlices, sliceOf(NAMESPACE, name, ports));
 }
 
 async function createTenant(to: KubeApi, index: number): Promise<void> {
@@ -127,35 +128,9 @@ async function createTenant(to: KubeApi, index: number): Promise<void> {
     ...tenant,
     metadata: { ...metadata, ...(annotations && { annotations }) },
   });
-  const ports = ['kube-apiserver', 'konnectivity-server'].map((port, i) => ({
-    name: port,
-    port: i === 0 ? 6443 : 8132,
-    protocol: 'TCP',
-  }));
+  const ports = tcpPorts({ 'kube-apiserver': 6443, 'konnectivity-server': 8132 });
   await create(to, services, { apiVersion: 'v1', kind: 'Service', metadata, spec: { ports } } as KubeObject);
-  await createSlice(to, index, ports);
-}
-
-async function createSlice(to: KubeApi, index: number, ports: readonly object[]): Promise<void> {
-  const name = `tenant-${index}`;
-  await create(to, endpointSlices, {
-    apiVersion: 'discovery.k8s.io/v1',
-    kind: 'EndpointSlice',
-    metadata: { name, namespace: NAMESPACE, labels: { 'kubernetes.io/service-name': name } },
-    addressType: 'IPv4',
-    // Connections there are refused, so that health checks cost little.
-    endpoints: [{ addresses: [ownAddress], conditions: { ready: true } }],
-    ports: ports.map(port => ({ ...port, port: 1 })),
-  } as KubeObject);
-}
-
-async function create<T extends KubeObject>(
-  to: KubeApi,
-  resource: Resource<T>,
-  object: KubeObject,
-): Promise<void> {
-  const answer = await to.create(resource, object as T);
-  if (!answer.ok) throw new Error(`Cannot create ${object.kind}: ${JSON.stringify(answer.fault)}`);
+  await create(to, endpointSlices, sliceOf(NAMESPACE, name, ports));
 }
 
 /** Resolves to the time it took. */
@@ -181,25 +156,4 @@ async function calls(of: ApiServer): Promise<number> {
   for (const line of text.split('\n'))
     if (line.startsWith('apiserver_request_total{')) sum += Number(line.slice(line.lastIndexOf(' ') + 1));
   return sum;
-}
-
-async function inParallel(total: number, work: (index: number) => Promise<void>): Promise<void> {
-  let next = 0;
-  const worker = async () => {
-    while (next < total) await work(next++);
-  };
-  await Promise.all(Array.from({ length: AT_ONCE }, worker));
-}
-
-async function until(holds: () => Promise<boolean>): Promise<void> {
-  while (!(await holds())) await sleep(10);
-}
-
-function rssMiB({ program }: Causeway): number {
-  const found = /VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${program.pid}/status`, 'latin1'));
-  return Math.round(Number(found?.[1]) / 1024);
-}
-
-function seconds(ms: number): string {
-  return `${(ms / 1000).toFixed(1)} s`;
 }

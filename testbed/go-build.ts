@@ -39,6 +39,7 @@ const SOURCES = {
   kwok: { module: 'kwok', package: 'sigs.k8s.io/kwok/cmd/kwok' },
   coredns: { module: 'coredns', package: 'github.com/coredns/coredns' },
   traefik: { module: 'traefik', package: 'github.com/traefik/traefik/v3/cmd/traefik' },
+  'external-dns': { module: 'external-dns', package: 'sigs.k8s.io/external-dns' },
 } satisfies Record<string, Source>;
 
 export type GoProgram = keyof typeof SOURCES;
@@ -71,6 +72,12 @@ export async function goBuild(name: GoProgram): Promise<string> {
     },
   });
   return `${directory}/${name}`;
+}
+
+/** Where the files of a Go module are that one of our modules (`testbed/<module>/`) depends on. Downloaded if needed. */
+export async function goModule(module: string, path: string): Promise<string> {
+  const downloaded = await go(new URL(`./${module}/`, import.meta.url), ['mod', 'download', '-json', path]);
+  return (JSON.parse(downloaded) as { Dir: string }).Dir;
 }
 
 /** For the `skip` option of a test: false if these programs can be built or found, else the reason. */

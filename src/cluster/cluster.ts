@@ -21,6 +21,13 @@ export interface Cluster {
 export interface ControlPlane {
   /** Annotation `causeway.dev/paused`: objects that exist for this cluster stay as they are. */
   readonly isPaused: boolean;
+  /** Where its Services are, if not in the namespace of its object. */
+  readonly namespace?: string;
+  /**
+   * IP addresses of its nodes that can serve, or the last ones that could. Absent where its nodes are not followed or were
+   * never seen.
+   */
+  readonly nodes?: readonly string[];
   /** How its own ingress controller is configured. */
   readonly ingress?: {
     /** Steward: `haproxy`, `nginx`, `traefik`, `generic`. */
@@ -41,7 +48,10 @@ export interface ControlPlane {
     readonly certKey: string;
     readonly keyKey: string;
   };
-  /** The names that its API server's certificate should have besides those that every one has. */
+  /**
+   * The names that its API server's certificate should have besides those that every one has. Absent where nobody lists
+   * them: its operator knows them.
+   */
   readonly certSANs?: readonly string[];
   /** Steward's `addons.tcpProxy`. */
   readonly agent?: AgentAddon;

@@ -6,6 +6,7 @@ import type { Origin } from './cluster.ts';
 export const findingCodes = [
   'HostClaimed',
   'IdClaimed',
+  'IdMissing',
   'NameClaimed',
   'ConnectNameClaimed',
   'HostUnderWildcard',
@@ -28,6 +29,7 @@ export const findingCodes = [
   'OutputRejected',
   'OutputCrdMissing',
   'AllowListIgnored',
+  'WildcardWider',
   'SecretMissing',
   'KubeconfigInvalid',
   'TenantUnreachable',
@@ -40,11 +42,14 @@ export const findingCodes = [
   'KonnectivityHostMissing',
   'HostnamePortMissing',
   'ServiceTypeUnusual',
+  'EndpointsPrivate',
   'EndpointsLeft',
   'EndpointsOverwritten',
   'EndpointIsClusterIp',
   'EndpointFamilyMissing',
   'EndpointPortsDiffer',
+  'NodesNotReady',
+  'ZoneInvalid',
 ] as const;
 export type FindingCode = (typeof findingCodes)[number];
 

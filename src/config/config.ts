@@ -123,7 +123,8 @@ export interface SourceOptions {
   readonly kubermatic: WatchOptions & { readonly zone?: string | undefined };
   /** `domains` is required: what its Services may claim. */
   readonly services: WatchOptions & { readonly domains: readonly string[] };
-  readonly clusterApi: WatchOptions & { readonly service?: string | undefined };
+  /** `service`: a template for the names of Services, with `{name}` and `{namespace}` of the Cluster. */
+  readonly clusterApi: WatchOptions & { readonly service: string };
   readonly k0smotron: WatchOptions;
   readonly directory: { readonly path: string };
 }
@@ -163,6 +164,8 @@ export interface OutputOptions {
   readonly dnsEndpoint: {
     readonly zone: string;
     readonly targets: 'nodes' | 'gateway' | readonly string[];
+    /** Of this gateway. */
+    readonly addresses: readonly string[];
     readonly ttlMs: number;
   };
   readonly dnsServer: { readonly on: ListenAddress; readonly addresses: readonly string[] };

@@ -26,6 +26,7 @@ import {
   wholeNumber,
 } from './fields.ts';
 import { readHost } from './host.ts';
+import { DNS_LABEL } from './names.ts';
 import { bad, either, good } from './reading.ts';
 import { hosts } from './route-schema.ts';
 
@@ -58,6 +59,16 @@ const tenantControlPlanes = map({
   fix: flag.default(false),
 });
 
+/** For the names of Services. */
+const serviceTemplate = field(value => {
+  const sample = typeof value === 'string' ? value.replaceAll(/\{name\}|\{namespace\}/g, 'a') : '';
+  if (DNS_LABEL.test(sample)) return good(value as string);
+  return bad(
+    'the name of a Service such as "{name}-control-plane", with {name} and {namespace} of the Cluster',
+    value,
+  );
+});
+
 export const sources: z.ZodType<readonly SourceSettings[]> = plugged<SourceOptions>(
   {
     kamaji: tenantControlPlanes,
@@ -65,7 +76,7 @@ export const sources: z.ZodType<readonly SourceSettings[]> = plugged<SourceOptio
     hypershift: map({ ...watched, via: oneOf(['endpoints', 'clusterIP']).default('clusterIP') }),
     kubermatic: map({ ...watched, zone: field(readHost).optional() }),
     services: map({ ...watched, domains: hosts }),
-    clusterApi: map({ ...watched, service: text('a template such as "{name}-control-plane"').optional() }),
+    clusterApi: map({ ...watched, service: serviceTemplate.default('{name}-control-plane') }),
     k0smotron: map(watched),
     directory: map({ path: text('a directory') }),
   },
@@ -89,8 +100,16 @@ export const outputs: z.ZodType<readonly OutputSettings[]> = plugged<OutputOptio
       targets: choose<'nodes' | 'gateway' | string[]>(value =>
         Array.isArray(value) ? ips : oneOf(['nodes', 'gateway']),
       ).default('nodes'),
+      addresses: ips.default([]),
       ttl: durationMs(1000, 'cannot be off: use a duration such as 60s').default(DNS_TTL_MS),
-    }).transform(({ ttl, ...rest }) => ({ ...rest, ttlMs: ttl })),
+    }).transform(({ ttl, ...rest }, context) => {
+      const { targets, addresses } = rest;
+      if (targets === 'gateway' && addresses.length === 0) {
+        const message = 'needs the addresses of this gateway: addresses: [203.0.113.10]';
+        context.issues.push({ code: 'custom', message, path: ['targets'], input: targets });
+      }
+      return { ...rest, ttlMs: ttl };
+    }),
     dnsServer: map({ on: field(readListenAddress), addresses: ips }),
     tenantAgent: map({
       image: name.optional(),

@@ -1002,10 +1002,12 @@ sources:
   - {}
   - services: { via: nodes }
   - directory: {}
+  - clusterApi: { service: "{nom}-control-plane" }
 outputs:
   - ingress: { flavour: haproxy }
   - dnsEndpoint: { zone: example.com, targets: [gw.example.com], ttl: 60 }
   - tenantEndpoints: { address: everywhere }
+  - dnsEndpoint: { zone: example.com, targets: gateway }
 lease: { name: causeway }
 `,
       mistakes: [
@@ -1017,11 +1019,13 @@ lease: { name: causeway }
         '8:15: sources[5].services.domains: is missing: must be a list such as [api.example.com]',
         '8:22: sources[5].services.via: must be endpoints or clusterIP: current value is "nodes"',
         '9:16: sources[6].directory.path: is missing: must be a directory',
-        '11:16: outputs[0].ingress: unknown key "flavour"; did you mean "flavor"?',
-        '12:49: outputs[1].dnsEndpoint.targets[0]: must be an IP address: current value is "gw.example.com"',
-        '12:71: outputs[1].dnsEndpoint.ttl: must be a duration such as 500ms, 5s, 10m, 1h: current value is 60 (the unit is missing)',
-        '13:33: outputs[2].tenantEndpoints.address: must be agents or an IP address: current value is "everywhere"',
-        '14:8: lease.namespace: is missing: must be a name',
+        '10:28: sources[7].clusterApi.service: must be the name of a Service such as "{name}-control-plane", with {name} and {namespace} of the Cluster: current value is "{nom}-control-plane"',
+        '12:16: outputs[0].ingress: unknown key "flavour"; did you mean "flavor"?',
+        '13:49: outputs[1].dnsEndpoint.targets[0]: must be an IP address: current value is "gw.example.com"',
+        '13:71: outputs[1].dnsEndpoint.ttl: must be a duration such as 500ms, 5s, 10m, 1h: current value is 60 (the unit is missing)',
+        '14:33: outputs[2].tenantEndpoints.address: must be agents or an IP address: current value is "everywhere"',
+        '15:48: outputs[3].dnsEndpoint.targets: needs the addresses of this gateway: addresses: [203.0.113.10]',
+        '16:8: lease.namespace: is missing: must be a name',
       ],
     },
   ],

@@ -24,10 +24,10 @@ clusters:
 
 test('notThereYet() refuses missing features that would change who reaches what', () => {
   const refused = used(`
-sources: [{ directory: { path: ./clusters } }, { kubermatic: {} }, { kubermatic: {} }]
-outputs: [{ transportServer: {} }]
+sources: [{ directory: { path: ./clusters } }]
+outputs: [{ dnsServer: { on: ":53", addresses: [192.0.2.1] } }, { dnsServer: { on: ":54", addresses: [192.0.2.1] } }]
 engine: haproxy
 `);
-  assert.deepEqual(refused, ["the source 'kubermatic'", "the output 'transportServer'", 'engine: haproxy']);
+  assert.deepEqual(refused, ["the output 'dnsServer'", 'engine: haproxy']);
   assert.deepEqual(used('engine: haproxy'), ['engine: haproxy']);
 });

@@ -2,18 +2,8 @@
 
 import type { Config, OutputKind, SourceKind } from './config.ts';
 
-const missingSources: ReadonlySet<SourceKind> = new Set([
-  'hypershift',
-  'kubermatic',
-  'clusterApi',
-  'k0smotron',
-]);
-const missingOutputs: ReadonlySet<OutputKind> = new Set([
-  'tlsRoute',
-  'transportServer',
-  'dnsEndpoint',
-  'dnsServer',
-]);
+const missingSources: ReadonlySet<SourceKind> = new Set();
+const missingOutputs: ReadonlySet<OutputKind> = new Set(['dnsServer']);
 
 /** `run` refuses the file, since serving without them would change who reaches what. */
 export function notThereYet({ engine, outputs, sources }: Config): readonly string[] {

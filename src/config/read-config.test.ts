@@ -219,7 +219,7 @@ test('readConfig() reads every key and normalizes names and addresses', () => {
       {
         kind: 'dnsEndpoint',
         name: 'dnsEndpoint',
-        options: { zone: 'clusters.example.com', targets: 'nodes', ttlMs: 60_000 },
+        options: { zone: 'clusters.example.com', targets: 'nodes', addresses: [], ttlMs: 60_000 },
       },
     ],
     lease: { name: 'causeway', namespace: 'causeway-system' },

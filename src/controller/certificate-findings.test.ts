@@ -74,6 +74,21 @@ test('certificateFindings() gives the YAML for the name inside the cluster', () 
   assert.match(found(tenant([INSIDE]), [INSIDE])[0][1], /has not been issued again/);
 });
 
+test('certificateFindings() leaves names that nobody lists to the operator', () => {
+  const cluster = tenant([]);
+  const { certSANs: _, ...controlPlane } = cluster.controlPlane ?? { isPaused: false };
+  const fix = 'Let its operator issue it again: kubectl delete secret --namespace n a-api-server-certificate';
+  const both = `'api.a.lab' and '${INSIDE}', so clients will not trust it under those names`;
+  for (const [missing, words] of [
+    [[INSIDE], `'${INSIDE}', so clients will not trust it under that name`],
+    [['api.a.lab', INSIDE, 'old.a.lab'], both],
+  ] as const) {
+    const text = `the API server's certificate does not have ${words}`;
+    assert.deepEqual(found({ ...cluster, controlPlane }, missing), [['CertificateSanMissing', text, fix]]);
+  }
+  assert.deepEqual(found({ ...cluster, controlPlane }, []), []);
+});
+
 for (const [notAfter, expected] of [
   ['2026-06-15T12:00:01Z', undefined],
   ['2026-06-15T12:00:00Z', 'expires in 14 days, on 2026-06-15'],

@@ -41,21 +41,28 @@ export function certificateFindings(
 }
 
 function missingNames(cluster: Cluster, missing: readonly string[]): readonly Finding[] {
-  const { certSANs = [] } = cluster.controlPlane ?? {};
+  const { certSANs } = cluster.controlPlane ?? {};
+  const wanted = namesToVerify(cluster).filter(name => missing.includes(name));
+  const report = (text: string, fix: string) =>
+    clusterFinding(cluster, 'warning', 'CertificateSanMissing', `the API server's certificate ${text}`, fix);
+  if (certSANs === undefined) {
+    if (wanted.length === 0) return [];
+    const text = `does not have ${quoted(wanted)}, so clients will not trust it under ${wanted.length === 1 ? 'that name' : 'those names'}`;
+    return [report(text, issueAgain(cluster))];
+  }
   const listed = new Set(certSANs.map(normalizeHost));
   const isListed = (name: string) =>
     [name, wildcardOf(name)].some(one => one !== undefined && listed.has(one));
-  const wanted = namesToVerify(cluster).filter(name => missing.includes(name));
   const stale = wanted.filter(isListed);
   const findings: Finding[] = [];
   if (stale.length > 0) {
-    const text = `the API server's certificate does not have ${quoted(stale)}, although spec.networkProfile.certSANs does: it has not been issued again, or the API server has not been restarted since`;
-    findings.push(clusterFinding(cluster, 'warning', 'CertificateSanMissing', text, issueAgain(cluster)));
+    const text = `does not have ${quoted(stale)}, although spec.networkProfile.certSANs does: it has not been issued again, or the API server has not been restarted since`;
+    findings.push(report(text, issueAgain(cluster)));
   }
   if (wanted.includes(NAME_INSIDE) && !isListed(NAME_INSIDE)) {
-    const text = `the API server's certificate does not have '${NAME_INSIDE}', so pods of the cluster will not trust it`;
-    const fix = `Add to the list: spec: { networkProfile: { certSANs: ${yamlList([NAME_INSIDE])} } }`;
-    findings.push(clusterFinding(cluster, 'warning', 'CertificateSanMissing', text, fix));
+    const yaml = `spec: { networkProfile: { certSANs: ${yamlList([NAME_INSIDE])} } }`;
+    const text = `does not have '${NAME_INSIDE}', so pods of the cluster will not trust it`;
+    findings.push(report(text, `Add to the list: ${yaml}`));
   }
   return findings;
 }

@@ -1,5 +1,6 @@
-// Looks at the certificates that the API servers of Kamaji and Steward tenants present: when a cluster appears or
-// changes, and then rarely. A few at a time, so that thousands of clusters cost the control thread next to nothing.
+// Looks at the certificates that the API servers of Kamaji, Steward and HyperShift tenants present: when a cluster
+// appears or changes, and then rarely. A few at a time, so that thousands of clusters cost the control thread next to
+// nothing.
 
 import type { Backend, Cluster } from '../cluster/cluster.ts';
 import { areSameFindings, type Finding } from '../cluster/finding.ts';

@@ -6,7 +6,7 @@ import type { Logger } from 'pino';
 import type { Config, LogSettings } from '../config/config.ts';
 import { ListenError } from '../gateway/control/listen-error.ts';
 import { StartError } from '../gateway/control/start-error.ts';
-import { entersTenants } from '../outputs/servers-of.ts';
+import { entersTenants, wantsNodes } from '../outputs/servers-of.ts';
 import type { Plan } from '../plan/plan.ts';
 import type { Observed, SourceSet } from '../sources/source-set.ts';
 import type { CertificateWatch } from './certificate-watch.ts';
@@ -213,7 +213,8 @@ export class ControlLoop implements AsyncDisposable {
 
   #use(config: Config): void {
     const { sources, kube } = this.#options;
-    sources.use(config.sources, entersTenants(config.outputs) ? 'tenants' : '');
+    const { outputs } = config;
+    sources.use(config.sources, `${entersTenants(outputs)} ${wantsNodes(outputs)}`);
     kube.use(config);
   }
 

@@ -7,11 +7,12 @@ import type { Logger } from 'pino';
 import { AdminServer } from '../admin/admin-server.ts';
 import { EventStreams } from '../admin/event-streams.ts';
 import { GatewayEvents } from '../admin/gateway-events.ts';
+import type { Cluster } from '../cluster/cluster.ts';
 import type { Config, LogSettings, SourceSettings } from '../config/config.ts';
 import { changedSince, FileWatch } from '../config/watch-file.ts';
 import type { Gateway } from '../gateway/control/gateway.ts';
 import { KubeServers } from '../kube/kube-servers.ts';
-import { entersTenants } from '../outputs/servers-of.ts';
+import { entersTenants, wantsNodes } from '../outputs/servers-of.ts';
 import { openSource } from '../sources/open-source.ts';
 import type { Source } from '../sources/source.ts';
 import { SourceSet } from '../sources/source-set.ts';
@@ -78,7 +79,7 @@ export class Controller implements AsyncDisposable {
     this.#servers = new KubeServers({ folder: dirname(file), environment });
     this.#hasSaved = saved !== undefined;
     this.#sources = new SourceSet({
-      open: (settings, changed) => this.#openSource(settings, changed),
+      open: (settings, changed, former) => this.#openSource(settings, changed, former),
       changed: () => this.#loop.changed(),
       ...(saved !== undefined && { saved }),
     });
@@ -227,13 +228,15 @@ export class Controller implements AsyncDisposable {
     }
   }
 
-  #openSource(settings: SourceSettings, changed: () => void): Source {
+  #openSource(settings: SourceSettings, changed: () => void, former: readonly Cluster[]): Source {
     const { outputs } = this.#loop.config;
     const context = {
       name: settings.name,
       folder: dirname(this.#options.file),
       kubeApi: this.#servers.api.bind(this.#servers),
       wantsReconcilerNone: entersTenants(outputs),
+      wantsNodes: wantsNodes(outputs),
+      former,
     };
     return openSource(settings, context, changed);
   }

@@ -1,10 +1,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { memoryStore } from '../../testbed/memory-kube-api.ts';
+import type { Cluster } from '../cluster/cluster.ts';
 import { sampleCluster, sampleOrigin, sampleRoute } from '../cluster/clusters.samples.ts';
+import type { Config } from '../config/config.ts';
 import { readConfig } from '../config/read-config.ts';
-import type { KubeServers } from '../kube/kube-servers.ts';
+import type { KubeApi } from '../kube/kube-api.ts';
+import type { KubeObject } from '../kube/kube-object.ts';
+import type { KubeServer, KubeServers } from '../kube/kube-servers.ts';
 import { plan } from '../plan/plan.ts';
 import { KubeOutputs } from './kube-outputs.ts';
 
@@ -13,26 +18,33 @@ sources: [{ steward: {} }]
 outputs: [{ ingress: { flavor: fromCluster } }]
 `;
 
-test('KubeOutputs asks for another plan where this one leads to other findings, and only then', async () => {
-  const store = memoryStore();
-  const servers = {
-    api: () => store.client(),
-    open: () => ({ ...store.client(), [Symbol.dispose]() {} }),
-  } as unknown as KubeServers;
-  const log = { info() {}, warn() {} } as unknown as Logger;
-  let changes = 0;
-  await using outputs = new KubeOutputs({
-    servers,
+function kubeOutputs(api: (server: KubeServer) => KubeApi, changed: () => void = () => {}): KubeOutputs {
+  const open = (server: KubeServer) => ({ ...api(server), [Symbol.dispose]() {} });
+  return new KubeOutputs({
+    servers: { api, open } as unknown as KubeServers,
     identity: 'a',
     isUp: () => true,
-    log,
+    log: { info() {}, warn() {} } as unknown as Logger,
     version: '1',
     keyOf: () => undefined,
-    changed: () => changes++,
+    changed,
   });
-  const read = readConfig(FILE, 'causeway.yaml');
-  assert.ok(read.ok);
-  outputs.use(read.config);
+}
+
+function configOf(text: string): Config {
+  const read = readConfig(text, 'causeway.yaml');
+  assert.ok(read.ok, JSON.stringify(read));
+  return read.config;
+}
+
+test('KubeOutputs asks for another plan where this one leads to other findings, and only then', async () => {
+  const store = memoryStore();
+  let changes = 0;
+  await using outputs = kubeOutputs(
+    () => store.client(),
+    () => changes++,
+  );
+  outputs.use(configOf(FILE));
   const of = (controllerType: string) =>
     sampleCluster('tenants.a', {
       origin: sampleOrigin('steward', 'tenants', 'a'),
@@ -51,3 +63,84 @@ test('KubeOutputs asks for another plan where this one leads to other findings, 
   assert.deepEqual(update(bad), { asked: 0, codes: ['OutputRejected'] });
   assert.deepEqual(update(good), { asked: 1, codes: [] });
 });
+
+const DNS = 'outputs: [{ dnsEndpoint: { zone: dns.lab, targets: [192.0.2.1] } }]';
+const IN_TWO = `sources:
+  - directory: { path: clusters }
+  - services: { domains: [lab], kubeconfig: first, namespaces: [team-a] }
+  - services: { domains: [lab], kubeconfig: second }
+`;
+
+const definition = {
+  apiVersion: 'apiextensions.k8s.io/v1',
+  kind: 'CustomResourceDefinition',
+  metadata: { name: 'dnsendpoints.externaldns.k8s.io' },
+  spec: {
+    group: 'externaldns.k8s.io',
+    scope: 'Namespaced',
+    names: { plural: 'dnsendpoints', kind: 'DNSEndpoint' },
+    versions: [{ name: 'v1alpha1', served: true, storage: true }],
+  },
+} as KubeObject;
+
+/** A cluster with apps. */
+const shop = (name: string, source: string) =>
+  sampleCluster(name, {
+    id: name,
+    origin: { source },
+    routes: [sampleRoute({ kind: 'apps-https', hosts: [`*.${name}.lab`] })],
+  });
+
+for (const [where, sources, server] of [
+  ['the first server in the file', IN_TWO, 'first'],
+  [
+    'the server of the pod, where no source names one',
+    'sources: [{ directory: { path: clusters } }]\n',
+    'own',
+  ],
+] as const) {
+  test(`KubeOutputs writes the DNSEndpoints of files to ${where}, in the namespace of the lease`, async () => {
+    const stores = new Map(['own', 'first', 'second'].map(name => [name, memoryStore(definition)]));
+    await using outputs = kubeOutputs(
+      ({ kubeconfig = 'own' }) => stores.get(kubeconfig)?.client() as KubeApi,
+    );
+    const written = () =>
+      [...stores].flatMap(([at, store]) =>
+        store.keys().flatMap(
+          key =>
+            /^DNSEndpoint\/(.+)-[0-9a-f]{10}$/
+              .exec(key)
+              ?.slice(1)
+              .map(name => `${at}/${name}`) ?? [],
+        ),
+      );
+    const config = configOf(`listen: [":0"]\n${sources}${DNS}\n`);
+    const update = (clusters: readonly Cluster[], isListed = true) => {
+      const observed = config.sources.map(({ name, kind }) => ({
+        name,
+        clusters: clusters.filter(({ origin }) => origin.source === name),
+        synced: kind !== 'directory' || isListed,
+        complete: kind !== 'directory' || isListed,
+      }));
+      outputs.update(plan(clusters), observed, []);
+    };
+    outputs.use(config);
+    const both = [shop('a', 'file'), shop('b', 'directory')];
+    const expected = async (...clusters: readonly string[]) => {
+      const all = clusters.map(each => `${server}/causeway-system/${each}`);
+      while (String(written().toSorted()) !== String(all)) await sleep(10);
+    };
+    update(both);
+    await expected('a', 'b');
+    // A directory that cannot be read has lost nothing; a file that was read has.
+    update([], false);
+    await expected('b');
+    update(both);
+    await expected('a', 'b');
+    update(both.slice(0, 1));
+    await expected('a');
+    outputs.use({ ...config, outputs: [] });
+    update(both.slice(0, 1));
+    await expected();
+  });
+}

@@ -1,4 +1,4 @@
-// All API servers that the sources in the file name, and what is written to each of them.
+// All API servers that the file names, and what is written to each of them.
 
 import type { Logger } from 'pino';
 import type { Origin } from '../cluster/cluster.ts';
@@ -59,15 +59,18 @@ export class KubeOutputs implements AsyncDisposable {
    * sources: what was written there is removed.
    */
   use(config: Config): void {
-    const { lease = DEFAULT_LEASE, statusAnnotation = true, outputs, sources } = config;
+    const { lease = DEFAULT_LEASE, statusAnnotation = true, outputs } = config;
     const { servers, identity, isUp, log, changed } = this.#options;
     const onPatched = ({ cluster, operations }: ObjectFix) =>
       log.info({ cluster: cluster.name, operations }, 'object completed');
-    const current = serversOf(sources);
+    const current = serversOf(config);
     const keys = new Set(current.map(({ key }) => key));
-    const gone = this.#servers.filter(({ key }) => !keys.has(key)).map(one => ({ ...one, sources: [] }));
+    const gone = this.#servers
+      .filter(({ key }) => !keys.has(key))
+      .map(one => ({ ...one, sources: [], hasFiles: false }));
     this.#servers = [...current, ...gone];
-    this.#outputs = outputs.map(newOutput).filter(output => output !== undefined);
+    const context = { leaseNamespace: lease.namespace };
+    this.#outputs = outputs.flatMap(settings => newOutput(settings, context) ?? []);
     const shared = JSON.stringify([lease, statusAnnotation]);
     if (shared !== this.#shared) {
       for (const former of this.#byServer.values()) void former[Symbol.asyncDispose]();
@@ -92,21 +95,25 @@ export class KubeOutputs implements AsyncDisposable {
   update(plan: Plan, observed: readonly ObservedSource[], fixes: readonly ObjectFix[]): void {
     const before = this.findings;
     const synced = new Set(observed.filter(source => source.synced).map(({ name }) => name));
-    for (const { key, sources, namespaces } of this.#servers) {
+    const inKubernetes = new Set(this.#servers.flatMap(({ sources }) => sources.map(({ name }) => name)));
+    const directories = observed.filter(({ name }) => !inKubernetes.has(name));
+    const waiting = new Set(observed.filter(source => !source.synced).map(({ name }) => name));
+    for (const { key, sources, namespaces, hasFiles = false } of this.#servers) {
       const names = new Set(sources.map(({ name }) => name));
-      const isHere = ({ source }: Origin) => names.has(source) && synced.has(source);
+      const isHere = ({ source, object }: Origin) =>
+        object === undefined ? hasFiles && !waiting.has(source) : names.has(source) && synced.has(source);
       this.#byServer.get(key)?.update({
         plan: { ...plan, clusters: plan.clusters.filter(({ origin }) => isHere(origin)) },
         sources: observed.filter(({ name }) => names.has(name)),
+        directories: hasFiles ? directories : [],
         outputs: this.#outputs,
         fixes: fixes.filter(({ cluster }) => isHere(cluster.origin)),
         ...(namespaces && { namespaces }),
       });
     }
-    const waiting = observed.filter(source => !source.synced).map(({ name }) => name);
     this.#tenants.update(
       plan.clusters.filter(({ origin }) => synced.has(origin.source)),
-      new Set(waiting),
+      waiting,
     );
     this.#refreshStates();
     // This plan was made with the findings before it; only another one has those that it leads to.
@@ -125,9 +132,9 @@ export class KubeOutputs implements AsyncDisposable {
     return [...[...this.#byServer.values()].flatMap(({ findings }) => findings), ...this.#tenants.findings];
   }
 
-  /** Holds the lease in every API server that has a source. */
+  /** Holds the lease in every API server that has a source, or objects of clusters of files. */
   get isLeader(): boolean {
-    const used = this.#servers.filter(({ sources }) => sources.length > 0);
+    const used = this.#servers.filter(({ sources, hasFiles }) => sources.length > 0 || hasFiles === true);
     return used.length > 0 && used.every(({ key }) => this.#byServer.get(key)?.lease.isLeader() === true);
   }
 

@@ -30,7 +30,16 @@ export function makePlan(
     ),
     forbiddenBackend: backendRule(listening),
   });
-  return { ...settled, findings: [...settled.findings, ...observed.findings, ...found] };
+  const known = [...settled.findings, ...observed.findings];
+  return { ...settled, findings: [...known, ...notAmong(known, found)] };
+}
+
+/** A source and an output may both use the API server of a tenant, and find the same. */
+function notAmong(known: readonly Finding[], found: readonly Finding[]): readonly Finding[] {
+  if (found.length === 0) return found;
+  const keyOf = ({ cluster, code, text }: Finding) => `${cluster} ${code} ${text}`;
+  const keys = new Set(known.map(keyOf));
+  return found.filter(finding => !keys.has(keyOf(finding)));
 }
 
 /** The same object for the same cluster, so that callers can still compare references. */

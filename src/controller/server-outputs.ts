@@ -32,9 +32,11 @@ export interface ServerOutputsOptions {
 
 /** All that concerns this server. */
 export interface ServerUpdate {
-  /** With the clusters of this server's sources only, and all findings. */
+  /** With the clusters of this server's sources, and those of files if their objects are here; and all findings. */
   readonly plan: Plan;
   readonly sources: readonly ObservedSource[];
+  /** Those of files whose objects are here. */
+  readonly directories: readonly ObservedSource[];
   readonly outputs: readonly Output[];
   /** What to add to the objects of these clusters. */
   readonly fixes: readonly ObjectFix[];
@@ -89,14 +91,14 @@ export class ServerOutputs implements AsyncDisposable {
   }
 
   update(update: ServerUpdate): void {
-    const { plan, sources, outputs, fixes, namespaces } = update;
+    const { plan, sources, directories, outputs, fixes, namespaces } = update;
     this.#fixes.update(fixes);
     this.#update = update;
     const desired = outputs.map(output => output.desired(plan));
     this.#desired = desired.flatMap(({ findings }) => findings);
     this.#writer.write(
       desired.flatMap(({ objects }) => objects),
-      writeGuard(sources, outputs, namespaces),
+      writeGuard([...sources, ...directories], outputs, namespaces),
     );
   }
 

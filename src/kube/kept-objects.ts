@@ -1,6 +1,8 @@
-// What a list-watch keeps of its objects: what `keep` makes of each, the same reference for as long as the object is at
-// the same version. 10,000 objects in full, managedFields and all, would take hundreds of megabytes.
+// What a list-watch keeps of its objects: what `keep` makes of each, the same reference for as long as that is the same.
+// Most new versions, such as those of our own status annotation, change nothing that is kept. 10,000 objects in full,
+// managedFields and all, would take hundreds of megabytes.
 
+import { isDeepStrictEqual } from 'node:util';
 import type { KubeFault } from './kube-api.ts';
 import type { KubeObject } from './kube-object.ts';
 
@@ -53,8 +55,13 @@ export class KeptObjects<T extends KubeObject, K> {
       this.#errors.set(key, result.error);
     } else {
       if (this.#versions.get(key) === version) return;
-      this.#errors.delete(key);
+      const hadError = this.#errors.delete(key);
+      const isKnown = this.#versions.has(key);
       this.#versions.set(key, version);
+      if (isKnown && isDeepStrictEqual(this.#objects.get(key), result.object)) {
+        if (hadError) this.#changed();
+        return;
+      }
       this.#objects.set(key, result.object);
     }
     this.#changed();

@@ -41,7 +41,10 @@ test('kubeEvent() is about an object, in its namespace', () => {
     type: 'Warning',
   });
   const regarding = { apiVersion: 'v1', kind: 'Node', name: 'node-1' };
-  assert.equal(kubeEvent({ ...given, regarding }).metadata.namespace, 'default');
+  for (const about of [regarding, { ...regarding, namespace: '' }]) {
+    const event = kubeEvent({ ...given, regarding: about });
+    assert.deepEqual([event.metadata.namespace, event.regarding], ['default', regarding]);
+  }
 });
 
 test('kubeEvent() keeps within what API servers take, whatever it is given', () => {

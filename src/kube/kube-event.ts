@@ -56,7 +56,10 @@ export function microTime(date: Date): string {
 }
 
 function referenceOf(object: KubeObject | ObjectReference): ObjectReference {
-  if (!('metadata' in object)) return object;
+  if (!('metadata' in object)) {
+    const { namespace, ...rest } = object;
+    return namespace ? object : rest;
+  }
   const { apiVersion, kind, metadata } = object;
   const { namespace, name, uid, resourceVersion } = metadata;
   return {

@@ -6,6 +6,8 @@ export interface ObjectMeta {
   readonly namespace?: string;
   readonly uid?: string;
   readonly resourceVersion?: string;
+  /** Grows with every change of the spec. */
+  readonly generation?: number;
   readonly creationTimestamp?: string;
   readonly deletionTimestamp?: string;
   readonly labels?: Readonly<Record<string, string>>;
@@ -26,6 +28,8 @@ export interface OwnerReference {
 export interface ManagedFields {
   readonly manager?: string;
   readonly operation?: string;
+  /** Of the last change of these fields. */
+  readonly time?: string;
   /** Of a subresource's own books, such as `status`. */
   readonly subresource?: string;
   /** Keys are `f:` and the name of a field. */
@@ -112,4 +116,12 @@ export interface EndpointSubset {
   readonly addresses?: readonly { readonly ip: string }[];
   readonly notReadyAddresses?: readonly { readonly ip: string }[];
   readonly ports?: readonly EndpointPort[];
+}
+
+export interface Node extends KubeObject {
+  readonly spec?: { readonly unschedulable?: boolean };
+  readonly status?: {
+    readonly conditions?: readonly { readonly type: string; readonly status: string }[];
+    readonly addresses?: readonly { readonly type: string; readonly address: string }[];
+  };
 }

@@ -161,6 +161,44 @@ test('openReflector() keeps what `keep` makes of an object, and asks again only 
   assert.deepEqual(reflector.objects.get('a/y'), { size: 2 });
 });
 
+test('openReflector() does not report a version in which nothing that is kept has changed', async () => {
+  const { store, clock, api, open, changes } = given(definition(), widget('x'));
+  await using reflector = open({ keep: ({ spec }) => new Map([['size', spec?.size]]) });
+  await clock.advance(0);
+  const [x, before] = [reflector.objects.get('a/x'), changes()];
+  const annotate = (text: string) => api.merge(widgets, 'a', 'x', { metadata: { annotations: { text } } });
+  await annotate('by event');
+  await clock.advance(0);
+  store.cutWatches();
+  await annotate('by list');
+  store.forget();
+  await clock.advance(MINUTE);
+  assert.deepEqual([reflector.objects.get('a/x') === x, changes()], [true, before]);
+  await api.merge(widgets, 'a', 'x', { spec: { size: 2 } });
+  await clock.advance(0);
+  assert.deepEqual([reflector.objects.get('a/x')?.get('size'), changes()], [2, before + 1]);
+});
+
+test('openReflector() reports that an object can be read again although it is as it was', async () => {
+  const { clock, api, open, changes } = given(definition(), widget('x'));
+  await using reflector = open({
+    keep: ({ spec }) => {
+      if (spec?.size === 0) throw new Error('too small');
+      return spec?.size;
+    },
+  });
+  const resize = async (size: number) => {
+    await api.merge(widgets, 'a', 'x', { spec: { size } });
+    await clock.advance(0);
+  };
+  await clock.advance(0);
+  await resize(0);
+  const before = changes();
+  assert.match(reflector.error ?? '', /too small/);
+  await resize(1);
+  assert.deepEqual([reflector.error, reflector.objects.get('a/x'), changes()], [undefined, 1, before + 1]);
+});
+
 test('openReflector() keeps an object as it was where `keep` throws, says so, and follows the others', async () => {
   const { store, clock, api, open, goAway, remove } = given(definition(), widget('x'), widget('y'));
   await using reflector = open({

@@ -24,7 +24,7 @@ export interface ReflectorOptions<T extends KubeObject, K> {
 
 /** After disposal nothing changes any more and `changed()` is not called. */
 export interface Reflector<K> extends AsyncDisposable {
-  /** By `<namespace>/<name>`, or by name. An object that has not changed is the same reference. */
+  /** By `<namespace>/<name>`, or by name. The same reference for as long as what `keep` makes of it is the same. */
   readonly objects: ReadonlyMap<string, K>;
   /** Every namespace has been listed at least once. Stays true. */
   readonly synced: boolean;
@@ -43,8 +43,8 @@ export interface Reflector<K> extends AsyncDisposable {
 }
 
 /**
- * `changed()` is called after objects or any of the other properties have changed: once for changes that come together,
- * and never from within this call. Deletions of custom resources are believed after a look at their
+ * `changed()` is called after objects, as `keep` leaves them, or any of the other properties have changed: once for changes
+ * that come together, and never from within this call. Deletions of custom resources are believed after a look at their
  * CustomResourceDefinition: `get` on `customresourcedefinitions` is needed; without it they take some seconds.
  */
 export function openReflector<T extends KubeObject, K = T>(

@@ -8,6 +8,7 @@ import type {
   KubeEvent,
   KubeObject,
   Lease,
+  Node,
   Service,
   ServiceCidr,
 } from './kube-object.ts';
@@ -31,6 +32,7 @@ export const endpointSlices: Resource<EndpointSlice> = resource(
   'endpointslices',
   'EndpointSlice',
 );
+export const nodes: Resource<Node> = resource('v1', 'nodes', 'Node');
 export const leases: Resource<Lease> = resource('coordination.k8s.io/v1', 'leases', 'Lease');
 export const serviceCidrs: Resource<ServiceCidr> = resource(
   'networking.k8s.io/v1',

@@ -9,7 +9,7 @@ import type { DesiredObject } from './output.ts';
 import { clusterLabelOf, isAsDesired, type KeptObject, ownObject, sourceOf } from './own-object.ts';
 import type { OwnObjects } from './own-objects.ts';
 import type { PruneGuard, WriteGuard } from './prune-guard.ts';
-import { definitionMissing, sourceEmpty, wantedTwice } from './write-findings.ts';
+import { definitionMissing, notServed, sourceEmpty, wantedTwice } from './write-findings.ts';
 
 export type Task = ApplyTask | RemoveTask;
 
@@ -43,6 +43,8 @@ export interface CompareOptions {
   /** By resourceKey(). */
   readonly resources: ReadonlyMap<string, OwnObjects>;
   readonly now: number;
+  /** Wall-clock time in ms since 1970. */
+  readonly date: number;
   readonly prepared: (desired: DesiredObject) => Prepared;
   /** Whether the API server keeps the object so although we applied it otherwise. */
   readonly isAccepted: (id: string, seen: KeptObject, wanted: KubeObject) => boolean;
@@ -79,16 +81,20 @@ export function compareObjects(options: CompareOptions): Comparison {
   const tasks = new Map<string, Task>();
   const findings: Finding[] = [];
   for (const objects of options.resources.values()) objects.refresh();
-  const named = compareDesired(options, tasks, findings);
-  const due = compareExisting(options, named, tasks, findings);
-  return { tasks, findings, due };
+  const { named, due } = compareDesired(options, tasks, findings);
+  return { tasks, findings, due: Math.min(due, compareExisting(options, named, tasks, findings)) };
 }
 
 type Named = ReadonlyMap<OwnObjects, ReadonlyMap<string, DesiredObject>>;
 
-/** Adds what is to be applied. Returns what is desired, also where it cannot be written now. */
-function compareDesired(options: CompareOptions, tasks: Map<string, Task>, findings: Finding[]): Named {
-  const { guard, resources } = options;
+/** Adds what is to be applied. Returns what is desired, also where it cannot be written now, and when to compare again. */
+function compareDesired(
+  options: CompareOptions,
+  tasks: Map<string, Task>,
+  findings: Finding[],
+): { readonly named: Named; readonly due: number } {
+  const { guard, resources, now, date } = options;
+  let due = Number.POSITIVE_INFINITY;
   const named = new Map<OwnObjects, Map<string, DesiredObject>>();
   for (const objects of resources.values()) named.set(objects, new Map());
   for (const desired of options.desired) {
@@ -106,8 +112,15 @@ function compareDesired(options: CompareOptions, tasks: Map<string, Task>, findi
     const seen = objects.get(key);
     if (seen !== undefined) {
       // It is created anew once it is gone.
-      if (seen.object.metadata.deletionTimestamp !== undefined || isSame(seen, wanted)) continue;
-      if (options.isAccepted(taskId(objects.resource, key), seen, wanted)) continue;
+      if (seen.object.metadata.deletionTimestamp !== undefined) continue;
+      const isDone = isSame(seen, wanted) || options.isAccepted(taskId(objects.resource, key), seen, wanted);
+      // What is said about another state of the object says nothing about this one.
+      if (isDone && seen.refusal) {
+        const { from = 0 } = seen.refusal;
+        if (from <= date) findings.push(notServed(desired.cluster, describe(wanted), seen.refusal));
+        else due = Math.min(due, now + from - date);
+      }
+      if (isDone) continue;
     }
     tasks.set(taskId(objects.resource, key), { kind: 'apply', objects, key, desired, wanted });
   }
@@ -115,7 +128,7 @@ function compareDesired(options: CompareOptions, tasks: Map<string, Task>, findi
     if (!objects.absent || size === 0) continue;
     findings.push(definitionMissing(objects.resource, size, objects.error ?? 'it is not served'));
   }
-  return named;
+  return { named, due };
 }
 
 /** Adds what is to be removed. Returns when to compare again. */
@@ -162,8 +175,8 @@ export function describe(object: KubeObject): string {
   return `${object.kind} '${keyOf(object)}'`;
 }
 
-function isPaused({ cluster }: DesiredObject, { paused }: WriteGuard): boolean {
-  return cluster.controlPlane?.isPaused === true || paused.has(cluster.name);
+function isPaused({ cluster, asItIs = false }: DesiredObject, { paused }: WriteGuard): boolean {
+  return asItIs || cluster.controlPlane?.isPaused === true || paused.has(cluster.name);
 }
 
 const compared = new WeakMap<KeptObject, { wanted: KubeObject; isSame: boolean }>();

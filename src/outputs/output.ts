@@ -15,9 +15,22 @@ export interface Output {
   /** `ingress`, `ingress-2`. */
   readonly name: string;
   /** Everything it may write: listed, watched and pruned. */
-  readonly resources: readonly Resource<KubeObject>[];
+  readonly resources: readonly OutputResource[];
   /** Never throws: a cluster that it cannot express gets a finding and no object. */
   desired(plan: Plan): Desired;
+}
+
+export interface OutputResource extends Resource<KubeObject> {
+  /** Why the controller that reads an object does not serve it, from its status. Pure, and never throws. */
+  readonly refusalOf?: (object: KubeObject) => Refusal | undefined;
+}
+
+export interface Refusal {
+  /** A sentence that may follow the name of the object and a colon. */
+  readonly text: string;
+  readonly fix: string;
+  /** In ms since 1970: it counts from then on. Absent: at once. */
+  readonly from?: number;
 }
 
 export interface Desired {
@@ -34,6 +47,13 @@ export interface DesiredObject {
    * writer.
    */
   readonly object: KubeObject;
+  /** What it should have is not known now: it stays as it is, if it is there. */
+  readonly asItIs?: boolean;
 }
 
-export type NewOutput<Options> = (name: string, options: Options) => Output;
+export interface OutputContext {
+  /** For objects of clusters that are in no namespace. */
+  readonly leaseNamespace: string;
+}
+
+export type NewOutput<Options> = (name: string, options: Options, context?: OutputContext) => Output;

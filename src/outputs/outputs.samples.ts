@@ -29,3 +29,11 @@ export function tenant(
     ...more,
   });
 }
+
+/** Each with an id and apps. */
+export function withApps(clusters: readonly Cluster[]): Cluster[] {
+  return clusters.map((cluster, i) => {
+    const others = cluster.routes.filter(({ kind }) => kind !== 'apps-https');
+    return { ...cluster, id: `id-${i}`, routes: [...others, sampleRoute({ kind: 'apps-https' })] };
+  });
+}

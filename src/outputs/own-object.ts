@@ -3,7 +3,7 @@
 import type { Cluster } from '../cluster/cluster.ts';
 import { CLUSTER_LABEL, MANAGER, ownLabels } from '../kube/cluster-label.ts';
 import type { KubeObject, ObjectMeta } from '../kube/kube-object.ts';
-import type { DesiredObject } from './output.ts';
+import type { DesiredObject, OutputResource, Refusal } from './output.ts';
 
 /** The source of the cluster that an object is for: decides whether the object may be removed when it is not desired. */
 const SOURCE_ANNOTATION = 'causeway.dev/source';
@@ -16,15 +16,22 @@ export interface KeptObject {
   readonly object: KubeObject;
   /** The fields that we own by server-side apply, as managedFields have them. */
   readonly owned: Fields;
+  /** Why the controller that reads it does not serve it. */
+  readonly refusal?: Refusal;
 }
 
-export function keepObject(given: KubeObject): KeptObject {
+export function keepObject(given: KubeObject, refusalOf?: OutputResource['refusalOf']): KeptObject {
   const { status: _, ...object } = given as KubeObject & { status?: unknown };
   const { managedFields = [], ...metadata } = object.metadata;
   const ours = managedFields.find(
     ({ manager, operation, subresource }) => manager === MANAGER && operation === 'Apply' && !subresource,
   );
-  return { object: { ...object, metadata }, owned: ours?.fieldsV1 ?? {} };
+  const refusal = refusalOf?.(given);
+  return {
+    object: { ...object, metadata },
+    owned: ours?.fieldsV1 ?? {},
+    ...(refusal && { refusal }),
+  };
 }
 
 /** The whole object to apply: with the labels, annotations and owner reference that all our objects have. */

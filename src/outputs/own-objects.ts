@@ -8,6 +8,7 @@ import type { KubeObject } from '../kube/kube-object.ts';
 import { openReflector, type Reflector } from '../kube/reflector.ts';
 import type { Resource } from '../kube/resources.ts';
 import { servedResource } from '../kube/served-resource.ts';
+import type { OutputResource } from './output.ts';
 import { type KeptObject, keepObject } from './own-object.ts';
 
 /** An answer of our own calls is believed for so long without an event that confirms it. */
@@ -22,7 +23,7 @@ interface Told {
 }
 
 export class OwnObjects implements AsyncDisposable {
-  readonly resource: Resource<KubeObject>;
+  readonly resource: OutputResource;
   readonly #api: KubeApi;
   readonly #clock: Clock;
   readonly #reflector: Reflector<KeptObject>;
@@ -38,7 +39,7 @@ export class OwnObjects implements AsyncDisposable {
 
   constructor(
     api: KubeApi,
-    resource: Resource<KubeObject>,
+    resource: OutputResource,
     instance: string,
     options: {
       readonly clock: Clock;
@@ -53,7 +54,7 @@ export class OwnObjects implements AsyncDisposable {
     const { versions } = resource;
     const labelSelector = ownSelector(instance);
     const keep = (object: KubeObject) => {
-      const kept = keepObject(object);
+      const kept = keepObject(object, resource.refusalOf);
       this.#newest = Math.max(this.#newest, versionOf(kept));
       return kept;
     };
@@ -103,7 +104,7 @@ export class OwnObjects implements AsyncDisposable {
   tell(key: string, object: KubeObject | undefined): void {
     const seen = this.#reflector.objects.get(key);
     const until = this.#clock.now() + TRUSTED_MS;
-    this.#told.set(key, { object: object && keepObject(object), seen, until });
+    this.#told.set(key, { object: object && keepObject(object, this.resource.refusalOf), seen, until });
     this.get(key);
   }
 

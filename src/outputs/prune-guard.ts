@@ -2,9 +2,7 @@
 // that its source could not be read. Pure, but for what it remembers.
 
 import type { Cluster } from '../cluster/cluster.ts';
-import type { KubeObject } from '../kube/kube-object.ts';
-import type { Resource } from '../kube/resources.ts';
-import type { Output } from './output.ts';
+import type { Output, OutputResource } from './output.ts';
 
 /** A source that has been empty since this process started is believed after this time. */
 const EMPTY_MS = 300_000;
@@ -20,7 +18,7 @@ export interface WriteGuard {
   /** Clusters (by name) whose objects stay as they are. */
   readonly paused: ReadonlySet<string>;
   /** What the outputs in the file write. Our objects of other resources are removed. */
-  readonly resources: readonly Resource<KubeObject>[];
+  readonly resources: readonly OutputResource[];
   /** Where clusters and so their objects can be, and where we may look. Absent: everywhere. */
   readonly namespaces?: readonly string[] | undefined;
 }

@@ -39,6 +39,27 @@ test('rbacFor() covers the whole cluster where a source has no namespaces', () =
   assert.deepEqual(server.notes, []);
 });
 
+test('rbacFor() lets Kubermatic tell Services, and read one Secret of each cluster only where nodes are followed', () => {
+  const secrets = (yaml: string) => rightsOf(given(yaml)[0]).filter(line => line.includes('secrets'));
+  const [server] = given('sources: [kubermatic: { zone: apps.example }]');
+  assert.deepEqual(rightsOf(server), [
+    '* kubermatic.k8c.io/clusters: get list watch patch',
+    '* apiextensions.k8s.io/customresourcedefinitions/clusters.kubermatic.k8c.io: get',
+    '* /services: get list watch patch',
+    '* events.k8s.io/events: create',
+    '* /services/status: patch',
+    '* discovery.k8s.io/endpointslices: get list watch',
+    '* /secrets/admin-kubeconfig: get',
+    'causeway-system coordination.k8s.io/leases: create',
+    'causeway-system coordination.k8s.io/leases/causeway: get update',
+  ]);
+  assert.deepEqual(secrets('sources: [kubermatic: {}]'), []);
+  const dns = (targets: string) =>
+    secrets(`sources: [kubermatic: {}]\noutputs: [dnsEndpoint: { zone: a.example, targets: ${targets} }]`);
+  assert.deepEqual(dns('nodes'), ['* /secrets/admin-kubeconfig: get']);
+  assert.deepEqual(dns('[192.0.2.1]'), []);
+});
+
 test('rbacFor() stays within namespaces, and patches only what is annotated or fixed', () => {
   const [server] = given(`
 lease: { name: l, namespace: n }
@@ -84,6 +105,27 @@ outputs: [ingress: { flavor: fromCluster }, tenantAgent: { gateway: "gw.lab:443"
   assert.ok(
     rights.includes('* apiextensions.k8s.io/customresourcedefinitions/ingressroutetcps.traefik.io: get'),
   );
+});
+
+test('rbacFor() lets the DNSEndpoints of files be written in the namespace of the lease', () => {
+  const dns = 'dnsEndpoint: { zone: a.example, targets: [192.0.2.1] }';
+  const write = 'get list watch create patch delete';
+  const [alone, ...others] = given(`outputs: [${dns}]`);
+  assert.deepEqual(others, []);
+  assert.deepEqual(rightsOf(alone), [
+    '* apiextensions.k8s.io/customresourcedefinitions/dnsendpoints.externaldns.k8s.io: get',
+    'causeway-system coordination.k8s.io/leases: create',
+    'causeway-system coordination.k8s.io/leases/causeway: get update',
+    `causeway-system externaldns.k8s.io/dnsendpoints: ${write}`,
+  ]);
+  const [server] = given(
+    `sources: [services: { domains: [x.lab], namespaces: [b] }]\noutputs: [${dns}, ingress: {}]`,
+  );
+  // All outputs of a server look at the same namespaces.
+  for (const resource of ['externaldns.k8s.io/dnsendpoints', 'networking.k8s.io/ingresses']) {
+    for (const namespace of ['b', 'causeway-system'])
+      assert.ok(rightsOf(server).includes(`${namespace} ${resource}: ${write}`), `${namespace} ${resource}`);
+  }
 });
 
 test('rbacFor() has objects of their own for each API server', () => {

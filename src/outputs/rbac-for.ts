@@ -4,7 +4,13 @@
 import { type Config, DEFAULT_LEASE, type Lease } from '../config/config.ts';
 import type { KubeObject } from '../kube/kube-object.ts';
 import { leaseRights, outputRights, type Right, type RightsOptions, sourceRights } from './rbac-rights.ts';
-import { entersTenants, type KubernetesSource, type ServerSources, serversOf } from './servers-of.ts';
+import {
+  entersTenants,
+  type KubernetesSource,
+  type ServerSources,
+  serversOf,
+  wantsNodes,
+} from './servers-of.ts';
 
 const SERVICE_ACCOUNT = 'causeway';
 const API_GROUP = 'rbac.authorization.k8s.io';
@@ -32,13 +38,14 @@ export interface ServerRbac {
 
 /** Empty where nothing in Kubernetes is read or written. The pod's own API server comes first. */
 export function rbacFor(config: Config): readonly ServerRbac[] {
-  const { sources, outputs, lease = DEFAULT_LEASE } = config;
-  const servers: readonly Pick<ServerSources, 'sources' | 'namespaces'>[] = serversOf(sources);
+  const { outputs, lease = DEFAULT_LEASE } = config;
+  const servers: readonly Pick<ServerSources, 'sources' | 'namespaces'>[] = serversOf(config);
   const writesObjects = outputs.some(output => outputRights(output).length > 0);
   if (servers.length === 0 && !writesObjects) return [];
   const options = {
     annotates: config.statusAnnotation !== false,
     entersTenants: entersTenants(outputs),
+    wantsNodes: wantsNodes(outputs),
   };
   const nowhere = { sources: [], namespaces: [lease.namespace] };
   return (servers.length === 0 ? [nowhere] : servers)

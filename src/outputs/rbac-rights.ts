@@ -36,6 +36,8 @@ export interface RightsOptions {
   readonly annotates: boolean;
   /** See entersTenants(). */
   readonly entersTenants: boolean;
+  /** See wantsNodes(). */
+  readonly wantsNodes: boolean;
 }
 
 export function sourceRights(source: KubernetesSource, options: RightsOptions): readonly Right[] {
@@ -45,19 +47,24 @@ export function sourceRights(source: KubernetesSource, options: RightsOptions): 
   const objectVerbs = patches ? [...READ, 'patch'] : READ;
   // The Services that belong to its objects are in namespaces that cannot be listed beforehand.
   const where = followsNamespaces(source) ? ({ where: 'cluster' } as const) : {};
+  // Events and a status on a Service whose claim is refused.
+  const claims = kind === 'services' || kind === 'kubermatic';
   const rights: Right[] = [
-    { group: '', resource: 'services', verbs: objects === undefined ? objectVerbs : READ, ...where },
+    { group: '', resource: 'services', verbs: claims ? objectVerbs : READ, ...where },
     { group: 'events.k8s.io', resource: 'events', verbs: ['create'], ...where },
   ];
-  if (objects === undefined && options.annotates)
+  if (claims && options.annotates)
     rights.push({ group: '', resource: 'services/status', verbs: ['patch'], ...where });
   if (objects !== undefined)
     rights.unshift(...custom(...objects, objectVerbs, kind === 'kubermatic' ? 'cluster' : undefined));
   if (kind === 'hypershift') rights.push(...custom('routes', 'route.openshift.io', READ, 'cluster'));
   if (source.options.via === 'endpoints')
     rights.push({ group: 'discovery.k8s.io', resource: 'endpointslices', verbs: READ, ...where });
+  const followsNodes = kind === 'kubermatic' && (source.options.zone !== undefined || options.wantsNodes);
   if (options.entersTenants && objects !== undefined)
     rights.push({ group: '', resource: 'secrets', verbs: ['get'], ...where });
+  else if (followsNodes)
+    rights.push({ group: '', resource: 'secrets', names: ['admin-kubeconfig'], verbs: ['get'], ...where });
   return rights;
 }
 

@@ -12,6 +12,8 @@ import { isHostname, isWildcard } from '../cluster/hostname.ts';
 const NAMED_HOSTS = 3;
 
 export interface ServiceRule {
+  /** Of the route. */
+  readonly kind: string;
   readonly host: string;
   readonly service: ServicePort;
 }
@@ -41,7 +43,7 @@ export function serviceRules(
       const why = whyNot(route, host, taken) ?? refusal(host);
       if (why === undefined) {
         taken.add(host);
-        rules.push({ host, service });
+        rules.push({ kind: route.kind, host, service });
       } else {
         const hosts = refused.get(why);
         if (hosts === undefined) refused.set(why, [host]);
@@ -67,6 +69,13 @@ export function clusterFinding(
   return { cluster, ...(origin.object && { origin }), severity, code, text, fix };
 }
 
+/** The first few, in quotes. */
+export function nameHosts(hosts: readonly string[]): string {
+  const named = hosts.slice(0, NAMED_HOSTS).map(host => `'${host.slice(0, 253)}'`);
+  const more = hosts.length > NAMED_HOSTS ? ` and ${hosts.length - NAMED_HOSTS} more` : '';
+  return `${named.join(', ')}${more}`;
+}
+
 function whyNot({ alpn }: Route, host: string, taken: ReadonlySet<string>): string | undefined {
   if (!isHostname(host) && !isWildcard(host)) return 'not a host name';
   if (alpn.length > 0) return 'its route is selected by ALPN';
@@ -75,9 +84,7 @@ function whyNot({ alpn }: Route, host: string, taken: ReadonlySet<string>): stri
 }
 
 function refusedHosts(output: string, cluster: Cluster, why: string, hosts: readonly string[]): Finding {
-  const named = hosts.slice(0, NAMED_HOSTS).map(host => `'${host.slice(0, 253)}'`);
-  const more = hosts.length > NAMED_HOSTS ? ` and ${hosts.length - NAMED_HOSTS} more` : '';
-  const text = `output '${output}' leaves out ${named.join(', ')}${more}: ${why}`;
+  const text = `output '${output}' leaves out ${nameHosts(hosts)}: ${why}`;
   const fix = 'Choose another host, or let clients reach it through this gateway, which serves it';
   return clusterFinding(cluster, 'error', 'OutputRejected', text, fix);
 }

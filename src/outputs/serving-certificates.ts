@@ -6,9 +6,9 @@ import type { Cluster } from '../cluster/cluster.ts';
 import type { Finding } from '../cluster/finding.ts';
 import { type Clock, systemClock } from '../kube/clock.ts';
 import { type KubeApi, wordsOf } from '../kube/kube-api.ts';
+import { type Problem, secrets } from '../kube/tenant-credentials.ts';
 import { openPacedWork } from './paced-work.ts';
 import type { KeyPair } from './tenant-agent-options.ts';
-import { type Problem, secrets } from './tenant-credentials.ts';
 
 /** Operators renew certificates days before they expire. */
 const REREAD_MS = 300_000;

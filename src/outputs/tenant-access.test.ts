@@ -10,11 +10,11 @@ import { type Answer, failed, type KubeApi, type KubeFault } from '../kube/kube-
 import type { KubeObject } from '../kube/kube-object.ts';
 import { openReflector } from '../kube/reflector.ts';
 import { resource, services } from '../kube/resources.ts';
+import { secrets } from '../kube/tenant-credentials.ts';
 import { openServingCertificates } from './serving-certificates.ts';
 import { openTenantAccess } from './tenant-access.ts';
 import { sampleAgentContext, sampleAgentOptions, sampleTenant } from './tenant-agent.samples.ts';
 import { tenantAgentObjects, tenantAgentResources } from './tenant-agent-objects.ts';
-import { secrets } from './tenant-credentials.ts';
 import { openObjectWriter } from './write-objects.ts';
 
 function kubeconfig(token: string): string {

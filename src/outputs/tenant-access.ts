@@ -3,13 +3,13 @@
 
 import type { Cluster } from '../cluster/cluster.ts';
 import type { Finding } from '../cluster/finding.ts';
+import { CallSlots } from '../kube/call-slots.ts';
 import { type Clock, systemClock } from '../kube/clock.ts';
 import type { KubeAccess } from '../kube/kube-access.ts';
 import type { KubeApi } from '../kube/kube-api.ts';
 import { openKubeClient } from '../kube/kube-client.ts';
-import { CallSlots } from './call-slots.ts';
-import { TenantClient } from './tenant-client.ts';
-import { TenantCredentials } from './tenant-credentials.ts';
+import { TenantClient } from '../kube/tenant-client.ts';
+import { TenantCredentials } from '../kube/tenant-credentials.ts';
 
 /** Calls to all tenants at once, each over one connection. */
 const MAX_CALLS = 128;

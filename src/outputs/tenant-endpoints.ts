@@ -10,9 +10,9 @@ import { EndpointsWriter, readEndpoints } from '../kube/endpoint-objects.ts';
 import { type Answer, type KubeApi, wordsOf } from '../kube/kube-api.ts';
 import { services } from '../kube/resources.ts';
 import { familiesOf, type ServiceEndpoint } from '../kube/service-endpoint.ts';
+import type { Problem } from '../kube/tenant-credentials.ts';
 import { AGENTS_SELECTOR, endpointsOfAddress, endpointsOfPods, isMoving, pods } from './agent-endpoints.ts';
 import { openPacedWork } from './paced-work.ts';
-import type { Problem } from './tenant-credentials.ts';
 
 /**
  * How often the agents' Pods are listed. Changes come together, as in a roll-out, so after one the pause is short, and

@@ -6,6 +6,7 @@ import { INSTANCE_LABEL, instanceLabel, MANAGED_BY_LABEL, MANAGER } from '../kub
 import { type KubeFault, wordsOf } from '../kube/kube-api.ts';
 import type { KubeObject } from '../kube/kube-object.ts';
 import type { Resource } from '../kube/resources.ts';
+import type { Refusal } from './output.ts';
 import { clusterFinding } from './service-rules.ts';
 
 /** Of a webhook's message, for example. */
@@ -45,6 +46,11 @@ export function undone(cluster: Cluster, what: string): Finding {
   const text = `something keeps changing or deleting ${what}, which is written again each time, at most every half a minute`;
   const fix = 'Stop the other writer; kubectl get -o yaml --show-managed-fields names it';
   return clusterFinding(cluster, 'warning', 'ForeignWriter', text, fix);
+}
+
+/** The API server has it, and the controller that it is for does not want it. */
+export function notServed(cluster: Cluster, what: string, { text, fix }: Refusal): Finding {
+  return clusterFinding(cluster, 'error', 'OutputRejected', `${what}: ${text}`, fix);
 }
 
 export function wantedTwice(cluster: Cluster, what: string, first: Cluster): Finding {

@@ -6,6 +6,7 @@ import type { KubeObject } from '../kube/kube-object.ts';
 import { ingresses, newIngress } from './ingress.ts';
 import { ingressRouteTcps, newIngressRouteTcp } from './ingress-route-tcp.ts';
 import { objectName } from './object-name.ts';
+import type { Output } from './output.ts';
 import { tenant } from './outputs.samples.ts';
 import {
   bed,
@@ -54,6 +55,20 @@ test('an ObjectWriter writes what is desired with our labels, and does not repea
   assert.deepEqual([codesOf(one), one.writer.error], [[], undefined]);
 });
 
+test('an ObjectWriter reports that nobody serves an object, from the time that is named for it', async () => {
+  const { clock, replica, settle } = bed();
+  const from = clock.date().getTime() + 60_000;
+  const refused = { ...ingresses, refusalOf: () => ({ text: 'nobody reads it', fix: 'Start one', from }) };
+  await using one = replica();
+  one.write([kamaji('a')], {}, { ...sampleOutput, resources: [refused] });
+  await settle(59_000);
+  assert.deepEqual(codesOf(one), []);
+  await settle(1000);
+  assert.deepEqual(codesOf(one), ['tenants.a OutputRejected']);
+  const [{ text }] = one.writer.findings();
+  assert.match(text, /^Ingress 'tenants\/.*': nobody reads it$/);
+});
+
 test('an ObjectWriter that starts again changes nothing', async () => {
   const { store, replica, settle } = bed();
   const clusters = [kamaji('a'), kamaji('b')];
@@ -97,6 +112,22 @@ test('an ObjectWriter applies a change, takes back what it no longer states, and
     theirs: '1',
   });
   assert.equal(peekIngress(store, 'a').spec.ingressClassName, undefined);
+});
+
+test('an ObjectWriter neither creates, changes nor removes what is to stay as it is', async () => {
+  const { store, replica, settle } = bed();
+  await using one = replica();
+  one.write([kamaji('a')]);
+  await settle();
+  const nginx = newIngress('ingress', { flavor: 'nginx', annotations: {} });
+  const desired: Output['desired'] = plan => {
+    const { objects, findings } = nginx.desired(plan);
+    return { objects: objects.map(each => ({ ...each, asItIs: true })), findings };
+  };
+  one.write([kamaji('a'), kamaji('b')], {}, { ...nginx, desired });
+  await settle();
+  assert.deepEqual(writesOf(store, names), ['apply a']);
+  assert.equal(peekIngress(store, 'a').spec.ingressClassName, 'haproxy');
 });
 
 test('an ObjectWriter undoes what others change, and creates again what others delete', async () => {

@@ -182,6 +182,7 @@ class Writer implements ObjectWriter {
       pruneGuard: this.#pruneGuard,
       resources: this.#resources,
       now,
+      date: this.#clock.date().getTime(),
       prepared: this.#prepared,
       isAccepted: (id, seen, wanted) => this.#history.isAccepted(id, seen, wanted),
     });

@@ -23,7 +23,7 @@ export function joinOf(claim: Cluster, owner: Cluster | undefined, table: ClaimT
     return 'refused';
   }
   if (owner === undefined) return 'claims';
-  if (owner.origin.object?.namespace === namespace) return 'joins';
+  if ((owner.controlPlane?.namespace ?? owner.origin.object?.namespace) === namespace) return 'joins';
   const text = `cluster '${claim.name}' is not in namespace '${namespace}', and a Service can only join clusters of its own namespace`;
   table.refuse(claim, 'NameClaimed', text, `Set causeway.dev/cluster to another cluster`);
   return 'refused';

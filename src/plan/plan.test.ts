@@ -271,6 +271,74 @@ test('plan() lets a Service join a cluster of its own namespace, and no other', 
   assert.deepEqual(hostsOf(twice), { 'team-a.prod': ['api.prod.lab'] });
 });
 
+/** A cluster without namespace, whose Services are in one, as Kubermatic has them. */
+const seeded = (name: string, age: number, hosts: readonly string[]) => {
+  const { origin, ...rest } = kamaji('', name, age, hosts);
+  const service = { namespace: `cluster-${name}`, name: 'apiserver', port: 443 };
+  return {
+    ...rest,
+    name,
+    origin,
+    routes: [{ ...rest.routes[0], service }],
+    controlPlane: { isPaused: false, namespace: `cluster-${name}` },
+  };
+};
+const proxied = (cluster: string, age: number, route: Parameters<typeof sampleRoute>[0], port = 443) => {
+  const claim = service(`cluster-${cluster}`, cluster, route, age);
+  const of = { namespace: `cluster-${cluster}`, name: 'apiserver', port };
+  return {
+    ...claim,
+    origin: { ...claim.origin, source: 'kamaji' },
+    routes: [{ ...claim.routes[0], service: of }],
+  };
+};
+
+test('plan() lets Services of the namespace of a control plane join it, also if they are older', () => {
+  for (const age of [1, 1000]) {
+    const joins = proxied('abc', age, { kind: 'vpn', hosts: ['vpn.lab'] });
+    for (const claims of [
+      [seeded('abc', 50, ['abc.lab']), joins],
+      [joins, seeded('abc', 50, ['abc.lab'])],
+    ]) {
+      const result = plan(claims);
+      assert.deepEqual(hostsOf(result), { abc: ['abc.lab', 'vpn.lab'] });
+      assert.deepEqual(codesOf(result), []);
+      assert.equal(plan(claims).clusters[0], result.clusters[0], 'the same object again');
+    }
+    const thief = { ...joins, origin: service('cluster-x', 'abc', { kind: 'vpn' }, age).origin };
+    assert.deepEqual(codesOf(plan([seeded('abc', 50, ['abc.lab']), thief])), ['abc NameClaimed']);
+  }
+});
+
+test('plan() adds names to a route where the same source leads them to the same port', () => {
+  const owner = seeded('abc', 50, ['abc.lab']);
+  const route = { kind: 'api', hosts: ['abc.lab', 'also.lab'], connect: ['a.svc'] };
+  const result = plan([owner, proxied('abc', 10, route)]);
+  assert.deepEqual(codesOf(result), []);
+  assert.deepEqual(result.clusters[0].routes, [
+    { ...owner.routes[0], hosts: ['abc.lab', 'also.lab'], connect: ['a.svc'] },
+  ]);
+  assert.deepEqual(codesOf(plan([owner, proxied('abc', 10, route, 444)])), ['abc NameClaimed']);
+  const other = { ...proxied('abc', 10, route), origin: service('cluster-abc', 'abc', route, 10).origin };
+  assert.deepEqual(codesOf(plan([owner, other])), ['abc NameClaimed']);
+});
+
+test('plan() gives a name to the oldest Service, and tells the other', () => {
+  const claims = [
+    seeded('abc', 900, ['abc.lab']),
+    seeded('xyz', 900, ['xyz.lab']),
+    proxied('xyz', 20, { kind: 'vpn', hosts: ['x.lab'], connect: ['x.svc'] }),
+    proxied('abc', 10, { kind: 'vpn', hosts: ['x.lab'], connect: ['x.svc'] }),
+  ];
+  const result = plan(claims);
+  assert.deepEqual(hostsOf(result), { abc: ['abc.lab'], xyz: ['xyz.lab', 'x.lab'] });
+  assert.deepEqual(codesOf(result), ['abc HostClaimed', 'abc ConnectNameClaimed']);
+  assert.deepEqual(
+    new Set(result.findings.map(({ origin }) => `${origin?.object?.kind} ${origin?.object?.namespace}`)),
+    new Set(['Service cluster-abc']),
+  );
+});
+
 test('plan() lets Services of one namespace make a cluster together, and takes its name from all others', () => {
   const api = service('a', 'mine', { kind: 'api', hosts: ['api.lab'] }, 5);
   const web = service('a', 'mine', { kind: 'apps-https', hosts: ['web.lab'] });

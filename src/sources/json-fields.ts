@@ -4,6 +4,8 @@
 import { isRecord } from '../config/fields.ts';
 
 const MAX_PORT = 65_535;
+/** RFC 1123's subdomain, as most objects are called. */
+const OBJECT_NAME = /^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/;
 
 /** `at(spec, 'networkProfile.port')`; undefined where a parent is missing or is no map. */
 export function at(value: unknown, path: string): unknown {
@@ -19,6 +21,17 @@ export function at(value: unknown, path: string): unknown {
 export function textAt(value: unknown, path: string): string | undefined {
   const found = at(value, path);
   return typeof found === 'string' && found !== '' ? found : undefined;
+}
+
+/** The name of another object; whatever cannot be one counts as absent. */
+export function objectNameAt(value: unknown, path: string): string | undefined {
+  const found = textAt(value, path);
+  return found !== undefined && OBJECT_NAME.test(found) ? found : undefined;
+}
+
+/** Go leaves out an empty string as if it were not set. */
+export function isSet(value: unknown): boolean {
+  return value !== undefined && value !== null && value !== '';
 }
 
 /** The strings of a list; no list counts as an empty one. */

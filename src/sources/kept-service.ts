@@ -14,7 +14,7 @@ export interface KeptService {
   /** `None` for a headless Service. */
   readonly clusterIPs: readonly string[];
   readonly ports: readonly TcpPort[];
-  /** Only ours, by their names after `causeway.dev/`. */
+  /** Only those with the prefix that the source reads, by their names after it. */
   readonly annotations: ReadonlyMap<string, string>;
 }
 
@@ -33,7 +33,7 @@ const OUTPUT_ANNOTATIONS: ReadonlySet<string> = new Set(['status']);
 const MAX_PORT = 65_535;
 const NO_ANNOTATIONS: ReadonlyMap<string, string> = new Map();
 
-export function keepService({ metadata, spec }: Service): KeptService {
+export function keepService({ metadata, spec }: Service, prefix = ANNOTATION_PREFIX): KeptService {
   const { type, clusterIP, clusterIPs, ports } = recordOf(spec);
   return {
     namespace: metadata.namespace ?? '',
@@ -45,7 +45,7 @@ export function keepService({ metadata, spec }: Service): KeptService {
       ip => typeof ip === 'string' && ip !== '',
     ) as string[],
     ports: tcpPorts(ports),
-    annotations: ownAnnotations(metadata.annotations),
+    annotations: annotationsWith(prefix, metadata.annotations),
   };
 }
 
@@ -79,11 +79,11 @@ export function listOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
-function ownAnnotations(annotations: unknown): ReadonlyMap<string, string> {
+function annotationsWith(prefix: string, annotations: unknown): ReadonlyMap<string, string> {
   const own = new Map<string, string>();
   for (const [key, value] of Object.entries(recordOf(annotations))) {
-    if (typeof value !== 'string' || !key.startsWith(ANNOTATION_PREFIX)) continue;
-    const name = key.slice(ANNOTATION_PREFIX.length);
+    if (typeof value !== 'string' || !key.startsWith(prefix)) continue;
+    const name = key.slice(prefix.length);
     if (!OUTPUT_ANNOTATIONS.has(name)) own.set(name, value);
   }
   // Most Services have none.

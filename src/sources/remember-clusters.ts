@@ -3,16 +3,10 @@
 // changes nothing for us.
 
 import { isDeepStrictEqual } from 'node:util';
-import type { Cluster } from '../cluster/cluster.ts';
-import type { Finding } from '../cluster/finding.ts';
+import type { MadeCluster } from './made-cluster.ts';
 import type { FoundService, ServiceLookup } from './service-lookup.ts';
 
-interface Made {
-  readonly cluster?: Cluster;
-  readonly findings: readonly Finding[];
-}
-
-interface Remembered<T> extends Made {
+interface Remembered<T> extends MadeCluster {
   readonly object: T;
   readonly lookups: readonly Lookup[];
 }
@@ -24,8 +18,8 @@ interface Lookup {
 
 /** `make` must depend on nothing but the object and its lookups. */
 export function rememberClusters<T>(
-  make: (object: T, lookup: ServiceLookup) => Made,
-): (objects: ReadonlyMap<string, T>, lookup: ServiceLookup) => readonly Made[] {
+  make: (object: T, lookup: ServiceLookup) => MadeCluster,
+): (objects: ReadonlyMap<string, T>, lookup: ServiceLookup) => readonly MadeCluster[] {
   let remembered = new Map<string, Remembered<T>>();
   return (objects, lookup) => {
     const next = new Map<string, Remembered<T>>();
@@ -49,7 +43,7 @@ function isCurrent<T>(
 }
 
 function remade<T>(
-  make: (object: T, lookup: ServiceLookup) => Made,
+  make: (object: T, lookup: ServiceLookup) => MadeCluster,
   before: Remembered<T> | undefined,
   object: T,
   lookup: ServiceLookup,

@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import { memoryStore } from '../../testbed/memory-kube-api.ts';
 import { testClock } from '../../testbed/test-clock.ts';
+import type { KubeApi } from '../kube/kube-api.ts';
 import { endpointSlices, services } from '../kube/resources.ts';
 import { openServiceBackends, type ServiceBackendsOptions } from './service-backends.ts';
 import { sampleService, sampleSlice } from './services.samples.ts';
@@ -74,4 +75,49 @@ test('openServiceBackends() says of both resources together whether they are up 
     assert.deepEqual(backends.state, { synced: true, complete: false, findings: [], error });
     assert.equal(backends.find('team-a', 'x', undefined, 'endpoints'), found);
   }
+});
+
+test('openServiceBackends() lists Services once for all sources that want the same', async () => {
+  const store = memoryStore(sampleService('x'), sampleSlice('x'));
+  const clock = testClock();
+  const api = store.client();
+  const lists: string[] = [];
+  const counting = {
+    ...api,
+    list: ((...args) => (lists.push(args[0].plural), api.list(...args))) as KubeApi['list'],
+  };
+  const changes = { one: 0, two: 0 };
+  const open = (name: keyof typeof changes, more: Partial<ServiceBackendsOptions> = {}) =>
+    openServiceBackends(counting, { ...OPTIONS, source: name, clock, ...more }, () => changes[name]++);
+  const one = open('one');
+  await clock.advance(0);
+  // One that comes later is told that there is something, but not from within the call.
+  const two = open('two');
+  assert.equal(changes.two, 0);
+  await clock.advance(0);
+  assert.ok(changes.two > 0);
+  assert.deepEqual(lists, ['services', 'endpointslices']);
+  for (const each of [one, two]) {
+    assert.deepEqual(each.state, { synced: true, complete: true, findings: [] });
+    assert.equal(each.find('team-a', 'x', undefined, 'endpoints').kind, 'found');
+  }
+  await using other = open('two', { via: 'clusterIP' });
+  await clock.advance(0);
+  assert.equal(other.state.synced, true);
+  assert.deepEqual(lists, ['services', 'endpointslices', 'services']);
+
+  // Each ends for itself.
+  await one[Symbol.asyncDispose]();
+  await one[Symbol.asyncDispose]();
+  const before = { ...changes };
+  await store.client('test').create(services, sampleService('y'));
+  await clock.advance(0);
+  assert.equal(changes.one, before.one);
+  assert.ok(changes.two > before.two);
+  assert.equal(two.find('team-a', 'y', undefined, 'endpoints').kind, 'found');
+  await two[Symbol.asyncDispose]();
+  await using again = open('one');
+  await clock.advance(0);
+  assert.equal(again.find('team-a', 'y', undefined, 'endpoints').kind, 'found');
+  assert.deepEqual(lists.slice(3), ['services', 'endpointslices']);
 });

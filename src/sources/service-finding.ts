@@ -14,13 +14,15 @@ export interface SoughtService {
   readonly namespace: string;
   readonly name: string;
   readonly port: PortChoice;
+  /** What to do where it does not exist. */
+  readonly missingFix?: string | undefined;
   /** How to choose another port: `Set the annotation causeway.dev/port to one of them`. */
   readonly portFix: string;
 }
 
 /** Undefined where it has backends. */
 export function serviceFinding(found: FoundService, sought: SoughtService): Problem | undefined {
-  const { namespace, name, port, portFix } = sought;
+  const { namespace, name, port, portFix, missingFix = 'Create it, or name another one' } = sought;
   const service = `Service '${namespace}/${name}'`;
   const problem = (code: Problem['code'], text: string, fix: string): Problem => ({
     severity: 'error',
@@ -30,7 +32,7 @@ export function serviceFinding(found: FoundService, sought: SoughtService): Prob
   });
   switch (found.kind) {
     case 'no-service':
-      return problem('ServiceMissing', `${service} does not exist`, 'Create it, or name another one');
+      return problem('ServiceMissing', `${service} does not exist`, missingFix);
     case 'no-port':
       return problem('PortMissing', `${service} ${describePorts(found.ports, port)}`, portFix);
     case 'unusable':

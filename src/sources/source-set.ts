@@ -38,7 +38,8 @@ export interface SourceFix {
 }
 
 export interface SourceSetOptions {
-  readonly open: (settings: SourceSettings, changed: () => void) => Source;
+  /** `former`: the clusters of the last run, or of its former settings. */
+  readonly open: (settings: SourceSettings, changed: () => void, former: readonly Cluster[]) => Source;
   /** Some source may have changed. */
   readonly changed: () => void;
   /** The clusters of the last run, by source; see sourceKey(). */
@@ -78,7 +79,8 @@ export class SourceSet implements AsyncDisposable {
     }
     for (const one of settings) {
       const key = sourceKey(one);
-      if (!this.#sources.has(key)) this.#sources.set(key, this.#options.open(one, this.#options.changed));
+      if (this.#sources.has(key)) continue;
+      this.#sources.set(key, this.#options.open(one, this.#options.changed, this.#until.get(key) ?? []));
     }
     this.#settings = settings;
   }

@@ -7,6 +7,7 @@
 import type { Cluster } from '../cluster/cluster.ts';
 import type { Finding } from '../cluster/finding.ts';
 import type { Clock } from '../kube/clock.ts';
+import type { KubeAccess } from '../kube/kube-access.ts';
 import type { KubeApi, PatchOperation } from '../kube/kube-api.ts';
 import type { KubeObject } from '../kube/kube-object.ts';
 import type { KubeServer } from '../kube/kube-servers.ts';
@@ -52,6 +53,12 @@ export interface SourceContext {
   readonly clock?: Clock;
   /** An output writes the endpoints of tenants, so their API servers must run with `--endpoint-reconciler-type=none`. */
   readonly wantsReconcilerNone?: boolean;
+  /** An output needs the addresses of clusters' nodes: `controlPlane.nodes`. */
+  readonly wantsNodes?: boolean;
+  /** Its clusters of the last run, or of its former settings. */
+  readonly former?: readonly Cluster[];
+  /** Opens a client for the API server of a tenant. Default: over HTTPS. */
+  readonly openClient?: (access: KubeAccess) => KubeApi & Disposable;
 }
 
 /**

@@ -1,17 +1,16 @@
 // One TenantControlPlane → its cluster, or nothing where it is not exposed, and findings. Pure.
 
-import type { AgentAddon, Cluster, ControlPlane, Route } from '../cluster/cluster.ts';
-import { CLUSTER_ID } from '../cluster/cluster-id.ts';
+import type { AgentAddon, ControlPlane, Route } from '../cluster/cluster.ts';
 import type { Finding } from '../cluster/finding.ts';
 import type { TenantControlPlaneOptions } from '../config/config.ts';
-import { DNS_LABEL, DNS_LABEL_WORDS } from '../config/names.ts';
 import { quote } from '../config/reading.ts';
-import { toRoute } from '../config/route-schema.ts';
 import { parseIp } from '../wire/ip-address.ts';
 import { narrowRanges, readRangeList, readRangeText } from './allow-ranges.ts';
+import { clusterNameOf, hasServiceName, toCluster } from './cluster-object.ts';
+import type { MadeCluster } from './made-cluster.ts';
 import { type Report, reportTo } from './report.ts';
-import { serviceFinding } from './service-finding.ts';
-import type { FoundService, ServiceLookup } from './service-lookup.ts';
+import type { ServiceLookup } from './service-lookup.ts';
+import { serviceRoute } from './service-route.ts';
 import { adviseTenant } from './tenant-advice.ts';
 import {
   readTenantControlPlane,
@@ -29,31 +28,18 @@ export interface TenantOptions extends Pick<TenantControlPlaneOptions, 'domain' 
   readonly wantsReconcilerNone?: boolean;
 }
 
-export interface TenantCluster {
-  readonly cluster?: Cluster;
-  readonly findings: readonly Finding[];
-}
-
-const SECRET_NAME = /^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/;
-
 export function tenantCluster(
   given: TenantControlPlane,
   lookup: ServiceLookup,
   options: TenantOptions,
-): TenantCluster {
+): MadeCluster {
   const { system, source, wantsReconcilerNone = false } = options;
   const fields = readTenantControlPlane(given, system);
   if (!isExposed(fields, options)) return { findings: [] };
   const { object, konnectivity } = fields;
-  const name = `${object.namespace}.${object.name}`;
-  const origin = { source, object };
   const findings: Finding[] = [];
-  const report = reportTo(findings, name, origin);
-  if (!DNS_LABEL.test(object.name)) {
-    const text = `its name ${quote(object.name)} cannot be that of a Service, so its control plane has none`;
-    report('error', 'ServiceMissing', text, `Use a name that is ${DNS_LABEL_WORDS}`);
-    return { findings };
-  }
+  const report = reportTo(findings, clusterNameOf(object), { source, object });
+  if (!hasServiceName(fields, report)) return { findings };
 
   const hosts = tenantHosts(fields, options, report);
   const allow = narrowRanges(
@@ -69,26 +55,15 @@ export function tenantCluster(
   }
   const controlPlane = controlPlaneOf(fields, report);
   adviseTenant(fields, hosts, wantsReconcilerNone, report);
-  const cluster: Cluster = {
-    name,
-    ...(CLUSTER_ID.test(object.uid) && { id: object.uid }),
-    origin,
-    ...(allow !== undefined && { allow }),
-    limits: {},
-    identityRequired: false,
-    routes,
-    controlPlane,
-  };
+  const cluster = toCluster(fields, source, { allow, routes, controlPlane });
   return { cluster, findings };
 
-  /** Also without backends: its hosts stay claimed. */
   function routeTo(kind: 'api' | 'konnectivity', names: readonly string[], port: TenantPort): Route {
-    const found = findPort(lookup, fields, port, options.via);
-    reportBackends(kind, fields, port, found, report);
-    const backends = found.kind === 'found' ? found.backends : [];
-    const expected = { namespace: object.namespace, name: object.name, port: port.number };
-    const service = found.kind === 'found' ? found.service : expected;
-    return { ...toRoute(kind, { hosts: names, backends }), ...(found.kind !== 'unusable' && { service }) };
+    const { namespace, name } = object;
+    const portFix = `Its operator creates that port: see the status of TenantControlPlane '${namespace}/${name}'`;
+    const ports = [port.name, port.number] as const;
+    const target = { namespace, names: [name] as const, ports, number: port.number, portFix };
+    return serviceRoute(kind, names, target, { lookup, via: options.via, report });
   }
 }
 
@@ -98,32 +73,8 @@ interface TenantPort {
   readonly number: number;
 }
 
-function findPort(
-  lookup: ServiceLookup,
-  { object: { namespace, name } }: TenantFields,
-  port: TenantPort,
-  via: TenantOptions['via'],
-): FoundService {
-  const found = lookup.find(namespace, name, port.name, via);
-  return found.kind === 'no-port' ? lookup.find(namespace, name, port.number, via) : found;
-}
-
-function reportBackends(
-  kind: 'api' | 'konnectivity',
-  { object: { namespace, name } }: TenantFields,
-  port: TenantPort,
-  found: FoundService,
-  report: Report,
-): void {
-  // Both routes have the same Service: the one for api has said what is wrong with it as a whole.
-  if (kind === 'konnectivity' && found.kind !== 'found' && found.kind !== 'no-port') return;
-  const portFix = `Its operator creates that port: see the status of TenantControlPlane '${namespace}/${name}'`;
-  const problem = serviceFinding(found, { namespace, name, port: port.name, portFix });
-  if (problem !== undefined) report(problem.severity, problem.code, problem.text, problem.fix);
-}
-
 function controlPlaneOf(fields: TenantFields, report: Report): ControlPlane {
-  const { object, isPaused, ingress, tcpProxy, adminSecret = '', certificateSecret = '' } = fields;
+  const { object, isPaused, ingress, tcpProxy, adminSecret, certificateSecret } = fields;
   return {
     isPaused,
     ...(ingress && {
@@ -135,18 +86,16 @@ function controlPlaneOf(fields: TenantFields, report: Report): ControlPlane {
     }),
     kubeconfig: {
       namespace: object.namespace,
-      secret: SECRET_NAME.test(adminSecret) ? adminSecret : `${object.name}-admin-kubeconfig`,
+      secret: adminSecret ?? `${object.name}-admin-kubeconfig`,
       keys: ['admin.svc', 'admin.conf'],
     },
     servingCertificate: {
       namespace: object.namespace,
-      secret: SECRET_NAME.test(certificateSecret)
-        ? certificateSecret
-        : `${object.name}-api-server-certificate`,
+      secret: certificateSecret ?? `${object.name}-api-server-certificate`,
       certKey: 'apiserver.crt',
       keyKey: 'apiserver.key',
     },
-    ...(fields.certSANs.length > 0 && { certSANs: fields.certSANs }),
+    certSANs: fields.certSANs,
     ...(tcpProxy && { agent: checkedAddon(tcpProxy, report) }),
   };
 }

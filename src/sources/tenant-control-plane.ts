@@ -2,16 +2,19 @@
 // Tenants may write these objects, so a field that cannot be read counts as absent, except where that would hide a
 // mistake (host names) or let more clients in (source ranges): those are passed on as they are.
 
-import type { AgentAddon, SourceObject } from '../cluster/cluster.ts';
+import type { AgentAddon } from '../cluster/cluster.ts';
 import { isRecord } from '../config/fields.ts';
-import type { KubeObject } from '../kube/kube-object.ts';
 import { type Resource, resource } from '../kube/resources.ts';
-import { at, pick, portAt, recordAt, type Shape, textAt, textMapAt, textsAt } from './json-fields.ts';
+import {
+  annotationOf,
+  type ClusterObject,
+  type CommonFields,
+  commonFields,
+  keepClusterObject,
+} from './cluster-object.ts';
+import { at, objectNameAt, portAt, recordAt, type Shape, textAt, textMapAt, textsAt } from './json-fields.ts';
 
-export interface TenantControlPlane extends KubeObject {
-  readonly spec?: unknown;
-  readonly status?: unknown;
-}
+export type TenantControlPlane = ClusterObject;
 
 export interface TenantSystem {
   readonly title: 'Kamaji' | 'Steward';
@@ -35,15 +38,12 @@ export const steward: TenantSystem = {
   domainAnnotations: ['steward.butlerlabs.dev/ingress.domain', KAMAJI_DOMAIN],
 };
 
-const ALLOW = 'causeway.dev/allow';
-const PAUSED = 'causeway.dev/paused';
-
 /** Defaults of both CustomResourceDefinitions. */
 const API_PORT = 6443;
 const KONNECTIVITY_PORT = 8132;
 
 const ANNOTATIONS: Shape = Object.fromEntries(
-  [...kamaji.domainAnnotations, ...steward.domainAnnotations, ALLOW, PAUSED].map(key => [key, true]),
+  [...kamaji.domainAnnotations, ...steward.domainAnnotations].map(key => [key, true]),
 );
 
 const SPEC: Shape = {
@@ -71,36 +71,16 @@ const STATUS: Shape = {
   addons: { tcpProxy: { enabled: true } },
 };
 
-/** Drops the fields that we never read, such as pod templates and conditions: there may be 10,000 objects. */
 export function keepTenantControlPlane(object: TenantControlPlane): TenantControlPlane {
-  const { apiVersion, kind, metadata, spec, status } = object;
-  const { name, namespace, uid, resourceVersion, creationTimestamp, annotations } = metadata;
-  return {
-    apiVersion,
-    kind,
-    metadata: {
-      name,
-      ...(namespace !== undefined && { namespace }),
-      ...(uid !== undefined && { uid }),
-      ...(resourceVersion !== undefined && { resourceVersion }),
-      ...(creationTimestamp !== undefined && { creationTimestamp }),
-      annotations: (pick(annotations, ANNOTATIONS) ?? {}) as Record<string, string>,
-    },
-    spec: pick(spec, SPEC),
-    status: pick(status, STATUS),
-  };
+  return keepClusterObject(object, { spec: SPEC, status: STATUS, annotations: ANNOTATIONS });
 }
 
 /** The fields of an object, with defaults. `unknown` fields are still to be checked. */
-export interface TenantFields {
-  readonly object: SourceObject;
+export interface TenantFields extends CommonFields {
   /** The annotation that is set, or the one to set. */
   readonly domainAnnotation: string;
   /** Its value: '' where it has none, undefined where it is not set. */
   readonly domain: unknown;
-  /** Annotation `causeway.dev/allow`. */
-  readonly allow: unknown;
-  readonly isPaused: boolean;
   readonly ingress: IngressFields | undefined;
   readonly gatewayHostname: unknown;
   readonly serviceType: string | undefined;
@@ -124,26 +104,16 @@ interface IngressFields {
 }
 
 export function readTenantControlPlane(given: TenantControlPlane, system: TenantSystem): TenantFields {
-  const { apiVersion, kind, metadata, spec, status } = given;
-  const annotations: Readonly<Record<string, unknown>> = metadata.annotations ?? {};
-  const annotation = (key: string) => (Object.hasOwn(annotations, key) ? annotations[key] : undefined);
+  const { spec, status } = given;
   const [usual] = system.domainAnnotations;
-  const domainAnnotation = system.domainAnnotations.find(key => annotation(key) !== undefined) ?? usual;
+  const domainAnnotation =
+    system.domainAnnotations.find(key => annotationOf(given, key) !== undefined) ?? usual;
   const ingress = recordAt(spec, 'controlPlane.ingress');
   const konnectivity = recordAt(spec, 'addons.konnectivity');
   return {
-    object: {
-      apiVersion,
-      kind,
-      namespace: metadata.namespace ?? '',
-      name: metadata.name,
-      uid: metadata.uid ?? '',
-      createdAt: metadata.creationTimestamp ?? '',
-    },
+    ...commonFields(given),
     domainAnnotation,
-    domain: annotation(domainAnnotation),
-    allow: annotation(ALLOW),
-    isPaused: annotation(PAUSED) === 'true',
+    domain: annotationOf(given, domainAnnotation),
     ingress: ingress && {
       hostname: at(ingress, 'hostname'),
       className: textAt(ingress, 'ingressClassName'),
@@ -164,8 +134,8 @@ export function readTenantControlPlane(given: TenantControlPlane, system: Tenant
       system.title === 'Steward'
         ? tcpProxyOf(recordAt(spec, 'addons.tcpProxy'), at(status, 'addons.tcpProxy.enabled') === true)
         : undefined,
-    adminSecret: textAt(status, 'kubeconfig.admin.secretName'),
-    certificateSecret: textAt(status, 'certificates.apiServer.secretName'),
+    adminSecret: objectNameAt(status, 'kubeconfig.admin.secretName'),
+    certificateSecret: objectNameAt(status, 'certificates.apiServer.secretName'),
   };
 }
 

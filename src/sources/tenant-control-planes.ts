@@ -1,14 +1,11 @@
 // The sources of TenantControlPlanes: Kamaji, and Steward, its fork.
 
 import type { Cluster } from '../cluster/cluster.ts';
-import type { Finding } from '../cluster/finding.ts';
 import type { SourceOptions, TenantControlPlaneOptions } from '../config/config.ts';
 import type { PatchOperation } from '../kube/kube-api.ts';
-import { openReflector } from '../kube/reflector.ts';
 import { fixControlPlane } from './fix-control-plane.ts';
-import { rememberClusters } from './remember-clusters.ts';
-import { openServiceBackends } from './service-backends.ts';
-import type { Observation, OpenSource, Source, SourceContext } from './source.ts';
+import { openObjectSource } from './object-source.ts';
+import type { OpenSource, Source, SourceContext } from './source.ts';
 import { tenantCluster } from './tenant-cluster.ts';
 import {
   kamaji,
@@ -17,7 +14,6 @@ import {
   type TenantControlPlane,
   type TenantSystem,
 } from './tenant-control-plane.ts';
-import { watchState } from './watch-state.ts';
 
 export interface TenantControlPlanes extends Source {
   /** Where the object of a cluster is, for those who patch it. */
@@ -45,68 +41,32 @@ function openTenants(
   changed: () => void,
 ): TenantControlPlanes {
   const { resource } = system;
-  const { name: source, clock, wantsReconcilerNone = false } = context;
-  const { kubeconfig, namespaces, selector, domain, expose, via, fix } = options;
-  const api = context.kubeApi({ kubeconfig, context: options.context });
-  const make = rememberClusters<TenantControlPlane>((object, lookup) =>
-    tenantCluster(object, lookup, { source, system, domain, expose, via, wantsReconcilerNone }),
-  );
-
-  let last: Observation | undefined;
-  /** As of the last observation. */
-  let objects: ReadonlyMap<string, TenantControlPlane> = new Map();
-  const onChange = () => {
-    last = undefined;
-    changed();
-  };
-  const reflector = openReflector(
-    api,
-    resource,
+  const { name, wantsReconcilerNone = false } = context;
+  const { domain, expose, via, fix } = options;
+  const source = openObjectSource<TenantControlPlane>(
     {
-      ...(namespaces && { namespaces }),
-      ...(selector !== undefined && { labelSelector: selector }),
+      what: `TenantControlPlanes of ${system.title}`,
+      resource,
       versions: [resource.version],
       keep: keepTenantControlPlane,
-      ...(clock && { clock }),
+      make: (object, lookup) =>
+        tenantCluster(object, lookup, { source: name, system, domain, expose, via, wantsReconcilerNone }),
     },
-    onChange,
+    options,
+    context,
+    changed,
   );
-  const backends = openServiceBackends(api, { source, namespaces, via, clock }, onChange);
-
-  function observe(): Observation {
-    const own = watchState(source, [{ what: `TenantControlPlanes of ${system.title}`, reflector }]);
-    const { state } = backends;
-    const error = own.error ?? state.error;
-    const observed = {
-      // Without Services every cluster would seem to have lost its own.
-      synced: own.synced && state.synced,
-      complete: own.complete && state.complete,
-      findings: [...own.findings, ...state.findings],
-      ...(error !== undefined && { error }),
-    };
-    if (!observed.synced) return { ...observed, clusters: [] };
-    objects = new Map(reflector.objects);
-    const clusters: Cluster[] = [];
-    const findings: Finding[] = [...observed.findings];
-    for (const made of make(objects, backends)) {
-      if (made.cluster !== undefined) clusters.push(made.cluster);
-      findings.push(...made.findings);
-    }
-    return { ...observed, clusters, findings };
-  }
 
   return {
-    name: source,
+    name,
     resource,
-    observe: () => (last ??= observe()),
+    observe: source.observe,
     fixesFor(cluster) {
       const { object } = cluster.origin;
-      const found = object && objects.get(`${object.namespace}/${object.name}`);
+      const found = object && source.objects.get(`${object.namespace}/${object.name}`);
       if (!fix || found === undefined || found.metadata.uid !== object?.uid) return [];
       return fixControlPlane(found, cluster, system, wantsReconcilerNone);
     },
-    async [Symbol.asyncDispose]() {
-      await Promise.all([reflector[Symbol.asyncDispose](), backends[Symbol.asyncDispose]()]);
-    },
+    [Symbol.asyncDispose]: () => source[Symbol.asyncDispose](),
   };
 }

@@ -4,10 +4,11 @@
 import { isHostname } from '../cluster/hostname.ts';
 import type { TenantControlPlaneOptions } from '../config/config.ts';
 import { readHost } from '../config/host.ts';
-import { mustBe, type Reading } from '../config/reading.ts';
+import { mustBe } from '../config/reading.ts';
 import { parseIp } from '../wire/ip-address.ts';
 import { flagValue } from './flag-value.ts';
-import { type Report, yamlList } from './report.ts';
+import { isSet } from './json-fields.ts';
+import { acceptedHost, type Report, yamlList } from './report.ts';
 import type { TenantFields } from './tenant-control-plane.ts';
 
 export interface TenantHosts {
@@ -34,7 +35,7 @@ export function tenantHosts(fields: TenantFields, options: Exposure, report: Rep
     domain && generatedHost('k8s', domain, fields, report),
     hostnameOf(fields, report),
     isSet(fields.gatewayHostname)
-      ? accepted(readHost(fields.gatewayHostname), 'spec.controlPlane.gateway.hostname', report)
+      ? acceptedHost(readHost(fields.gatewayHostname), 'spec.controlPlane.gateway.hostname', report)
       : undefined,
   ].filter(host => host !== undefined);
   const hosts = { api: [...new Set(api)], port: clientPort(fields) };
@@ -49,7 +50,7 @@ export function clientPort({ ingress }: TenantFields): number {
 /** The annotation's, or the source's for objects that name no host and for an annotation without a value. */
 function domainOf(fields: TenantFields, options: Exposure, report: Report): string | undefined {
   const annotation = fields.domainAnnotation;
-  if (isSet(fields.domain)) return accepted(readHost(fields.domain), `annotation ${annotation}`, report);
+  if (isSet(fields.domain)) return acceptedHost(readHost(fields.domain), `annotation ${annotation}`, report);
   if (fields.domain === undefined && hasHostname(fields)) return undefined;
   if (options.domain === undefined && !hasHostname(fields)) {
     const text = 'it has no host: it names neither a domain nor a hostname, and the source has no domain';
@@ -64,10 +65,10 @@ function hostnameOf({ ingress }: TenantFields, report: Report): string | undefin
   const value = ingress?.hostname;
   if (!isSet(value)) return undefined;
   const split = splitPort(value);
-  if (split === undefined) return accepted(readHost(value), INGRESS_HOSTNAME, report);
-  if (split.port !== undefined) return accepted(readHost(split.host), INGRESS_HOSTNAME, report);
+  if (split === undefined) return acceptedHost(readHost(value), INGRESS_HOSTNAME, report);
+  if (split.port !== undefined) return acceptedHost(readHost(split.host), INGRESS_HOSTNAME, report);
   const fault = mustBe(`"host" or "host:port" with a port from 1 to ${MAX_PORT}`, value);
-  return accepted({ fault }, INGRESS_HOSTNAME, report);
+  return acceptedHost({ fault }, INGRESS_HOSTNAME, report);
 }
 
 /** Undefined where there is no single colon; `port` undefined where it is not a port. */
@@ -85,7 +86,11 @@ function generatedHost(
   { object: { namespace, name } }: TenantFields,
   report: Report,
 ): string | undefined {
-  return accepted(readHost(`${namespace}-${name}.${kind}.${domain}`), `the generated ${kind} host`, report);
+  return acceptedHost(
+    readHost(`${namespace}-${name}.${kind}.${domain}`),
+    `the generated ${kind} host`,
+    report,
+  );
 }
 
 function konnectivityHost(
@@ -102,7 +107,7 @@ function konnectivityHost(
     domain !== undefined
       ? generatedHost('konnectivity', domain, fields, report)
       : isNamed
-        ? accepted(readHost(given), `${PROXY_SERVER_HOST} of the konnectivity agent`, report)
+        ? acceptedHost(readHost(given), `${PROXY_SERVER_HOST} of the konnectivity agent`, report)
         : undefined;
   if (domain === undefined && !isNamed) {
     const found = given ? `it is the address ${given}, which is no name` : 'it is not set';
@@ -128,16 +133,6 @@ function suggestedHost([host = 'example.com']: readonly string[]): string {
   return isHostname(suggested) ? suggested : 'konnectivity.example.com';
 }
 
-function accepted(reading: Reading<string>, where: string, report: Report): string | undefined {
-  if ('value' in reading) return reading.value;
-  report('error', 'HostInvalid', `${where} ${reading.fault}`, 'Use a host name such as api.example.com');
-  return undefined;
-}
-
 function hasHostname({ ingress, gatewayHostname }: TenantFields): boolean {
   return isSet(ingress?.hostname) || isSet(gatewayHostname);
-}
-
-function isSet(value: unknown): boolean {
-  return value !== undefined && value !== null && value !== '';
 }

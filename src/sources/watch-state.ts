@@ -24,6 +24,17 @@ export function watchState(source: string, watched: readonly Watched[]): WatchSt
   };
 }
 
+/** Of objects and of the Services that they need: without those, every cluster would seem to have lost its own. */
+export function joinedState(own: WatchState, services: WatchState): WatchState {
+  const error = own.error ?? services.error;
+  return {
+    synced: own.synced && services.synced,
+    complete: own.complete && services.complete,
+    findings: [...own.findings, ...services.findings],
+    ...(error !== undefined && { error }),
+  };
+}
+
 function errorOf({ what, reflector }: Watched): string | undefined {
   if (reflector.error !== undefined) return reflector.error;
   return reflector.emptied ? emptied(what) : undefined;

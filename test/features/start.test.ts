@@ -112,8 +112,8 @@ describe('run', { concurrency: true }, () => {
   });
 
   test('a setting that this version cannot serve → 1', async () => {
-    const file = await fileOf(`${GOOD}sources: [{ kubermatic: {} }]\n`);
-    await fails(1, ['run', '-c', file], /this version does not support the source 'kubermatic' yet$/);
+    const file = await fileOf(`${GOOD}outputs: [{ dnsServer: { on: ":53", addresses: [192.0.2.1] } }]\n`);
+    await fails(1, ['run', '-c', file], /this version does not support the output 'dnsServer' yet$/);
   });
 
   test('a port that another process listens on → 2', async () => {

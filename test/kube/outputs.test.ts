@@ -16,13 +16,16 @@ import { openKubeClient } from '../../src/kube/kube-client.ts';
 import type { KubeObject } from '../../src/kube/kube-object.ts';
 import { openLeaderLease } from '../../src/kube/leader-lease.ts';
 import { openKubeAccess } from '../../src/kube/open-kube-access.ts';
+import { dnsEndpoints, newDnsEndpoint } from '../../src/outputs/dns-endpoint.ts';
 import { ingresses, newIngress } from '../../src/outputs/ingress.ts';
 import { ingressRouteTcps, newIngressRouteTcp } from '../../src/outputs/ingress-route-tcp.ts';
 import { objectName } from '../../src/outputs/object-name.ts';
 import { outputContract } from '../../src/outputs/output.contract.ts';
 import type { Output } from '../../src/outputs/output.ts';
-import { tenant } from '../../src/outputs/outputs.samples.ts';
+import { tenant, withApps } from '../../src/outputs/outputs.samples.ts';
 import { type WriteGuard, writeGuard } from '../../src/outputs/prune-guard.ts';
+import { newTlsRoute, tlsRoutes } from '../../src/outputs/tls-route.ts';
+import { newTransportServer, transportServers } from '../../src/outputs/transport-server.ts';
 import { type ObjectWriter, openObjectWriter } from '../../src/outputs/write-objects.ts';
 import { plan } from '../../src/plan/plan.ts';
 import { authority } from '../../testbed/certificates.ts';
@@ -39,6 +42,12 @@ const skip = missingPrograms('openssl', 'curl') || missingGoPrograms('etcd', 'ku
 const skipTraefik = missingNetns() || missingGoPrograms('traefik');
 const TIMEOUT_MS = 300_000;
 const known = [ingresses, ingressRouteTcps];
+const definitions = [
+  ['traefik-ingressroutetcps', ingressRouteTcps],
+  ['gateway-api-tlsroutes', tlsRoutes],
+  ['nginx-transportservers', transportServers],
+  ['external-dns-dnsendpoints', dnsEndpoints],
+] as const;
 const haproxy = newIngress('ingress', { flavor: 'haproxy', annotations: {} });
 const nginx = newIngress('ingress', { flavor: 'nginx', annotations: {} });
 
@@ -62,9 +71,10 @@ describe('outputs in a real API server', { skip, timeout: TIMEOUT_MS }, () => {
   before(async () => {
     server = stack.use(await startApiServer());
     api = await client();
-    const definition = parse(await readFile('testbed/crds/traefik-ingressroutetcps.yaml', 'utf8')) as object;
-    await server.apply(definition);
-    await until('the definition', async () => (await api.list(ingressRouteTcps, {})).ok);
+    for (const [file, resource] of definitions) {
+      await server.apply(parse(await readFile(`testbed/crds/${file}.yaml`, 'utf8')) as object);
+      await until('the definition', async () => (await api.list(resource, {})).ok);
+    }
   });
   after(() => stack.disposeAsync());
 
@@ -95,6 +105,62 @@ describe('outputs in a real API server', { skip, timeout: TIMEOUT_MS }, () => {
     () => newIngressRouteTcp('ingressRouteTCP', { entryPoints: ['websecure'] }),
     subject,
   );
+  const dnsOptions = { zone: 'lab', targets: ['192.0.2.1', '2001:db8::1'], addresses: [], ttlMs: 60_000 };
+  outputContract('dnsEndpoint', () => newDnsEndpoint('dnsEndpoint', dnsOptions), subject, {
+    prepare: withApps,
+  });
+  const gateway = { name: 'shared', namespace: 'infra', sectionName: 'tls' };
+  outputContract('tlsRoute', () => newTlsRoute('tlsRoute', { gateway }), subject);
+  outputContract(
+    'transportServer',
+    () => newTransportServer('transportServer', { className: 'nginx' }),
+    subject,
+  );
+
+  test('what a Gateway and NGINX say in the status of our objects is a finding until they say otherwise', async () => {
+    await createNamespace('said');
+    const outputs = [newTlsRoute('tlsRoute', { gateway }), newTransportServer('transportServer', {})];
+    const now = new Date().toISOString();
+    const parent = (status: string) => ({
+      controllerName: 'test.example/gateway',
+      parentRef: gateway,
+      conditions: [
+        { type: 'Accepted', status, reason: 'NoMatchingParent', message: 'none', lastTransitionTime: now },
+      ],
+    });
+    const statuses = [
+      [{ parents: [parent('False')] }, { parents: [parent('True')] }],
+      [
+        { state: 'Invalid', reason: 'Rejected', message: 'none' },
+        { state: 'Valid', reason: 'AddedOrUpdated', message: '' },
+      ],
+    ];
+    for (const [i, output] of outputs.entries()) {
+      const [{ plural, group }] = output.resources;
+      const resource = `${plural}.${group}`;
+      const report = async (status: object) => {
+        const names = await server.kubectl('get', resource, '-n', 'said', '-o', 'name');
+        const patch = ['--subresource', 'status', '--type', 'merge', '-p', JSON.stringify({ status })];
+        for (const name of names.trim().split('\n'))
+          await server.kubectl('patch', name, '-n', 'said', ...patch);
+      };
+      const options = { api, instance: `said.${plural}`, known: [], lease: { isLeader: () => true } };
+      await using writer = openObjectWriter(options, () => {});
+      write(writer, output, [kamaji('said', 'a')]);
+      await until('both', async () => {
+        const found = await server.kubectl('get', resource, '-n', 'said', '-o', 'name');
+        return found.trim().split('\n').length === 2;
+      });
+      assert.deepEqual(writer.findings(), []);
+      await report(statuses[i][0]);
+      await until('the findings', () => writer.findings().length === 2);
+      assert.ok(
+        writer.findings().every(({ code, cluster }) => code === 'OutputRejected' && cluster === 'said.a'),
+      );
+      await report(statuses[i][1]);
+      await until('no findings', () => writer.findings().length === 0);
+    }
+  });
 
   test('objects are created, changed, taken back and removed, with those of others beside them', async () => {
     await createNamespace('own');

@@ -9,6 +9,7 @@ import type { Answer } from '../../src/kube/kube-api.ts';
 import { openKubeClient } from '../../src/kube/kube-client.ts';
 import { openKubeAccess } from '../../src/kube/open-kube-access.ts';
 import { leases, resource } from '../../src/kube/resources.ts';
+import { secrets } from '../../src/kube/tenant-credentials.ts';
 import { openTenantAccess } from '../../src/outputs/tenant-access.ts';
 import {
   sampleAgentContext,
@@ -16,7 +17,6 @@ import {
   sampleTenant,
 } from '../../src/outputs/tenant-agent.samples.ts';
 import { tenantAgentObjects } from '../../src/outputs/tenant-agent-objects.ts';
-import { secrets } from '../../src/outputs/tenant-credentials.ts';
 import { missingGoPrograms } from '../../testbed/go-build.ts';
 import { missingPrograms } from '../../testbed/packages.ts';
 import { startApiServer } from '../../testbed/start-api-server.ts';

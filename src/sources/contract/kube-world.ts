@@ -16,6 +16,8 @@ export interface KubeSourceCase<Options> {
   readonly resource: Resource<KubeObject>;
   /** Absent for built-in resources. */
   readonly definition?: KubeObject;
+  /** Definitions of other resources that it reads. They stay. */
+  readonly otherDefinitions?: readonly KubeObject[];
   readonly clusterName: (key: string) => string;
   readonly object: (key: string) => KubeObject;
   /** What else a cluster needs, such as its Service and slices. Stays where the object is deleted. */
@@ -31,8 +33,8 @@ const TOUCH: MergePatch = { metadata: { labels: { touched: 'yes' } } };
 const READS: ReadonlySet<string> = new Set(['get', 'list', 'watch', 'discover']);
 
 export function kubeWorld<Options>(one: KubeSourceCase<Options>): SourceWorld {
-  const { resource, definition, object } = one;
-  const store = memoryStore(...(definition === undefined ? [] : [definition]));
+  const { resource, definition, otherDefinitions = [], object } = one;
+  const store = memoryStore(...(definition === undefined ? [] : [definition]), ...otherDefinitions);
   const clock = testClock();
   const api = store.client('test');
   const merge = async (key: string, patch: MergePatch) => {

@@ -1,6 +1,6 @@
 // Bounds how many calls are under way at once. Others wait in turn, for a bounded time.
 
-import type { Clock } from '../kube/clock.ts';
+import type { Clock } from './clock.ts';
 
 export class CallSlots {
   readonly #clock: Clock;

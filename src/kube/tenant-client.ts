@@ -1,18 +1,22 @@
 // The KubeApi of one tenant, fit to be one of a thousand: its calls go one after the other over one connection, which
-// closes when idle; no watch holds a connection; and a tenant that does not answer is asked ever more rarely, so that it
-// takes no time from the others.
+// closes when idle; no watch holds a connection unless that is asked for; and a tenant that does not answer is asked ever
+// more rarely, so that it takes no time from the others.
 
-import type { Clock } from '../kube/clock.ts';
+import type { CallSlots } from './call-slots.ts';
+import type { Clock } from './clock.ts';
 import {
   type Answer,
   failed,
   type KubeApi,
   type KubeFault,
+  type Listed,
+  type ListOptions,
   type WatchEnd,
   type WatchOptions,
   wordsOf,
-} from '../kube/kube-api.ts';
-import type { CallSlots } from './call-slots.ts';
+} from './kube-api.ts';
+import type { KubeObject } from './kube-object.ts';
+import type { Resource } from './resources.ts';
 import type { Problem, TenantCredentials } from './tenant-credentials.ts';
 
 /** Between two attempts to reach a tenant that does not answer: the first pause, and the longest. */
@@ -40,6 +44,10 @@ export interface TenantClientOptions {
   readonly clock: Clock;
   /** From 0 to 1. */
   readonly random: () => number;
+  /** Watches are real ones, each over a connection of its own. Absent: lists are polled. */
+  readonly watches?: boolean;
+  /** More objects than these of one resource are a fault: whoever administers the tenant may create any number. */
+  readonly maxObjects?: number;
   /** `problem` has changed. */
   readonly changed: () => void;
 }
@@ -54,6 +62,8 @@ export class TenantClient implements KubeApi {
   #reported: string | undefined;
   /** Aborted by a write: lists of that resource are read again soon, also if no watch is open at that time. By plural. */
   readonly #written = new Map<string, AbortController>();
+  /** How many there are as far as is known. By plural. */
+  readonly #objects = new Map<string, number>();
 
   constructor(options: TenantClientOptions) {
     this.#options = options;
@@ -76,7 +86,7 @@ export class TenantClient implements KubeApi {
   }
 
   get: KubeApi['get'] = (...args) => this.#call(client => client.get(...args));
-  list: KubeApi['list'] = (...args) => this.#call(client => client.list(...args));
+  list: KubeApi['list'] = (...args) => this.#call(client => this.#listSome(client, ...args));
   create: KubeApi['create'] = (...args) => this.#write(args[0].plural, client => client.create(...args));
   replace: KubeApi['replace'] = (...args) => this.#write(args[0].plural, client => client.replace(...args));
   remove: KubeApi['remove'] = (...args) => this.#write(args[0].plural, client => client.remove(...args));
@@ -85,8 +95,62 @@ export class TenantClient implements KubeApi {
   merge: KubeApi['merge'] = (...args) => this.#write(args[0].plural, client => client.merge(...args));
   discover: KubeApi['discover'] = group => this.#call(client => client.discover(group));
 
+  watch: KubeApi['watch'] = (resource, options, onEvent) =>
+    this.#options.watches === true
+      ? this.#follow(resource, options, onEvent)
+      : this.#poll(resource.plural, options);
+
+  /** A page is read at a time, so that a list that is too long is never in memory. */
+  async #listSome<T extends KubeObject, K>(
+    client: KubeApi,
+    resource: Resource<T>,
+    options: ListOptions<T, K>,
+  ): Promise<Answer<Listed<K>>> {
+    const { maxObjects = Number.POSITIVE_INFINITY } = this.#options;
+    const { keep = (object: T) => object as unknown as K } = options;
+    let count = 0;
+    const counted = (object: T) => {
+      if (++count > maxObjects) throw new TooMany();
+      return keep(object);
+    };
+    try {
+      const listed = await client.list(resource, { ...options, keep: counted });
+      if (listed.ok) this.#objects.set(resource.plural, listed.value.items.length);
+      return listed;
+    } catch (error) {
+      if (!(error instanceof TooMany)) throw error;
+      return { ok: false, fault: tooMany(resource.plural, maxObjects) };
+    }
+  }
+
+  /** A watch that was cut says nothing about the tenant: the next one will tell. */
+  #follow: KubeApi['watch'] = async (resource, options, onEvent) => {
+    const fault = this.#pausedFor;
+    if (fault !== undefined) return { why: 'failed', fault };
+    const { maxObjects = Number.POSITIVE_INFINITY } = this.#options;
+    const { plural } = resource;
+    const full = new AbortController();
+    const signal = AbortSignal.any([options.signal, full.signal]);
+    let isOpen = false;
+    const onOpen = () => {
+      isOpen = true;
+      this.#noticed(undefined);
+      options.onOpen?.();
+    };
+    const end = await this.#options.client.watch(resource, { ...options, onOpen, signal }, event => {
+      const step = event.type === 'ADDED' ? 1 : event.type === 'DELETED' ? -1 : 0;
+      const count = (this.#objects.get(plural) ?? 0) + step;
+      this.#objects.set(plural, count);
+      if (count > maxObjects) full.abort();
+      else onEvent(event);
+    });
+    if (full.signal.aborted) return { why: 'failed', fault: tooMany(plural, maxObjects) };
+    if (end.why === 'failed' && !isOpen) this.#noticed(end.fault);
+    return end;
+  };
+
   /** Has no events: it expires after a while, so that its user lists again. */
-  watch: KubeApi['watch'] = async ({ plural }, { signal, onOpen }: WatchOptions): Promise<WatchEnd> => {
+  async #poll(plural: string, { signal, onOpen }: WatchOptions): Promise<WatchEnd> {
     const { clock, random } = this.#options;
     const written = this.#writtenTo(plural);
     onOpen?.();
@@ -95,7 +159,7 @@ export class TenantClient implements KubeApi {
     // The list that follows shows what was written so far.
     if (this.#written.get(plural) === written) this.#written.delete(plural);
     return signal.aborted ? { why: 'aborted' } : EXPIRED;
-  };
+  }
 
   async #write<T>(plural: string, act: (client: KubeApi) => Promise<Answer<T>>): Promise<Answer<T>> {
     const answer = await this.#call(act);
@@ -116,9 +180,9 @@ export class TenantClient implements KubeApi {
   }
 
   async #inTurn<T>(act: (client: KubeApi) => Promise<Answer<T>>): Promise<Answer<T>> {
-    const { client, slots, clock } = this.#options;
-    if (this.#fault !== undefined && clock.now() < this.#pausedUntil)
-      return { ok: false, fault: this.#fault };
+    const { client, slots } = this.#options;
+    const fault = this.#pausedFor;
+    if (fault !== undefined) return { ok: false, fault };
     if (!(await slots.acquire())) return failed(0, 'Timeout', 'Too many calls to tenants are under way');
     try {
       const answer = await act(client);
@@ -127,6 +191,11 @@ export class TenantClient implements KubeApi {
     } finally {
       slots.release();
     }
+  }
+
+  /** Why the tenant is not asked now. */
+  get #pausedFor(): KubeFault | undefined {
+    return this.#options.clock.now() < this.#pausedUntil ? this.#fault : undefined;
   }
 
   #noticed(fault: KubeFault | undefined): void {
@@ -147,4 +216,11 @@ export class TenantClient implements KubeApi {
     this.#reported = text;
     changed();
   }
+}
+
+class TooMany extends Error {}
+
+/** Not a fault that a watch could resume from: the next list tells whether there are still too many. */
+function tooMany(plural: string, max: number): KubeFault {
+  return { status: 413, reason: 'TooLarge', message: `The tenant has more than ${max} ${plural}` };
 }

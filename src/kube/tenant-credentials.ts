@@ -4,12 +4,12 @@
 
 import type { ControlPlane } from '../cluster/cluster.ts';
 import type { Finding } from '../cluster/finding.ts';
-import type { Clock } from '../kube/clock.ts';
-import { type KubeAccess, KubeAccessError, type KubeCredentials } from '../kube/kube-access.ts';
-import { type KubeApi, wordsOf } from '../kube/kube-api.ts';
-import type { KubeObject } from '../kube/kube-object.ts';
-import { kubeconfigFromText } from '../kube/kubeconfig-access.ts';
-import { type Resource, resource } from '../kube/resources.ts';
+import type { Clock } from './clock.ts';
+import { type KubeAccess, KubeAccessError, type KubeCredentials } from './kube-access.ts';
+import { type KubeApi, wordsOf } from './kube-api.ts';
+import type { KubeObject } from './kube-object.ts';
+import { kubeconfigFromText } from './kubeconfig-access.ts';
+import { type Resource, resource } from './resources.ts';
 
 /** Operators renew certificates days before they expire. */
 const REREAD_MS = 300_000;
