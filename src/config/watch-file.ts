@@ -83,7 +83,7 @@ export class FileWatch implements Disposable {
   }
 
   #pollInstead(): void {
-    this.#poll ??= setInterval(() => void this.#check(), POLL_MS);
+    if (!this.#closed) this.#poll ??= setInterval(() => void this.#check(), POLL_MS);
   }
 
   #onEvent(): void {

@@ -102,3 +102,18 @@ test('SecretWatch stops watching when the configuration names no file', () =>
     assert.deepEqual(reported, []);
     assert.equal(Buffer.from(loaded?.secrets[0] ?? []).toString(), TWO);
   }));
+
+test('SecretWatch that is disposed of while it begins to watch leaves nothing open', () =>
+  given(async ({ watch, config, secret }) => {
+    await writeFile(secret, ONE);
+    const loaded = await watch.load(config);
+    const watchers = () => process.getActiveResourcesInfo().filter(kind => kind === 'FSEventWrap').length;
+    const before = watchers();
+    const following = watch.follow(loaded);
+    watch[Symbol.dispose]();
+    await following;
+    // A closed one counts until the next turns of the event loop.
+    await new Promise(setImmediate);
+    await new Promise(setImmediate);
+    assert.equal(watchers(), before);
+  }));

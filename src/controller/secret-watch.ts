@@ -56,8 +56,10 @@ export class SecretWatch implements Disposable {
     if (before?.path !== loaded?.path) {
       this.#watch?.[Symbol.dispose]();
       this.#watch = undefined;
-      if (loaded !== undefined && !this.#closed)
+      if (loaded !== undefined && !this.#closed) {
         this.#watch = await FileWatch.start(loaded.path, () => void this.#again());
+        if (this.#closed) this.#watch[Symbol.dispose]();
+      }
     }
     if (loaded !== undefined && (await changedSince(loaded.path, loaded.readAt - TICK_MS)))
       await this.#again();
