@@ -133,17 +133,20 @@ export function outputContract(
       }
     });
 
-    test('the loser of a host gets nothing for it', { skip: options.prepare !== undefined }, () => {
-      const winner = tenant('kamaji.clastix.io/v1alpha1', 'n', 'winner');
-      const host = winner.routes[0].hosts[0];
-      const loser = sampleCluster('m.loser', {
-        origin: sampleOrigin('services', 'm', 'loser', -1e9),
-        routes: [sampleRoute({ hosts: [host], service: { namespace: 'm', name: 'loser', port: 1 } })],
+    // An output that needs other clusters than these goes by ids.
+    if (options.prepare === undefined) {
+      test('the loser of a host gets nothing for it', () => {
+        const winner = tenant('kamaji.clastix.io/v1alpha1', 'n', 'winner');
+        const host = winner.routes[0].hosts[0];
+        const loser = sampleCluster('m.loser', {
+          origin: sampleOrigin('services', 'm', 'loser', -1e9),
+          routes: [sampleRoute({ hosts: [host], service: { namespace: 'm', name: 'loser', port: 1 } })],
+        });
+        const { objects } = desired([winner, loser]);
+        assert.ok(objects.some(({ cluster }) => cluster.name === winner.name));
+        assert.ok(objects.every(({ cluster }) => cluster.name !== loser.name));
       });
-      const { objects } = desired([winner, loser]);
-      assert.ok(objects.some(({ cluster }) => cluster.name === winner.name));
-      assert.ok(objects.every(({ cluster }) => cluster.name !== loser.name));
-    });
+    }
 
     if (open === undefined) return;
     describe('with an API server', () => {
