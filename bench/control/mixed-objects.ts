@@ -8,6 +8,7 @@ import { clusterApiClusters } from '../../src/sources/cluster-api.ts';
 import { hostedClusters, openShiftRoutes } from '../../src/sources/hosted-cluster.ts';
 import { publishedSpec, sampleRoutes, sampleServices } from '../../src/sources/hypershift.samples.ts';
 import { k0smotronClusters } from '../../src/sources/k0smotron.ts';
+import { wholeKubermatic } from '../../src/sources/kubermatic.samples.ts';
 import { kubermaticClusters } from '../../src/sources/kubermatic-object.ts';
 import { documentedTenant } from '../../src/sources/tenant.samples.ts';
 import { kamaji, steward, type TenantSystem } from '../../src/sources/tenant-control-plane.ts';
@@ -186,19 +187,7 @@ function hostedCluster(name: string, kubeconfig: string): readonly Made[] {
 function userCluster(name: string, kubeconfig: string): readonly Made[] {
   const own = `cluster-${name}`;
   const host = `${name}.kubermatic.${DOMAIN}`;
-  const cidrs = (cidr: string) => ({ cidrBlocks: [cidr] });
-  const spec = {
-    humanReadableName: name,
-    version: '1.33.0',
-    exposeStrategy: 'Tunneling',
-    cloud: { dc: 'eu', providerName: 'bringyourown' },
-    clusterNetwork: {
-      dnsDomain: 'cluster.local',
-      proxyMode: 'nftables',
-      pods: cidrs('172.25.0.0/16'),
-      services: cidrs('10.240.16.0/20'),
-    },
-  };
+  const { spec } = wholeKubermatic(name);
   const annotations = {
     'nodeport-proxy.k8s.io/expose': 'SNI,Tunneling',
     [MAPPING]: JSON.stringify({ secure: host }),

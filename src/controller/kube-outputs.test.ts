@@ -7,9 +7,10 @@ import type { Cluster } from '../cluster/cluster.ts';
 import { sampleCluster, sampleOrigin, sampleRoute } from '../cluster/clusters.samples.ts';
 import type { Config } from '../config/config.ts';
 import { readConfig } from '../config/read-config.ts';
+import { definitionOf } from '../kube/definition.samples.ts';
 import type { KubeApi } from '../kube/kube-api.ts';
-import type { KubeObject } from '../kube/kube-object.ts';
 import type { KubeServer, KubeServers } from '../kube/kube-servers.ts';
+import { dnsEndpoints } from '../outputs/dns-endpoint.ts';
 import { plan } from '../plan/plan.ts';
 import { KubeOutputs } from './kube-outputs.ts';
 
@@ -71,18 +72,6 @@ const IN_TWO = `sources:
   - services: { domains: [lab], kubeconfig: second }
 `;
 
-const definition = {
-  apiVersion: 'apiextensions.k8s.io/v1',
-  kind: 'CustomResourceDefinition',
-  metadata: { name: 'dnsendpoints.externaldns.k8s.io' },
-  spec: {
-    group: 'externaldns.k8s.io',
-    scope: 'Namespaced',
-    names: { plural: 'dnsendpoints', kind: 'DNSEndpoint' },
-    versions: [{ name: 'v1alpha1', served: true, storage: true }],
-  },
-} as KubeObject;
-
 /** A cluster with apps. */
 const shop = (name: string, source: string) =>
   sampleCluster(name, {
@@ -100,7 +89,9 @@ for (const [where, sources, server] of [
   ],
 ] as const) {
   test(`KubeOutputs writes the DNSEndpoints of files to ${where}, in the namespace of the lease`, async () => {
-    const stores = new Map(['own', 'first', 'second'].map(name => [name, memoryStore(definition)]));
+    const stores = new Map(
+      ['own', 'first', 'second'].map(name => [name, memoryStore(definitionOf(dnsEndpoints))]),
+    );
     await using outputs = kubeOutputs(
       ({ kubeconfig = 'own' }) => stores.get(kubeconfig)?.client() as KubeApi,
     );

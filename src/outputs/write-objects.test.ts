@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
+import { definitionOf } from '../kube/definition.samples.ts';
 import type { KubeApi, KubeFault } from '../kube/kube-api.ts';
 import type { KubeObject } from '../kube/kube-object.ts';
 import { ingresses, newIngress } from './ingress.ts';
@@ -603,17 +604,6 @@ test('an object without its source is removed only when nothing is in doubt', as
   assert.equal(store.peek(ingressKey('a')), undefined);
 });
 
-const traefikDefinition = (...versions: readonly string[]) => ({
-  apiVersion: 'apiextensions.k8s.io/v1',
-  kind: 'CustomResourceDefinition',
-  metadata: { name: 'ingressroutetcps.traefik.io' },
-  spec: {
-    group: 'traefik.io',
-    scope: 'Namespaced',
-    names: { plural: 'ingressroutetcps', kind: 'IngressRouteTCP' },
-    versions: versions.map(name => ({ name, served: true })),
-  },
-});
 const definitions = {
   group: 'apiextensions.k8s.io',
   version: 'v1',
@@ -634,24 +624,24 @@ test('a resource that is not served is a finding where an object needs it, and i
   assert.deepEqual(codesOf(one), ['OutputCrdMissing']);
   assert.match(one.writer.findings()[0].text, /2 objects of 'ingressroutetcps\.traefik\.io'/);
   assert.equal(one.writer.error, undefined);
-  await store.client('kubectl').create(definitions, traefikDefinition('v1alpha1'));
+  await store.client('kubectl').create(definitions, definitionOf(ingressRouteTcps, ['v1alpha1']));
   await settle(120_000);
   assert.deepEqual(codesOf(one), []);
   const routes = () => store.keys().filter(key => key.startsWith('IngressRouteTCP/'));
   assert.equal(routes().length, 2);
 
   // Somebody deletes it, with all objects, and installs it again.
-  await store.client('kubectl').remove(definitions, traefikDefinition());
+  await store.client('kubectl').remove(definitions, definitionOf(ingressRouteTcps, []));
   await settle(60_000);
   assert.deepEqual(codesOf(one), ['OutputCrdMissing']);
-  await store.client('kubectl').create(definitions, traefikDefinition('v1alpha1'));
+  await store.client('kubectl').create(definitions, definitionOf(ingressRouteTcps, ['v1alpha1']));
   await settle(120_000);
   assert.equal(routes().length, 2);
   assert.deepEqual(codesOf(one), []);
 });
 
 test('an ObjectWriter writes in the best version that is served', async () => {
-  const { store, replica, settle } = bed(traefikDefinition('v1alpha1', 'v1alpha2'));
+  const { store, replica, settle } = bed(definitionOf(ingressRouteTcps, ['v1alpha1', 'v1alpha2']));
   const resource = { ...ingressRouteTcps, version: 'v1', versions: ['v1', 'v1alpha2', 'v1alpha1'] };
   const traefik = newIngressRouteTcp('ingressRouteTCP', { entryPoints: [] });
   await using one = replica();
@@ -682,7 +672,7 @@ test('an ObjectWriter writes in the best version that is served', async () => {
 });
 
 test('what belongs to an output that is taken out of the file is removed', async () => {
-  const { store, replica, settle } = bed(traefikDefinition('v1alpha1'));
+  const { store, replica, settle } = bed(definitionOf(ingressRouteTcps, ['v1alpha1']));
   const traefik = newIngressRouteTcp('ingressRouteTCP', { entryPoints: ['websecure'] });
   const none = { name: 'none', resources: [], desired: () => ({ objects: [], findings: [] }) };
   const count = (kind: string) => store.keys().filter(key => key.startsWith(`${kind}/`)).length;

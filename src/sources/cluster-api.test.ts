@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { memoryStore } from '../../testbed/memory-kube-api.ts';
 import { testClock } from '../../testbed/test-clock.ts';
+import { definitionOf } from '../kube/definition.samples.ts';
 import {
   clusterApiCluster,
   clusterApiClusters,
@@ -12,7 +13,6 @@ import {
 } from './cluster-api.ts';
 import {
   controlPlaneObjects,
-  definitionOf,
   lookupOf,
   NAMESPACE,
   type SampleControlPlane,
@@ -209,7 +209,7 @@ sourceContract('Cluster API', () =>
     open: openClusterApi,
     options: OPTIONS,
     resource: clusterApiClusters,
-    definition: definitionOf(clusterApiClusters, 'v1beta2'),
+    definition: definitionOf(clusterApiClusters),
     clusterName: key => `${NAMESPACE}.${key}`,
     object: key =>
       sampleObject(clusterApiClusters, {
@@ -237,7 +237,7 @@ test('openClusterApi() reads the older version where there is no other, and says
     const [version] = versions;
     const resource = { ...clusterApiClusters, version };
     const store = memoryStore(
-      definitionOf(clusterApiClusters, ...versions),
+      definitionOf(clusterApiClusters, versions),
       sampleObject(resource, { spec: endpoint('api.example.com') }),
     );
     const context = { name: 'clusterApi', folder: '/', kubeApi: () => store.client(), clock };

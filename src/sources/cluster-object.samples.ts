@@ -1,7 +1,6 @@
 // Objects of Cluster API and k0smotron with their Services for tests: a test states only what matters to it.
 
 import { keyOf } from '../kube/kept-objects.ts';
-import type { KubeObject } from '../kube/kube-object.ts';
 import { apiVersionOf, endpointSlices, type Resource, services } from '../kube/resources.ts';
 import type { ClusterObject } from './cluster-object.ts';
 import { keepService } from './kept-service.ts';
@@ -78,19 +77,5 @@ export function summaryOf({ cluster, findings }: MadeCluster) {
     findings,
     routes: cluster && routesOf(cluster),
     codes: findings.map(({ severity, code }) => `${severity} ${code}`).toSorted(),
-  };
-}
-
-export function definitionOf({ group, plural, kind }: Resource<KubeObject>, ...versions: readonly string[]) {
-  return {
-    apiVersion: 'apiextensions.k8s.io/v1',
-    kind: 'CustomResourceDefinition',
-    metadata: { name: `${plural}.${group}` },
-    spec: {
-      group,
-      scope: 'Namespaced',
-      names: { plural, kind },
-      versions: versions.map(name => ({ name, served: true, subresources: { status: {} } })),
-    },
   };
 }

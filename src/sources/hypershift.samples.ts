@@ -1,7 +1,7 @@
 // HostedClusters, their Routes and Services for tests: a test states only what matters to it.
 
+import { definitionOf } from '../kube/definition.samples.ts';
 import type { KubeObject } from '../kube/kube-object.ts';
-import type { Resource } from '../kube/resources.ts';
 import type { ClusterObject } from './cluster-object.ts';
 import { HOSTED_ROUTES, hostedClusters, type OpenShiftRoute, openShiftRoutes } from './hosted-cluster.ts';
 
@@ -103,17 +103,3 @@ export const definitions = {
   hostedClusters: definitionOf(hostedClusters),
   routes: definitionOf(openShiftRoutes),
 };
-
-function definitionOf({ group, version, plural, kind }: Resource<KubeObject>): KubeObject {
-  return {
-    apiVersion: 'apiextensions.k8s.io/v1',
-    kind: 'CustomResourceDefinition',
-    metadata: { name: `${plural}.${group}` },
-    spec: {
-      group,
-      scope: 'Namespaced',
-      names: { plural, kind },
-      versions: [{ name: version, served: true, subresources: { status: {} } }],
-    },
-  } as KubeObject;
-}

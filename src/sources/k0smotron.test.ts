@@ -2,9 +2,9 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { definitionOf } from '../kube/definition.samples.ts';
 import {
   controlPlaneObjects,
-  definitionOf,
   lookupOf,
   NAMESPACE,
   type SampleControlPlane,
@@ -180,7 +180,7 @@ sourceContract('k0smotron', () =>
     open: openK0smotron,
     options: { via: 'endpoints' },
     resource: k0smotronClusters,
-    definition: definitionOf(k0smotronClusters, 'v1beta2', 'v1beta1'),
+    definition: definitionOf(k0smotronClusters, ['v1beta2', 'v1beta1']),
     clusterName: key => `${NAMESPACE}.${key}`,
     object: key =>
       sampleObject(k0smotronClusters, {

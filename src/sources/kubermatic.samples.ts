@@ -24,6 +24,28 @@ export const KUBERMATIC_DEFINITION = {
   },
 };
 
+/** Has every field that the real definition requires. */
+export function wholeKubermatic(id: string): KubeObject & { readonly spec: object } {
+  const cidrs = (cidr: string) => ({ cidrBlocks: [cidr] });
+  return {
+    apiVersion: 'kubermatic.k8c.io/v1',
+    kind: 'Cluster',
+    metadata: { name: id },
+    spec: {
+      humanReadableName: id,
+      version: '1.33.0',
+      exposeStrategy: 'Tunneling',
+      cloud: { dc: 'eu', providerName: 'bringyourown' },
+      clusterNetwork: {
+        dnsDomain: 'cluster.local',
+        proxyMode: 'nftables',
+        pods: cidrs('172.25.0.0/16'),
+        services: cidrs('10.240.16.0/20'),
+      },
+    },
+  };
+}
+
 /** Its object as Kubermatic leaves it, exposed by a tunnel. */
 export function sampleKubermatic(
   id: string,

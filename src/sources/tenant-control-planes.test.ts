@@ -3,30 +3,17 @@ import { test } from 'node:test';
 import { memoryStore } from '../../testbed/memory-kube-api.ts';
 import { testClock } from '../../testbed/test-clock.ts';
 import type { TenantControlPlaneOptions } from '../config/config.ts';
+import { definitionOf } from '../kube/definition.samples.ts';
 import type { KubeObject } from '../kube/kube-object.ts';
 import { endpointSlices, type Resource, services } from '../kube/resources.ts';
 import { kubeWorld } from './contract/kube-world.ts';
 import { sourceContract } from './source.contract.ts';
 import { DOMAIN, documentedTenant, routesOf, sampleTenant } from './tenant.samples.ts';
-import { kamaji, steward, type TenantControlPlane, type TenantSystem } from './tenant-control-plane.ts';
+import { kamaji, steward, type TenantControlPlane } from './tenant-control-plane.ts';
 import { openKamaji, openSteward } from './tenant-control-planes.ts';
 
 const NAMESPACE = 'tenants';
 const defaults: TenantControlPlaneOptions = { expose: 'annotated', via: 'endpoints', fix: false };
-
-function definitionOf({ resource: { group, version, plural, kind } }: TenantSystem) {
-  return {
-    apiVersion: 'apiextensions.k8s.io/v1',
-    kind: 'CustomResourceDefinition',
-    metadata: { name: `${plural}.${group}` },
-    spec: {
-      group,
-      scope: 'Namespaced',
-      names: { plural, kind },
-      versions: [{ name: version, served: true, subresources: { status: {} } }],
-    },
-  };
-}
 
 /** As the operator creates it. */
 function serviceOf(name: string, namespace = NAMESPACE): KubeObject {
@@ -78,7 +65,7 @@ for (const [system, open] of [
         open,
         options: defaults,
         resource: system.resource,
-        definition: definitionOf(system),
+        definition: definitionOf(system.resource),
         clusterName: key => `${NAMESPACE}.${key}`,
         object: key => withoutIdentity(documentedTenant(NAMESPACE, key), `uid-${key}`),
         beside,
@@ -97,7 +84,7 @@ for (const [system, open] of [
 }
 
 async function given(options: Partial<TenantControlPlaneOptions>, ...objects: readonly KubeObject[]) {
-  const store = memoryStore(definitionOf(kamaji), ...objects);
+  const store = memoryStore(definitionOf(kamaji.resource), ...objects);
   const clock = testClock();
   const asked: unknown[] = [];
   const context = {

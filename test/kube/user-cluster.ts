@@ -1,5 +1,6 @@
 // A user cluster of Kubermatic in its seed cluster, as far as a source reads it.
 
+import { wholeKubermatic } from '../../src/sources/kubermatic.samples.ts';
 import type { ApiServer } from '../../testbed/start-api-server.ts';
 
 export interface UserCluster {
@@ -12,24 +13,7 @@ export interface UserCluster {
 /** Adds a Cluster with its external name, its namespace `cluster-<id>` and its admin kubeconfig there. */
 export async function addUserCluster(seed: ApiServer, { id, kubeconfig }: UserCluster): Promise<void> {
   const namespace = `cluster-${id}`;
-  const cidrs = (cidr: string) => ({ cidrBlocks: [cidr] });
-  await seed.apply({
-    apiVersion: 'kubermatic.k8c.io/v1',
-    kind: 'Cluster',
-    metadata: { name: id },
-    spec: {
-      humanReadableName: id,
-      version: '1.33.0',
-      exposeStrategy: 'Tunneling',
-      cloud: { dc: 'eu', providerName: 'bringyourown' },
-      clusterNetwork: {
-        dnsDomain: 'cluster.local',
-        proxyMode: 'nftables',
-        pods: cidrs('172.25.0.0/16'),
-        services: cidrs('10.240.16.0/20'),
-      },
-    },
-  });
+  await seed.apply(wholeKubermatic(id));
   const status = { namespaceName: namespace, address: { externalName: `${id}.eu.k8c.lab` } };
   const patch = ['--subresource=status', '--type=merge', '-p', JSON.stringify({ status })];
   await seed.kubectl('patch', 'clusters.kubermatic.k8c.io', id, ...patch);

@@ -10,6 +10,7 @@ import type { KubeObject } from '../../src/kube/kube-object.ts';
 import { openKubeAccess } from '../../src/kube/open-kube-access.ts';
 import { nodes, type Resource, resource, services } from '../../src/kube/resources.ts';
 import { secrets } from '../../src/kube/tenant-credentials.ts';
+import { wholeKubermatic } from '../../src/sources/kubermatic.samples.ts';
 import { openKubermatic } from '../../src/sources/kubermatic.ts';
 import { kubermaticClusters } from '../../src/sources/kubermatic-object.ts';
 import { missingGoPrograms } from '../../testbed/go-build.ts';
@@ -50,7 +51,7 @@ test(`${COUNT} user clusters have a watch each, and fail alone`, { skip, timeout
     const ports = [{ name: 'secure', port: 443, protocol: 'TCP' }];
     const service = { name: 'apiserver-external', namespace };
     await create(services, { apiVersion: 'v1', kind: 'Service', metadata: service, spec: { ports } });
-    await create(kubermaticClusters, clusterObject(id));
+    await create(kubermaticClusters, wholeKubermatic(id));
   };
   for (let i = 0; i < COUNT; i += 8)
     await Promise.all(ids.slice(i, i + 8).map((id, j) => addCluster(id, i + j)));
@@ -129,23 +130,3 @@ test(`${COUNT} user clusters have a watch each, and fail alone`, { skip, timeout
   await until('all of them back', () => unreachable().length === BROKEN, 400_000);
   t.diagnostic(`all back ${Math.round(performance.now() - start)} ms after a restart of the API server`);
 });
-
-function clusterObject(id: string): object {
-  return {
-    apiVersion: 'kubermatic.k8c.io/v1',
-    kind: 'Cluster',
-    metadata: { name: id },
-    spec: {
-      humanReadableName: id,
-      version: '1.33.0',
-      exposeStrategy: 'Tunneling',
-      cloud: { dc: 'eu', providerName: 'bringyourown' },
-      clusterNetwork: {
-        dnsDomain: 'cluster.local',
-        proxyMode: 'nftables',
-        pods: { cidrBlocks: ['172.25.0.0/16'] },
-        services: { cidrBlocks: ['10.240.16.0/20'] },
-      },
-    },
-  };
-}
