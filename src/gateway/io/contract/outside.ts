@@ -14,7 +14,7 @@ import { pattern } from './messages.ts';
 
 const PIECE = 64 * 1024;
 /** On a busy machine a turn of the event loop takes milliseconds. */
-const MAX_PAUSE_MS = 50;
+const MAX_PAUSE_MS = 10;
 
 /** Everything the current test has open. */
 let open = new Set<{ destroy(): void }>();
@@ -95,7 +95,7 @@ export class Peer implements Disposable {
     return Buffer.concat(parts);
   }
 
-  /** Reads to the end; `slowness` is the number of event-loop turns between two chunks, 50 ms at most. */
+  /** Reads to the end; `slowness` is the number of event-loop turns between two chunks, 10 ms at most. */
   async takeAll(slowness = 0): Promise<{ count: number; digest: string; end: string }> {
     const hash = createHash('sha256');
     let count = 0;

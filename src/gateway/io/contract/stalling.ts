@@ -26,14 +26,16 @@ export function stallingContract(adapter: Adapter): void {
 
   contractTest(adapter, 'stalled() leaves handles alone whose peers take their bytes', async start => {
     const thread = start();
-    // Longer than a busy machine keeps the peer from reading, and shorter than the whole transfer.
-    const { handle, peer } = await accepted(thread, 2500);
     const idle = await accepted(thread);
+    // Last, since it may hold for all handles. Shorter than the whole transfer, and longer than a busy machine needs for a
+    // third of the kernel's send buffer: a full one takes no more before that much is free.
+    const { handle, peer } = await accepted(thread, 3500);
     const source = { kind: 'source', size: 64 * MIB, piece: 100_000, last: 'shutdown' } as const;
     await thread.ask({ op: 'serve', handle, behaviour: source });
     const taken = await peer.takeAll(600);
     assert.deepEqual(taken, { count: 64 * MIB, digest: digestOf(64 * MIB), end: 'end' });
     // A handle with nothing to send is exempt, however long it is idle.
+    await thread.ask({ op: 'stalled', ms: STALLED_MS });
     await aWhile(thread);
     await exchange(thread, idle.handle, idle.peer);
   });
