@@ -21,7 +21,6 @@ import {
   BACKEND_FIELDS,
   BucketPages,
   CLUSTER_FIELDS,
-  pendingAt,
   RouteCounters,
   SharedSlots,
 } from './shared/shared-memory.ts';
@@ -58,7 +57,6 @@ class Worker {
       backends: new SharedSlots(BACKEND_FIELDS),
       buckets: new BucketPages(),
       totals: new Int32Array(start.totals),
-      pendingAt: pendingAt(start.number),
       sources: new SourceCounts(start.sources, start.seed),
       nonces: new NonceTable(start.nonces, start.seed),
       records: new RecordWriter(start.records, () => this.#post({ kind: 'records' })),

@@ -22,9 +22,9 @@ import {
   BACKEND_ACTIVE,
   CLUSTER_ACTIVE,
   HTTP_SLOT,
-  pendingAt,
   TOTAL_CONNECTIONS,
   TOTAL_DOWN,
+  TOTAL_FIELDS,
   TOTAL_WATCHED,
 } from '../shared/shared-memory.ts';
 import { SharedPages } from '../shared/shared-pages.ts';
@@ -176,7 +176,7 @@ export class Gateway implements AsyncDisposable {
   private constructor(options: GatewayOptions, settings: Settings) {
     this.#options = options;
     this.#settings = settings;
-    const totals = new SharedArrayBuffer(pendingAt(options.workers) * Int32Array.BYTES_PER_ELEMENT);
+    const totals = new SharedArrayBuffer(TOTAL_FIELDS * Int32Array.BYTES_PER_ELEMENT);
     // Each connection may count for the gateway, for its cluster and, until it is routed, as pending.
     const { connections, pending } = settings;
     const sources = new SharedArrayBuffer(

@@ -7,7 +7,7 @@ import { closeSync, writeSync } from 'node:fs';
 import { Worker } from 'node:worker_threads';
 import { newRecordRing, RecordReader, RecordWriter } from '../shared/record-ring.ts';
 import { REQUEST, Rows } from '../shared/rows.ts';
-import { KEPT_AT, pendingAt } from '../shared/shared-memory.ts';
+import { KEPT_AT } from '../shared/shared-memory.ts';
 import { OwnPages } from '../shared/shared-pages.ts';
 import { ThreadControl } from '../shared/thread-control.ts';
 import type { Verdicts } from '../shared/verdicts.ts';
@@ -33,7 +33,7 @@ export type StartOptions = { readonly capacity: number } & (
 );
 
 /** The counts shared with other threads; the thread's own counts are in its pages. */
-export type CommonCounts = Omit<EndRecorder, 'counters' | 'records' | 'pendingAt'>;
+export type CommonCounts = Omit<EndRecorder, 'counters' | 'records'>;
 
 export interface ThreadEvents {
   /** Messages that are not the answer to a question. */
@@ -291,8 +291,7 @@ export class WorkerThread {
   /** Ends its connections with `shutdown`, and closes the descriptors that its reactor has left open. */
   #cleanUp({ rows, control }: Running): void {
     const records = new RecordWriter(this.#ring, () => {});
-    const ownPending = this.kind === 'worker' ? pendingAt(this.number) : -1;
-    const recorder = { ...this.#counts, counters: this.pages.counters, pendingAt: ownPending, records };
+    const recorder = { ...this.#counts, counters: this.pages.counters, records };
     const now = performance.timeOrigin + performance.now();
     this.pages.counters.clearField(KEPT_AT);
     for (let handle = 0; handle < rows.used; handle++) {
@@ -303,7 +302,6 @@ export class WorkerThread {
       } else if (isCounted(rows, handle)) recordEnd(rows, recorder, handle, 'shutdown', now, 'all');
       if (this.kind === 'worker') this.verdicts.takeBack(handle, closeQuietly);
     }
-    if (ownPending >= 0) Atomics.store(this.#counts.totals, ownPending, 0);
     for (let fd = 0; fd < control.held.length; fd++) if (control.held[fd] !== 0) closeQuietly(fd);
   }
 }

@@ -48,8 +48,6 @@ class HttpWorker {
         buckets: new BucketPages(),
         requests: new RequestCounters(),
         totals: new Int32Array(start.totals),
-        // Its requests are never pending.
-        pendingAt: -1,
         sources: new SourceCounts(start.sources, start.seed),
       },
       table: new Table(),

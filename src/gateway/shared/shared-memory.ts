@@ -198,30 +198,16 @@ export const BACKEND_FIELDS = 5;
 
 /** Fields of the totals. */
 export const TOTAL_CONNECTIONS = 0;
+export const TOTAL_PENDING = 1;
 /** Connections handed off to a protocol thread. */
-export const TOTAL_HANDED_OFF = 1;
+export const TOTAL_HANDED_OFF = 2;
 /**
  * Their maximum share of `limits.connections`: each takes up to five descriptors instead of two (the client's, the one
  * lent to the HTTP thread, both ends of the link, the backend's).
  */
 export const HANDED_OFF_SHARE = 2 / 5;
 /** Number of backends that are down: while it is 0, balancing skips the check of each backend. */
-export const TOTAL_DOWN = 2;
+export const TOTAL_DOWN = 3;
 /** 1 while someone watches refusals: workers then write their records even if the log omits them. */
-export const TOTAL_WATCHED = 3;
-export const TOTAL_FIELDS = 4;
-
-/**
- * Behind the fields: the pending connections of each worker. A worker may be ended between a row's flag and its count, so
- * that one count for all would drift; the count of a dead worker is simply cleared.
- */
-export function pendingAt(worker: number): number {
-  return TOTAL_FIELDS + worker;
-}
-
-/** Of all workers. */
-export function pendingIn(totals: Int32Array): number {
-  let sum = 0;
-  for (let at = TOTAL_FIELDS; at < totals.length; at++) sum += Atomics.load(totals, at);
-  return sum;
-}
+export const TOTAL_WATCHED = 4;
+export const TOTAL_FIELDS = 5;

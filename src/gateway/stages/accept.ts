@@ -2,7 +2,7 @@
 
 import { EXHAUSTED } from '../io/reactor.ts';
 import { ALIVE, CLIENT, CLOSING, IDENTIFYING, OPENED, PEER, PENDING } from '../shared/rows.ts';
-import { pendingIn, TOTAL_CONNECTIONS } from '../shared/shared-memory.ts';
+import { TOTAL_CONNECTIONS, TOTAL_PENDING } from '../shared/shared-memory.ts';
 import type { DataPath } from './data-path.ts';
 import { end } from './end.ts';
 import { dialDirect, identify, knowClient } from './identify.ts';
@@ -83,7 +83,7 @@ function begin(path: DataPath, listener: number, handle: number): void {
   rows.state[handle] = IDENTIFYING;
   rows.flags[handle] = ALIVE | PENDING;
   Atomics.add(shared.totals, TOTAL_CONNECTIONS, 1);
-  Atomics.add(shared.totals, shared.pendingAt, 1);
+  Atomics.add(shared.totals, TOTAL_PENDING, 1);
   const now = io.now();
   rows.startedAt[handle] = now;
   rows.activeAt[handle] = now;
@@ -94,7 +94,7 @@ function begin(path: DataPath, listener: number, handle: number): void {
   if (port < 0) return end(path, handle, 'no-data');
   if (
     Atomics.load(shared.totals, TOTAL_CONNECTIONS) > settings.connections ||
-    pendingIn(shared.totals) > settings.pending ||
+    Atomics.load(shared.totals, TOTAL_PENDING) > settings.pending ||
     io.descriptor(handle) >= settings.clientFiles
   ) {
     return end(path, handle, 'over-limit');

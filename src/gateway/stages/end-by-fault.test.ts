@@ -20,11 +20,12 @@ import {
   CLUSTER_ACTIVE,
   CLUSTER_FIELDS,
   FIRST_SLOT,
-  pendingAt,
   REASONS_AT,
   RouteCounters,
   SharedSlots,
   TOTAL_CONNECTIONS,
+  TOTAL_FIELDS,
+  TOTAL_PENDING,
 } from '../shared/shared-memory.ts';
 import { SourceCounts, sourceCountsBytes } from '../shared/source-counts.ts';
 import { Verdicts } from '../shared/verdicts.ts';
@@ -194,7 +195,7 @@ function given() {
   const injection = new Injection();
   const io = new FakeReactor();
   const ring = newRecordRing();
-  const totals = new Int32Array(new SharedArrayBuffer(pendingAt(1) * 4));
+  const totals = new Int32Array(new SharedArrayBuffer(TOTAL_FIELDS * 4));
   const counters = new RouteCounters();
   const clusters = new SharedSlots(CLUSTER_FIELDS);
   const backends = new SharedSlots(BACKEND_FIELDS);
@@ -208,7 +209,6 @@ function given() {
   const shared: Shared = {
     rows: new Rows(Rows.memory(CAPACITY)),
     totals,
-    pendingAt: pendingAt(0),
     counters: injection.into('counters', counters),
     clusters: injection.into('clusters', clusters),
     backends: injection.into('backends', backends),
@@ -245,7 +245,7 @@ function given() {
   /** Every count of something open, of whatever kind; all are 0 when nothing is open. */
   const open = () => [
     totals[TOTAL_CONNECTIONS],
-    totals[pendingAt(0)],
+    totals[TOTAL_PENDING],
     sources.count(0, SOURCE, 0),
     sources.count(1, SOURCE, 0),
     clusters.get(1, CLUSTER_ACTIVE),

@@ -32,6 +32,7 @@ import {
   type SharedSlots,
   TOTAL_CONNECTIONS,
   TOTAL_HANDED_OFF,
+  TOTAL_PENDING,
   TOTAL_WATCHED,
 } from '../shared/shared-memory.ts';
 import { GATEWAY_SCOPE, PENDING_SCOPE, type SourceCounts } from '../shared/source-counts.ts';
@@ -43,8 +44,6 @@ export interface Counts {
   readonly clusters: SharedSlots;
   readonly backends: SharedSlots;
   readonly totals: Int32Array;
-  /** Where `totals` has the pending connections of this worker. */
-  readonly pendingAt: number;
   readonly sources: SourceCounts;
 }
 
@@ -240,14 +239,14 @@ function writeRecord(
 }
 
 /** Undoes the counts of a connection that is not routed yet; safe to call more than once. */
-export function releasePending(rows: Rows, { totals, pendingAt, sources }: Counts, client: number): void {
+export function releasePending(rows: Rows, { totals, sources }: Counts, client: number): void {
   if ((rows.flags[client] & PENDING_COUNTED) !== 0) {
     sources.remove(PENDING_SCOPE, rows.addresses, rows.addressAt(client, CLIENT));
     rows.flags[client] &= ~PENDING_COUNTED;
   }
   if ((rows.flags[client] & PENDING) === 0) return;
   rows.flags[client] &= ~PENDING;
-  Atomics.sub(totals, pendingAt, 1);
+  Atomics.sub(totals, TOTAL_PENDING, 1);
 }
 
 /** Whether the row holds any count; also true if its thread died inside recordEnd(). */
