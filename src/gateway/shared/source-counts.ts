@@ -34,7 +34,19 @@ export function sourceCountsBytes(entries: number): number {
   return bucketBytes(entries, ENTRIES);
 }
 
-/** All threads that share the memory must use the same seed, which should be random. */
+/** Where a caller keeps in mind that it holds a count: `flag` in `flags[row]`. */
+interface Flags {
+  readonly flags: Uint32Array;
+}
+
+/** For callers that keep nothing in mind. */
+const NO_FLAGS: Flags = { flags: new Uint32Array(1) };
+
+/**
+ * All threads that share the memory must use the same seed, which should be random. The caller's flag changes right
+ * behind the count, so that a thread that is terminated in between leaves no count without its flag (see
+ * thread-control.ts).
+ */
 export class SourceCounts {
   readonly #words: Int32Array;
   readonly #factors: Int32Array;
@@ -44,24 +56,27 @@ export class SourceCounts {
     this.#factors = hashFactors(seed, PIECES);
   }
 
-  /** Counts one more and returns the new count, or -1 if there is no room for another source. */
-  add(scope: number, address: Uint8Array, at: number): number {
+  /** Counts one more, sets the flag and returns the new count; or -1 if there is no room for another source. */
+  add(scope: number, address: Uint8Array, at: number, { flags } = NO_FLAGS, row = 0, flag = 0): number {
     const words = this.#words;
     const bucket = this.#bucketOf(scope, address, at);
     acquire(words, bucket);
     const entry = find(words, bucket, scope, address, at);
     const count = entry === NOT_FOUND ? insert(words, bucket, scope, address, at) : ++words[entry + COUNT_AT];
+    if (count >= 0) flags[row] |= flag;
     release(words, bucket);
     return count;
   }
 
-  /** Counts one less. Must not be called for a source that add() had no room for. */
-  remove(scope: number, address: Uint8Array, at: number): void {
+  /** Counts one less and clears the flag. Must not be called for a source that add() had no room for. */
+  remove(scope: number, address: Uint8Array, at: number, { flags } = NO_FLAGS, row = 0, flag = 0): void {
     const words = this.#words;
     const bucket = this.#bucketOf(scope, address, at);
     acquire(words, bucket);
     const entry = find(words, bucket, scope, address, at);
-    if (entry !== NOT_FOUND && --words[entry + COUNT_AT] === 0) shrink(words, bucket);
+    const left = entry === NOT_FOUND ? 0 : --words[entry + COUNT_AT];
+    flags[row] &= ~flag;
+    if (left === 0) shrink(words, bucket);
     release(words, bucket);
   }
 

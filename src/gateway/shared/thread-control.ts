@@ -3,8 +3,9 @@
 // it publishes its wake-up descriptor before it first waits, and checks the flag before it first waits and after each
 // wake-up. Whichever side comes second sees the other.
 //
-// V8 terminates a thread only where a function or the next round of a loop begins. So an assignment right behind a
-// system call is one step with it, and `held` is right at every moment.
+// V8 terminates a thread only where a function or the next round of a loop begins, or just before an Atomics operation
+// takes effect. So an assignment right behind a system call or an Atomics operation is one step with it: `held` and the
+// flags that say which counts a row holds are right at every moment, if the call comes first and the assignment behind.
 
 /** Descriptors are stored plus one, so that zeroed memory means none. */
 const STOP = 0;

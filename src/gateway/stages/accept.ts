@@ -81,9 +81,10 @@ function begin(path: DataPath, listener: number, handle: number): void {
   rows.clear(handle);
   rows.clearAddresses(handle);
   rows.state[handle] = IDENTIFYING;
-  rows.flags[handle] = ALIVE | PENDING;
   Atomics.add(shared.totals, TOTAL_CONNECTIONS, 1);
+  rows.flags[handle] = ALIVE;
   Atomics.add(shared.totals, TOTAL_PENDING, 1);
+  rows.flags[handle] |= PENDING;
   const now = io.now();
   rows.startedAt[handle] = now;
   rows.activeAt[handle] = now;

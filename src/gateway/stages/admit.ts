@@ -48,8 +48,7 @@ export function takeLimits(
   const { connections, perSource, newPerSecond } = cluster.limits;
   if (connections !== undefined && active > connections) return 'over-limit';
   if (perSource !== undefined) {
-    const count = limits.sources.add(cluster.slot, rows.addresses, at);
-    if (count >= 0) rows.flags[client] |= SOURCE_COUNTED;
+    const count = limits.sources.add(cluster.slot, rows.addresses, at, rows, client, SOURCE_COUNTED);
     if (count > perSource) return 'over-limit';
   }
   if (newPerSecond !== undefined && !limits.buckets.take(cluster.slot, newPerSecond, now)) {

@@ -328,9 +328,10 @@ function isHandedOff({ slot, uplink }: TableRoute): boolean {
 /** False when too many are handed off already. */
 function handOff(path: DataPath, client: number): boolean {
   const { rows, shared, settings } = path;
-  rows.flags[client] |= HANDED_OFF;
   shared.verdicts.begin(client);
-  return Atomics.add(shared.totals, TOTAL_HANDED_OFF, 1) < settings.connections * HANDED_OFF_SHARE;
+  const others = Atomics.add(shared.totals, TOTAL_HANDED_OFF, 1);
+  rows.flags[client] |= HANDED_OFF;
+  return others < settings.connections * HANDED_OFF_SHARE;
 }
 
 /** Everything the protocol thread needs to know, besides the client. */

@@ -104,9 +104,8 @@ export function knowClient(path: DataPath, client: number): boolean {
   if (!countPending(path, client)) return false;
   const limit = settings.perSource;
   if (limit === undefined) return true;
-  const count = shared.sources.add(GATEWAY_SCOPE, rows.addresses, rows.addressAt(client, CLIENT));
-  if (count < 0) return true;
-  rows.flags[client] |= COUNTED;
+  const at = rows.addressAt(client, CLIENT);
+  const count = shared.sources.add(GATEWAY_SCOPE, rows.addresses, at, rows, client, COUNTED);
   if (count > FLOOD * limit) {
     end(path, client, 'over-limit');
     return false;
@@ -122,9 +121,7 @@ function countPending(path: DataPath, client: number): boolean {
   if (limit === undefined) return true;
   const at = rows.addressAt(client, CLIENT);
   if (listeners[rows.listener[client]]?.balancers?.admits(rows.addresses, at) === true) return true;
-  const count = shared.sources.add(PENDING_SCOPE, rows.addresses, at);
-  if (count < 0) return true;
-  rows.flags[client] |= PENDING_COUNTED;
+  const count = shared.sources.add(PENDING_SCOPE, rows.addresses, at, rows, client, PENDING_COUNTED);
   if (count <= limit) return true;
   end(path, client, 'over-limit');
   return false;
@@ -254,10 +251,10 @@ function readReturned(
 
 /** A stream needs extra descriptors, as handed-off connections do, and counts toward the same limit. */
 function countStream({ rows, shared, settings }: DataPath, client: number): void {
-  rows.flags[client] |= RETURNED;
   shared.verdicts.begin(client);
-  if (Atomics.add(shared.totals, TOTAL_HANDED_OFF, 1) >= settings.connections * HANDED_OFF_SHARE)
-    rows.flags[client] |= OVER;
+  const others = Atomics.add(shared.totals, TOTAL_HANDED_OFF, 1);
+  rows.flags[client] |= RETURNED;
+  if (others >= settings.connections * HANDED_OFF_SHARE) rows.flags[client] |= OVER;
 }
 
 function takeBalancerHeader(path: DataPath, client: number, header: ProxyHeader): boolean {

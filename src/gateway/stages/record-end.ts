@@ -149,14 +149,13 @@ function attemptTwice(step: () => void): void {
 
 /**
  * One function per count that a connection can hold. Each undoes its count if the flag is set, then clears the flag:
- * wherever one throws, nothing is undone twice.
+ * wherever one throws or its thread is terminated (see thread-control.ts), nothing is undone twice or left behind.
  */
 const releases: readonly ((rows: Rows, recorder: EndRecorder, client: number) => void)[] = [
   releasePending,
   (rows, { sources }, client) => {
     if ((rows.flags[client] & COUNTED) === 0) return;
-    sources.remove(GATEWAY_SCOPE, rows.addresses, rows.addressAt(client, CLIENT));
-    rows.flags[client] &= ~COUNTED;
+    sources.remove(GATEWAY_SCOPE, rows.addresses, rows.addressAt(client, CLIENT), rows, client, COUNTED);
   },
   releaseSource,
   releaseCluster,
@@ -165,8 +164,8 @@ const releases: readonly ((rows: Rows, recorder: EndRecorder, client: number) =>
   (rows, { totals, verdicts }, client) => {
     if ((rows.flags[client] & (HANDED_OFF | RETURNED)) === 0) return;
     verdicts.end(client);
-    rows.flags[client] &= ~(HANDED_OFF | RETURNED);
     Atomics.sub(totals, TOTAL_HANDED_OFF, 1);
+    rows.flags[client] &= ~(HANDED_OFF | RETURNED);
   },
 ];
 
@@ -193,8 +192,8 @@ export function countBackend(
 
 function releaseSource(rows: Rows, { sources }: Counts, client: number): void {
   if ((rows.flags[client] & SOURCE_COUNTED) === 0) return;
-  sources.remove(rows.cluster[client], rows.addresses, rows.addressAt(client, CLIENT));
-  rows.flags[client] &= ~SOURCE_COUNTED;
+  const at = rows.addressAt(client, CLIENT);
+  sources.remove(rows.cluster[client], rows.addresses, at, rows, client, SOURCE_COUNTED);
 }
 
 function releaseCluster(rows: Rows, { clusters }: Counts, client: number): void {
@@ -219,8 +218,8 @@ function releaseBackend(rows: Rows, { backends }: Pick<Counts, 'backends'>, clie
 function countReason(rows: Rows, { counters, totals }: Counts, client: number, reason: CloseReason): void {
   if ((rows.flags[client] & ALIVE) === 0) return;
   counters.add(rows.slot[client], REASONS_AT + reasonIndex[reason], 1);
-  rows.flags[client] &= ~ALIVE;
   Atomics.sub(totals, TOTAL_CONNECTIONS, 1);
+  rows.flags[client] &= ~ALIVE;
 }
 
 function writeRecord(
@@ -241,12 +240,12 @@ function writeRecord(
 /** Undoes the counts of a connection that is not routed yet; safe to call more than once. */
 export function releasePending(rows: Rows, { totals, sources }: Counts, client: number): void {
   if ((rows.flags[client] & PENDING_COUNTED) !== 0) {
-    sources.remove(PENDING_SCOPE, rows.addresses, rows.addressAt(client, CLIENT));
-    rows.flags[client] &= ~PENDING_COUNTED;
+    const at = rows.addressAt(client, CLIENT);
+    sources.remove(PENDING_SCOPE, rows.addresses, at, rows, client, PENDING_COUNTED);
   }
   if ((rows.flags[client] & PENDING) === 0) return;
-  rows.flags[client] &= ~PENDING;
   Atomics.sub(totals, TOTAL_PENDING, 1);
+  rows.flags[client] &= ~PENDING;
 }
 
 /** Whether the row holds any count; also true if its thread died inside recordEnd(). */
