@@ -29,6 +29,7 @@ import {
   EPOLLOUT,
   EPOLLRDHUP,
   F_DUPFD_CLOEXEC,
+  F_SETFL,
   filterProgram,
   IPPROTO_IPV6,
   IPPROTO_TCP,
@@ -352,7 +353,7 @@ export class EpollReactor implements Reactor {
   close(handle: number): void {
     if (this.#kinds[handle] === NOT_OURS) return;
     if (this.#lent[handle] === 1) this.#end(handle);
-    if (this.#kinds[handle] === LISTENING) this.#listeners.delete(handle);
+    if (this.#kinds[handle] === LISTENING) this.#forget(handle);
     if (handle === this.#lastAccepted) this.#lastAccepted = -1;
     this.#generations[handle]++;
     const { close } = this.#libc;
@@ -407,6 +408,7 @@ export class EpollReactor implements Reactor {
   }
 
   #listen(address: SocketAddress): number {
+    if (address.descriptor !== undefined) return this.#adopt(address.descriptor);
     const target = this.#sockaddr(address);
     if (target === undefined) return BROKEN;
     const libc = this.#libc;
@@ -440,6 +442,27 @@ export class EpollReactor implements Reactor {
     return fd;
   }
 
+  #adopt(descriptor: number): number {
+    const fd = this.#libc.fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
+    if (fd < 0) return errorOfErrno(this.#libc.errno());
+    if (fd >= this.capacity) {
+      this.#libc.close(fd);
+      return EXHAUSTED;
+    }
+    this.#kinds[fd] = OPEN;
+    this.#libc.fcntl(fd, F_SETFL, SOCK_NONBLOCK);
+    this.#set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+    this.#setKeepalive(fd);
+    this.#set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, this.#stalledMs);
+    if (!this.#register(fd)) {
+      this.close(fd);
+      return EXHAUSTED;
+    }
+    this.#kinds[fd] = LISTENING;
+    this.#listeners.add(fd);
+    return fd;
+  }
+
   #sockaddr(address: SocketAddress): Sockaddr | undefined {
     let known = this.#sockaddrs.get(address);
     if (known === undefined) {
@@ -460,6 +483,12 @@ export class EpollReactor implements Reactor {
     this.#lent[fd] = 0;
     this.#libc.epoll_ctl(this.epollFd, EPOLL_CTL_DEL, fd, this.#controlBytes);
     this.#libc.shutdown(fd, SHUT_WR);
+  }
+
+  /** Others may have the listener open: then close() would leave it in the epoll set. */
+  #forget(listener: number): void {
+    this.#listeners.delete(listener);
+    this.#libc.epoll_ctl(this.epollFd, EPOLL_CTL_DEL, listener, this.#controlBytes);
   }
 
   /** Registers the descriptor for exactly those events. */

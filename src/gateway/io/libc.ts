@@ -103,6 +103,7 @@ export const EPOLLET = 0x80000000;
 export const EPOLL_CTL_ADD = 1;
 export const EPOLL_CTL_DEL = 2;
 export const EPOLL_CTL_MOD = 3;
+export const F_SETFL = 4;
 export const F_DUPFD_CLOEXEC = 1030;
 export const EFD_NONBLOCK = 0o4000;
 export const EFD_CLOEXEC = 0o2000000;

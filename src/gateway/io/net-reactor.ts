@@ -132,6 +132,23 @@ export class NetReactor implements Reactor {
   }
 
   listen(address: SocketAddress, opened: (result: number) => void): void {
+    if (address.descriptor === undefined) this.#listen(address, opened);
+    else void this.#adopt(address, address.descriptor, opened);
+  }
+
+  /** libuv takes a descriptor over, so this reactor needs one of its own. */
+  async #adopt(address: SocketAddress, shared: number, opened: (result: number) => void): Promise<void> {
+    let descriptor: number;
+    try {
+      const { duplicate } = await import('./duplicate.ts');
+      descriptor = duplicate(shared);
+    } catch {
+      return opened(BROKEN);
+    }
+    this.#listen({ ...address, descriptor }, opened);
+  }
+
+  #listen(address: SocketAddress, opened: (result: number) => void): void {
     const handle = this.#take();
     if (handle < 0) return opened(EXHAUSTED);
     const server = net.createServer({
@@ -144,7 +161,7 @@ export class NetReactor implements Reactor {
       if (error.code === 'EAFNOSUPPORT' && address.dualStack) {
         // On a machine without IPv6, dual-stack means IPv4.
         this.#give(handle);
-        return this.listen({ address: ANY_IPV4, port: address.port }, opened);
+        return this.#listen({ address: ANY_IPV4, port: address.port }, opened);
       }
       this.#give(handle);
       opened(reactorErrorOf(error));
@@ -155,14 +172,16 @@ export class NetReactor implements Reactor {
       this.#handlers?.event(handle, READABLE);
     });
     const place =
-      address.path === undefined
-        ? {
-            host: formatIp(address.address, 0),
-            port: address.port,
-            ipv6Only: !address.dualStack,
-            reusePort: this.#share,
-          }
-        : { path: address.path };
+      address.descriptor !== undefined
+        ? { fd: address.descriptor }
+        : address.path === undefined
+          ? {
+              host: formatIp(address.address, 0),
+              port: address.port,
+              ipv6Only: !address.dualStack,
+              reusePort: this.#share,
+            }
+          : { path: address.path };
     server.listen({ ...place, backlog: BACKLOG }, () => {
       server.off('error', failed);
       if (this.#stopped) return void server.close();
@@ -219,7 +238,7 @@ export class NetReactor implements Reactor {
   }
 
   descriptor(handle: number): number {
-    return descriptorOf(this.#sockets[handle]);
+    return descriptorOf(this.#listeners[handle]?.server ?? this.#sockets[handle]);
   }
 
   peerAddress(handle: number, into: Uint8Array, at: number): number {
@@ -497,9 +516,9 @@ function putAddress(
   return port;
 }
 
-/** The descriptor number of a Node socket; -1 if it has none, as before it connects. */
-export function descriptorOf(socket: net.Socket | undefined): number {
-  return (socket as OwnedSocket | undefined)?._handle?.fd ?? -1;
+/** The descriptor number of a Node socket or server; -1 if it has none, as before it connects. */
+export function descriptorOf(socket: net.Socket | net.Server | undefined): number {
+  return (socket as Pick<OwnedSocket, '_handle'> | undefined)?._handle?.fd ?? -1;
 }
 
 const errorCodes: Record<string, number> = {

@@ -65,6 +65,8 @@ export interface SocketAddress {
   /** For a listener: accept IPv4 and IPv6 on one socket if the machine has both. */
   readonly dualStack?: boolean;
   readonly path?: string;
+  /** For a listener: a listening socket that is open already. listen() takes a duplicate, which others may share. */
+  readonly descriptor?: number;
 }
 
 export interface ReactorHandlers {
@@ -106,7 +108,7 @@ export interface Reactor {
   connect(address: SocketAddress): number;
   /** Why a connect failed. */
   failure(handle: number): number;
-  /** The descriptor's number, the lowest that was free; -1 if there is none (yet). */
+  /** The descriptor's number, the lowest that was free; -1 if there is none (yet). Of listeners too. */
   descriptor(handle: number): number;
   /**
    * Writes the 16 address bytes and returns the port; zeros for a unix socket; -1 if the connection is already gone.

@@ -141,6 +141,33 @@ export function listeningContract(adapter: Adapter): void {
 
   contractTest(
     adapter,
+    'listen() takes a socket that another has open, whose waiting connections survive the close of either',
+    async start => {
+      const [old, next, last] = [start(), start(), start()];
+      const listener = await old.listen(ip('127.0.0.1'));
+      const descriptor = await old.value({ op: 'descriptor', handle: listener.handle });
+      const taken = await next.listen({ ...ip('127.0.0.1', listener.port), descriptor });
+      assert.ok(taken.handle >= 0, `${taken.handle}`);
+      assert.equal(taken.port, listener.port);
+      const late = await last.listen({ ...ip('127.0.0.1', listener.port), descriptor });
+      await last.ask({ op: 'close', handle: late.handle });
+      await old.ask({ op: 'close', handle: listener.handle });
+      for (let i = 0; i < 10; i++) {
+        using client = await dial({ host: '127.0.0.1', port: listener.port });
+        await exchange(next, await next.accept(taken.handle), client);
+      }
+      await next.ask({ op: 'close', handle: taken.handle });
+      assert.equal(await dialRefused({ host: '127.0.0.1', port: listener.port }), 'ECONNREFUSED');
+    },
+  );
+
+  contractTest(adapter, 'listen() returns an error code for a descriptor that is not open', async start => {
+    const { handle } = await start().listen({ ...ip('127.0.0.1'), descriptor: 100_000 });
+    assert.ok(handle < AGAIN, `${handle}`);
+  });
+
+  contractTest(
+    adapter,
     'EXHAUSTED when all handles are taken, and service resumes when some are free',
     async start => {
       await using directory = await socketDirectory();
