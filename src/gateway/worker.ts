@@ -27,7 +27,7 @@ import {
 import { SourceCounts } from './shared/source-counts.ts';
 import { ThreadControl } from './shared/thread-control.ts';
 import { Verdicts } from './shared/verdicts.ts';
-import { acceptAll, closeListener } from './stages/accept.ts';
+import { acceptAll, closeListener, leaveListener } from './stages/accept.ts';
 import { DataPath, type Shared } from './stages/data-path.ts';
 import { cutHandedOff } from './stages/end.ts';
 import { revoke, revokeOne } from './stages/revoke.ts';
@@ -39,18 +39,20 @@ const DIAL_FAILED_EVERY_MS = 500;
 class Worker {
   readonly #control: MessagePort;
   readonly #io: Reactor;
-  readonly #shared: Shared;
+  readonly #memory: Shared;
   readonly #path: DataPath;
   readonly #faults: FaultLog;
-  /** Listener index → handle. */
-  readonly #handles = new Map<number, number>();
+  /** Listener index → handles: one, or more if an old process had more workers. */
+  readonly #handles = new Map<number, number[]>();
+  /** Indexes of listeners that another process has open too. */
+  readonly #shared = new Set<number>();
   #dialFailedAt = 0;
 
   constructor(start: WorkerStart, io: Reactor, control: MessagePort) {
     this.#control = control;
     this.#io = io;
     this.#faults = new FaultLog(`worker-${start.number}`, report => this.#post({ kind: 'fault', report }));
-    this.#shared = {
+    this.#memory = {
       rows: new Rows(start.rows),
       counters: new RouteCounters(),
       clusters: new SharedSlots(CLUSTER_FIELDS),
@@ -65,7 +67,7 @@ class Worker {
     this.#path = new DataPath(
       start.number,
       this.#io,
-      this.#shared,
+      this.#memory,
       start.settings,
       message => this.#message(message as ToWorker),
       slot => this.#dialFailed(slot),
@@ -103,6 +105,12 @@ class Worker {
       case 'settings':
         this.#path.settings = message.settings;
         break;
+      case 'shared':
+        for (const index of message.indexes) {
+          if (message.isShared) this.#shared.add(index);
+          else this.#shared.delete(index);
+        }
+        break;
       case 'drain':
         // Internal listeners stay open: connections that return from a protocol thread were accepted before the drain.
         for (const index of this.#handles.keys())
@@ -139,26 +147,32 @@ class Worker {
 
   #opened({ index, request }: Extract<ToWorker, { kind: 'open' }>, result: number): void {
     if (result >= 0) {
-      this.#handles.set(index, result);
+      this.#handles.set(index, [...(this.#handles.get(index) ?? []), result]);
       this.#path.rows.clear(result);
       this.#path.rows.state[result] = OPENED;
       this.#path.rows.listener[result] = index;
     }
-    this.#post({ kind: 'opened', request, result: result < 0 ? result : this.#io.listeningPort(result) });
+    const isOpen = result >= 0;
+    this.#post({
+      kind: 'opened',
+      request,
+      result: isOpen ? this.#io.listeningPort(result) : result,
+      descriptor: isOpen ? this.#io.descriptor(result) : -1,
+    });
   }
 
   #close(index: number): void {
-    const handle = this.#handles.get(index);
-    if (handle === undefined) return;
+    const handles = this.#handles.get(index) ?? [];
     this.#handles.delete(index);
-    closeListener(this.#path, handle);
+    const leave = this.#shared.delete(index) ? leaveListener : closeListener;
+    for (const handle of handles) leave(this.#path, handle);
   }
 
   #usePages({ counters, clusters, buckets, backends }: Pages): void {
-    for (const page of counters) this.#shared.counters.addPage(page);
-    for (const page of clusters) this.#shared.clusters.addPage(page);
-    for (const page of buckets) this.#shared.buckets.addPage(page);
-    for (const page of backends) this.#shared.backends.addPage(page);
+    for (const page of counters) this.#memory.counters.addPage(page);
+    for (const page of clusters) this.#memory.clusters.addPage(page);
+    for (const page of buckets) this.#memory.buckets.addPage(page);
+    for (const page of backends) this.#memory.backends.addPage(page);
   }
 
   #apply(message: TableMessage): void {
@@ -169,10 +183,11 @@ class Worker {
     revoke(this.#path, message.removed.length > 0, new Set(message.put.map(cluster => cluster.slot)));
     for (const [index, entry] of message.listeners) {
       this.#path.listeners[index] = compileListener(entry);
-      const handle = this.#handles.get(index);
-      if (handle === undefined || this.#path.rows.state[handle] === LISTENER) continue;
-      this.#path.rows.state[handle] = LISTENER;
-      acceptAll(this.#path, handle);
+      for (const handle of this.#handles.get(index) ?? []) {
+        if (this.#path.rows.state[handle] === LISTENER) continue;
+        this.#path.rows.state[handle] = LISTENER;
+        acceptAll(this.#path, handle);
+      }
     }
     this.#post({ kind: 'applied', request: message.request });
   }
@@ -188,7 +203,7 @@ class Worker {
   }
 
   #describeClient(client: number): { readonly client?: string } {
-    const { rows } = this.#shared;
+    const { rows } = this.#memory;
     if (client < 0 || rows.portOf(client, CLIENT) === 0) return {};
     const at = rows.addressAt(client, CLIENT);
     return { client: formatIpPort(rows.addresses, at, rows.portOf(client, CLIENT)) };

@@ -37,6 +37,7 @@ import type { ClusterEntry } from '../table/table.ts';
 import { namesIn, type RouteSlot, TableAuthor } from '../table/table-author.ts';
 import type { TlsConfig } from '../tls/tls-config.ts';
 import type { BackOff, Death } from './death-log.ts';
+import { type InheritedSocket, InheritedSockets } from './inherited-sockets.ts';
 import type { NameResolver } from './name-resolver.ts';
 import {
   type IdentifiedRecord,
@@ -92,6 +93,8 @@ export interface GatewayOptions {
   readonly capacity: number;
   /** Nonces remembered at one time. */
   readonly nonces?: number;
+  /** Listening sockets that are open already. Those that no listener of the first table takes are closed. */
+  readonly inherited?: readonly InheritedSocket[];
   readonly resolver: NameResolver;
   readonly onRecord: (record: NamedRecord) => void;
   /** Called whenever log lines were lost. */
@@ -216,7 +219,9 @@ export class Gateway implements AsyncDisposable {
           this.#onDeath(thread, cause);
         },
       });
-    this.#listeners = new OpenListeners(this.#workers, share);
+    const inherited = new InheritedSockets(options.inherited ?? []);
+    this.#listeners = new OpenListeners(this.#workers, share, inherited);
+    if ((options.inherited ?? []).length > 0) this.#listeners.share(true);
     this.#groups = new ThreadGroups({
       workers: this.#workers,
       listeners: this.#listeners,
@@ -270,6 +275,19 @@ export class Gateway implements AsyncDisposable {
 
   get listeners(): readonly OpenListener[] {
     return this.#listeners.addresses;
+  }
+
+  /** The sockets of the listeners, for a process that takes over. */
+  get sockets(): readonly InheritedSocket[] {
+    return this.#listeners.sockets;
+  }
+
+  /**
+   * Whether another process has the listeners open too: then closing them leaves what waits there to that process. It
+   * begins so if sockets are inherited.
+   */
+  shareListeners(isShared: boolean): void {
+    this.#listeners.share(isShared);
   }
 
   get connections(): number {
@@ -388,6 +406,7 @@ export class Gateway implements AsyncDisposable {
   async drain(limitMs: number): Promise<void> {
     this.#accepting = false;
     this.#send({ kind: 'drain' });
+    this.#listeners[Symbol.dispose]();
     const deadline = performance.now() + limitMs;
     await sleep(LISTENER_CLOSES_MS);
     while (this.connections > 0 && !this.#stopped) {
@@ -409,6 +428,7 @@ export class Gateway implements AsyncDisposable {
     await Promise.all([...this.#workers.map(thread => thread.end()), this.#health[Symbol.asyncDispose]()]);
     // A connection leaves the count before its record is written: the first flush may have missed the last one.
     this.#records.flush();
+    this.#listeners[Symbol.dispose]();
     await this.#groups[Symbol.asyncDispose]();
   }
 
@@ -483,7 +503,7 @@ export class Gateway implements AsyncDisposable {
     try {
       this.#mustAccept();
     } catch (error) {
-      this.#listeners.close(opened.map(({ index }) => index));
+      this.#listeners.close(opened);
       throw error;
     }
     this.#groups.useTls(config.tls);
@@ -565,6 +585,7 @@ export class Gateway implements AsyncDisposable {
 
   #onDeath(thread: WorkerThread, cause: Error): void {
     this.takeRecords();
+    if (thread.kind === 'worker') this.#listeners.workerDied(thread);
     // The log lines that an HTTP thread held are lost.
     if (thread.kind === 'http') this.#records.countDropped(thread.records.take(() => {}));
     this.#revival.died(thread, cause, () => this.#inTurn(() => this.#revive(thread)));
@@ -598,7 +619,7 @@ export class Gateway implements AsyncDisposable {
     const backends = this.#author.readdress((backend, uplink) => this.#addressesOf(backend, uplink));
     if (backends.length > 0) this.#send({ kind: 'addresses', backends });
     await Promise.all(this.#workers.map(worker => worker.apply(this.#table([], []))));
-    this.#listeners.close(closed);
+    this.#listeners.closeIndexes(closed);
     this.#options.onSocketsMoved?.();
   }
 

@@ -4,6 +4,7 @@
 import { formatIpPort } from '../../wire/ip-address.ts';
 import { IN_USE, type SocketAddress } from '../io/reactor.ts';
 import type { ListenerEntry } from '../table/listener-table.ts';
+import { closeSocket, type InheritedSocket, type InheritedSockets } from './inherited-sockets.ts';
 import { ListenError } from './listen-error.ts';
 import { type ListenPlace, probeListener } from './probe-listener.ts';
 import type { WorkerThread } from './worker-thread.ts';
@@ -24,19 +25,27 @@ interface Opened {
   readonly index: number;
   readonly listener: Listener;
   readonly address: SocketAddress;
+  /** By worker: the socket that it opened; undefined after its death. */
+  readonly descriptors: (number | undefined)[];
+  /** The socket that was open before; the workers have duplicates. */
+  readonly inherited: InheritedSocket | undefined;
 }
 
-export class OpenListeners {
+export class OpenListeners implements Disposable {
   readonly #workers: readonly WorkerThread[];
   /** Whether several threads can listen on one port on this platform. */
   readonly #share: boolean;
+  readonly #inherited: InheritedSockets;
   /** By index; names of closed listeners stay for the records of their connections. */
   readonly #names: string[] = [];
   #open: readonly Opened[] = [];
+  #isShared = false;
+  #isReleased = false;
 
-  constructor(workers: readonly WorkerThread[], share: boolean) {
+  constructor(workers: readonly WorkerThread[], share: boolean, inherited: InheritedSockets) {
     this.#workers = workers;
     this.#share = share;
+    this.#inherited = inherited;
   }
 
   get addresses(): readonly OpenListener[] {
@@ -51,6 +60,24 @@ export class OpenListeners {
     return this.#open.map(({ index, listener }) => [index, entryOf(listener)]);
   }
 
+  /** The sockets of all listeners, for a process that takes over. */
+  get sockets(): readonly InheritedSocket[] {
+    const sockets = this.#open.map(({ listener, address, descriptors, inherited }) => ({
+      address,
+      ...(listener.port === 0 && { on: listener.on }),
+      descriptors: inherited?.descriptors ?? descriptors.filter(descriptor => descriptor !== undefined),
+      isKept: inherited?.isKept ?? false,
+    }));
+    return sockets.filter(({ descriptors }) => descriptors.length > 0);
+  }
+
+  /** Whether another process has the listeners open too. Those of a service manager always are shared. */
+  share(isShared: boolean): void {
+    this.#isShared = isShared;
+    const indexes = this.#open.flatMap(({ index, inherited }) => (inherited?.isKept === true ? [] : [index]));
+    for (const worker of this.#workers) worker.send({ kind: 'shared', indexes, isShared });
+  }
+
   nameOf(index: number): string {
     return this.#names[index] ?? '';
   }
@@ -63,20 +90,27 @@ export class OpenListeners {
   /** Opens the listeners that are not open yet, in every worker. On failure, closes those it opened and throws. */
   async openNew(listeners: readonly Listener[]): Promise<readonly Opened[]> {
     const isOpen = new Set(placesOf(this.#open.map(({ listener }) => listener)));
+    const places = placesOf(listeners);
+    const missing = listeners.filter((_, i) => !isOpen.has(places[i]));
+    const isInherited = (listener: Listener) => this.#inherited.has(listener);
     const opened: Opened[] = [];
     try {
-      for (const [i, place] of placesOf(listeners).entries()) {
-        if (!isOpen.has(place)) opened.push(await this.#openOne(listeners[i]));
+      // Those that may fail come first: an engine may accept as soon as a listener is open, and then must serve.
+      for (const listener of missing.toSorted((a, b) => Number(isInherited(a)) - Number(isInherited(b)))) {
+        const inherited = this.#inherited.take(listener);
+        opened.push(
+          await (inherited === undefined ? this.#openOne(listener) : this.#adopt(listener, inherited)),
+        );
       }
       return opened;
     } catch (error) {
-      this.close(opened.map(open => open.index));
+      this.close(opened);
       throw error;
     }
   }
 
-  /** Serves these from now on, some of which were just opened. Returns the indexes of those to close. */
-  serve(listeners: readonly Listener[], opened: readonly Opened[]): readonly number[] {
+  /** Serves these from now on, some of which were just opened. Returns those to close. */
+  serve(listeners: readonly Listener[], opened: readonly Opened[]): readonly Opened[] {
     const known = [...this.#open, ...opened];
     const knownPlaces = placesOf(known.map(({ listener }) => listener));
     const open = placesOf(listeners).flatMap((place, i) => {
@@ -85,32 +119,90 @@ export class OpenListeners {
     });
     this.#open = open;
     for (const { index, listener } of open) this.#names[index] = listener.on;
-    return known.flatMap(({ index }) => (open.some(still => still.index === index) ? [] : [index]));
+    return known.filter(({ index }) => !open.some(still => still.index === index));
   }
 
-  close(indexes: readonly number[]): void {
+  close(opened: readonly Opened[]): void {
+    this.closeIndexes(opened.map(({ index }) => index));
+    for (const { inherited } of opened) if (inherited !== undefined) closeSocket(inherited);
+  }
+
+  closeIndexes(indexes: readonly number[]): void {
     for (const worker of this.#workers) worker.send({ kind: 'close', indexes });
+  }
+
+  /** This process lets go of its inherited sockets. Call it when no worker needs them again. */
+  [Symbol.dispose](): void {
+    this.#inherited[Symbol.dispose]();
+    if (this.#isReleased) return;
+    this.#isReleased = true;
+    for (const { inherited } of this.#open) if (inherited !== undefined) closeSocket(inherited);
   }
 
   /** Opens all listeners in a worker that has restarted. Resolves to the first error. */
   async openIn(worker: WorkerThread): Promise<ListenError | undefined> {
-    for (const { index, address, listener } of this.#open) {
-      const result = await worker.open({ kind: 'open', index, address });
-      if (result !== undefined && result < 0) return new ListenError(listener.on, result);
+    for (const opened of this.#open) {
+      const error = await this.#openWith(worker, opened);
+      if (error !== undefined) return new ListenError(opened.listener.on, error);
     }
     return undefined;
+  }
+
+  /** Its sockets are closed, and their numbers may mean something else soon. */
+  workerDied({ number }: WorkerThread): void {
+    for (const { descriptors } of this.#open) descriptors[number] = undefined;
+  }
+
+  /** Opens one listener in one worker. Resolves to the error number if it fails; a worker that is gone is no error. */
+  async #openWith(
+    worker: WorkerThread,
+    { index, address, inherited, descriptors }: Opened,
+  ): Promise<number | undefined> {
+    for (const descriptor of inherited === undefined ? [undefined] : this.#shareOf(worker, inherited)) {
+      const open = await worker.open({
+        kind: 'open',
+        index,
+        address: { ...address, ...(descriptor !== undefined && { descriptor }) },
+      });
+      if (open !== undefined && open.result < 0) return open.result;
+      descriptors[worker.number] = open?.descriptor;
+    }
+    if (this.#isShared || inherited?.isKept === true)
+      worker.send({ kind: 'shared', indexes: [index], isShared: true });
+    return undefined;
+  }
+
+  /** With more workers than sockets some share one; with fewer each has several, so that none is left out. */
+  #shareOf(worker: WorkerThread, { descriptors }: InheritedSocket): readonly number[] {
+    const workers = this.#workers.length;
+    if (workers >= descriptors.length) return [descriptors[worker.number % descriptors.length]];
+    return descriptors.filter((_, i) => i % workers === worker.number);
+  }
+
+  async #adopt(listener: Listener, inherited: InheritedSocket): Promise<Opened> {
+    const opened: Opened = {
+      index: this.reserve(listener.on),
+      listener,
+      address: inherited.address,
+      descriptors: [],
+      inherited,
+    };
+    const results = await Promise.all(this.#workers.map(worker => this.#openWith(worker, opened)));
+    const error = results.find(result => result !== undefined);
+    if (error === undefined) return opened;
+    this.close([opened]);
+    throw new ListenError(listener.on, error);
   }
 
   async #openOne(listener: Listener): Promise<Opened> {
     for (let tries = 1; ; tries++) {
       const index = this.reserve(listener.on);
       const address = await probeListener(listener, this.#hasPort(listener.port));
-      const results = await Promise.all(
-        this.#workers.map(worker => worker.open({ kind: 'open', index, address })),
-      );
-      const error = results.find(result => result !== undefined && result < 0);
-      if (error === undefined) return { index, listener, address };
-      this.close([index]);
+      const opened: Opened = { index, listener, address, descriptors: [], inherited: undefined };
+      const results = await Promise.all(this.#workers.map(worker => this.#openWith(worker, opened)));
+      const error = results.find(result => result !== undefined);
+      if (error === undefined) return opened;
+      this.closeIndexes([index]);
       if (listener.port !== 0 || error !== IN_USE || tries === FREE_PORT_TRIES)
         throw new ListenError(listener.on, error);
     }
@@ -118,7 +210,8 @@ export class OpenListeners {
 
   /** Whether we already listen on that port, on another address or in another spelling. */
   #hasPort(port: number): boolean {
-    return port !== 0 && this.#share && this.#open.some(({ address }) => address.port === port);
+    if (port === 0 || !this.#share) return false;
+    return this.#inherited.hasPort(port) || this.#open.some(({ address }) => address.port === port);
   }
 }
 

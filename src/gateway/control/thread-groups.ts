@@ -95,7 +95,7 @@ export class ThreadGroups implements AsyncDisposable {
       for (const group of [this.http, this.tls]) if (group.threads.length > 0) await group.move(folder);
     } catch (error) {
       const opened = this.#internalListeners as InternalListeners | undefined;
-      if (opened !== undefined) this.#options.listeners.close([opened.index]);
+      if (opened !== undefined) this.#options.listeners.closeIndexes([opened.index]);
       await (this.#folder as SocketFolder | undefined)?.[Symbol.asyncDispose]();
       this.#folder = before;
       this.#internalListeners = internalListeners;
@@ -139,8 +139,8 @@ export class ThreadGroups implements AsyncDisposable {
     // The socket of the worker that died is in the way.
     await rm(path, { force: true });
     const address = { address: new Uint8Array(16), port: 0, path };
-    const result = await worker.open({ kind: 'open', index, address });
-    return result !== undefined && result < 0 ? new ListenError(path, result) : undefined;
+    const open = await worker.open({ kind: 'open', index, address });
+    return open !== undefined && open.result < 0 ? new ListenError(path, open.result) : undefined;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -166,7 +166,7 @@ export class ThreadGroups implements AsyncDisposable {
     const failures = await Promise.all(workers.map(worker => this.openInternalListener(worker)));
     const failure = failures.find(one => one !== undefined);
     if (failure === undefined) return;
-    listeners.close([index]);
+    listeners.closeIndexes([index]);
     this.#internalListeners = undefined;
     throw failure;
   }

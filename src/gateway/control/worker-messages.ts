@@ -85,6 +85,8 @@ export type Question =
 export type ToWorker =
   | Question
   | { readonly kind: 'close'; readonly indexes: readonly number[] }
+  /** Whether another process has these listeners open too, which then accepts what is left when they close. */
+  | { readonly kind: 'shared'; readonly indexes: readonly number[]; readonly isShared: boolean }
   | {
       readonly kind: 'addresses';
       readonly backends: readonly (readonly [slot: number, addresses: readonly string[]])[];
@@ -127,8 +129,13 @@ export interface RowTexts {
 
 /** The answers to a `Question`. */
 export type Answer =
-  /** A port, or one of the reactor's error numbers. */
-  | { readonly kind: 'opened'; readonly request: number; readonly result: number }
+  /** A port, or one of the reactor's error numbers; and the listening socket. */
+  | {
+      readonly kind: 'opened';
+      readonly request: number;
+      readonly result: number;
+      readonly descriptor: number;
+    }
   /** Pages or a table are in use. */
   | { readonly kind: 'applied'; readonly request: number }
   | { readonly kind: 'listening'; readonly request: number; readonly error?: string }

@@ -154,10 +154,10 @@ export class WorkerThread {
     this.#wake();
   }
 
-  /** Opens a listener. Resolves to a port or an error number; to undefined if the thread is gone. */
-  async open(question: Asked<'open'>): Promise<number | undefined> {
+  /** Opens a listener. Resolves to undefined if the thread is gone. */
+  async open(question: Asked<'open'>): Promise<Extract<Answer, { kind: 'opened' }> | undefined> {
     const opened = await this.#ask({ ...question, request: this.#requests++ }, ANSWER_MS);
-    return opened?.kind === 'opened' ? opened.result : undefined;
+    return opened?.kind === 'opened' ? opened : undefined;
   }
 
   /** When it resolves, the thread has the memory for new slots, or is gone. */

@@ -1,7 +1,7 @@
 // accept: the first stage. Takes waiting connections from a listener, within the gateway's limits.
 
 import { EXHAUSTED } from '../io/reactor.ts';
-import { ALIVE, CLIENT, CLOSING, IDENTIFYING, OPENED, PEER, PENDING } from '../shared/rows.ts';
+import { ALIVE, CLIENT, CLOSING, IDENTIFYING, LISTENER, OPENED, PEER, PENDING } from '../shared/rows.ts';
 import { TOTAL_CONNECTIONS, TOTAL_PENDING } from '../shared/shared-memory.ts';
 import type { DataPath } from './data-path.ts';
 import { end } from './end.ts';
@@ -20,6 +20,14 @@ const BACKLOG = 4096;
 
 export function acceptAll(path: DataPath, listener: number): void {
   if (acceptSome(path, listener, BATCH)) path.resumeLater(listener);
+}
+
+/**
+ * Closes a listener that others have open too: they accept the rest. What this worker has in hand already is served.
+ */
+export function leaveListener(path: DataPath, listener: number): void {
+  if (path.rows.state[listener] === LISTENER) acceptSome(path, listener, BACKLOG);
+  close(path, listener);
 }
 
 /**
