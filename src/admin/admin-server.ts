@@ -12,6 +12,7 @@ import type { AddressInfo } from 'node:net';
 import { getRequestListener } from '@hono/node-server';
 import type { KeyPairFiles } from '../config/config.ts';
 import { type KeyPair, KeyPairWatch, readKeyPair } from '../config/key-pair.ts';
+import { descriptorOf } from '../gateway/io/net-reactor.ts';
 import { type AdminApiOptions, type AdminView, adminApi } from './admin-api.ts';
 import { lockedOut } from './auth.ts';
 import { guardConnections } from './connection-guard.ts';
@@ -21,6 +22,8 @@ export interface AdminOptions extends AdminApiOptions {
   readonly host: string;
   readonly port: number;
   readonly tls?: KeyPairFiles;
+  /** A listening socket that is open already. The server takes it over. */
+  readonly descriptor?: number;
 }
 
 /** Requests are small: a slow sender is cut off, at most LOOK_MS later. */
@@ -61,6 +64,12 @@ export class AdminServer implements AsyncDisposable {
     const scheme = pair === undefined ? 'http' : 'https';
     const url = `${scheme}://${family === 'IPv6' ? `[${address}]` : address}:${port}`;
     return new AdminServer(server, url, [recent, view.events, ...(keyPair === undefined ? [] : [keyPair])]);
+  }
+
+  /** The listening socket. */
+  get socket(): { readonly descriptor: number; readonly address: string; readonly port: number } {
+    const { address, port } = this.#server.address() as AddressInfo;
+    return { descriptor: descriptorOf(this.#server), address, port };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -110,10 +119,11 @@ function fail(response: ServerResponse): void {
   else response.writeHead(500, { Connection: 'close' }).end();
 }
 
-function listen(server: Server, { host, port }: AdminOptions): Promise<void> {
+function listen(server: Server, { host, port, descriptor }: AdminOptions): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once('error', reject);
-    server.listen({ host: host === '' ? '::' : host, port }, () => {
+    const place = descriptor === undefined ? { host: host === '' ? '::' : host, port } : { fd: descriptor };
+    server.listen(place, () => {
       server.off('error', reject);
       resolve();
     });

@@ -16,7 +16,7 @@ const status: Status = {
   sources: [],
   leader: false,
   findings: [],
-  counts: { clusters: 0, routes: 0, hosts: 0, connections: 0 },
+  counts: { clusters: 0, routes: 0, hosts: 0, connections: 0, draining: 0 },
   health: { backends: 0, down: 0, stretch: 1 },
 };
 

@@ -32,6 +32,8 @@ export interface Status {
     readonly routes: number;
     readonly hosts: number;
     readonly connections: number;
+    /** Still with old processes that this one has replaced. */
+    readonly draining: number;
   };
   readonly health: {
     readonly backends: number;

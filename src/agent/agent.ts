@@ -154,7 +154,7 @@ export class Agent implements MetricsView, AsyncDisposable {
       sources: [],
       leader: false,
       findings: [],
-      counts: { clusters: 1, routes: 1, hosts: 0, connections: this.#gateway?.connections ?? 0 },
+      counts: { clusters: 1, routes: 1, hosts: 0, connections: this.#gateway?.connections ?? 0, draining: 0 },
       health: this.#gateway?.health ?? { backends: 1, down: 0, stretch: 1 },
     };
   }

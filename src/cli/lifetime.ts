@@ -4,6 +4,7 @@
 import type { Logger } from 'pino';
 import { exitForSure } from './exit-for-sure.ts';
 import type { Log } from './log.ts';
+import { Supervisor } from './supervisor.ts';
 import { printError } from './terminal.ts';
 
 /** sysexits.h EX_SOFTWARE: a supervisor restarts the process. */
@@ -24,8 +25,12 @@ export interface Service extends AsyncDisposable {
   drain(): Promise<void>;
   /** Resolves when a drain is over, whether a signal or the admin API started it. */
   readonly drained: Promise<void>;
-  /** On SIGHUP. */
-  reload?(): void;
+  /** On SIGHUP. Resolves when the new configuration is served or refused. */
+  reload?(): Promise<void>;
+  /** The process that this one has replaced. */
+  readonly replaced?: number | null;
+  /** Resolves when another process has replaced this one. */
+  readonly isReplaced?: Promise<void>;
 }
 
 export class Lifetime {
@@ -34,6 +39,7 @@ export class Lifetime {
   readonly #ended = Promise.withResolvers<void>();
   #signals = 0;
   #hasFault = false;
+  #supervisor = Supervisor.none;
 
   private constructor() {}
 
@@ -42,8 +48,9 @@ export class Lifetime {
     const lifetime = new Lifetime();
     process.on('SIGTERM', () => lifetime.#stop());
     process.on('SIGINT', () => lifetime.#stop());
-    process.on('SIGHUP', () => lifetime.#service?.reload?.());
+    process.on('SIGHUP', () => lifetime.#reload());
     process.on('uncaughtException', error => void lifetime.#fault(error));
+    lifetime.#supervisor = await Supervisor.find(process.env);
     await exitForSure();
     return lifetime;
   }
@@ -60,8 +67,10 @@ export class Lifetime {
     const service = await start();
     this.#service = service;
     service.drained.then(this.#ended.resolve, this.#ended.reject);
+    void service.isReplaced?.then(() => this.#supervisor.leave());
     if (this.#signals === 0) {
       ready(service);
+      this.#supervisor.ready(process.pid, typeof service.replaced === 'number', process.env);
       await this.#ended.promise;
     }
     // #fault() ends the process, once the last lines are written.
@@ -76,8 +85,14 @@ export class Lifetime {
     process.exit(this.#hasFault ? FAULT : code);
   }
 
+  #reload(): void {
+    const done = this.#service?.reload?.();
+    if (done !== undefined) this.#supervisor.reloading(done);
+  }
+
   #stop(): void {
     this.#signals++;
+    this.#supervisor.stopping();
     if (this.#signals > 1) {
       this.#ended.resolve();
       setTimeout(() => process.exit(0), 2 * AT_ONCE_MS);

@@ -1,16 +1,22 @@
 // `causeway run`: runs the gateway as a process. This file handles flags, exit codes and the log; lifetime.ts handles
 // signals, and the controller does everything else.
 
+import { resolve } from 'node:path';
 import { type Config, engines } from '../config/config.ts';
 import { ConfigError } from '../controller/config-error.ts';
 import { Controller } from '../controller/controller.ts';
 import { loadConfig, type Overrides } from '../controller/load-config.ts';
 import { ListenError } from '../gateway/control/listen-error.ts';
 import { StartError } from '../gateway/control/start-error.ts';
+import { ReplaceError } from '../replacement/replace-error.ts';
+import { RunDirError } from '../replacement/run-dir.ts';
 import { type Command, configFile, parse, UsageError } from './command.ts';
+import { givenSockets } from './given-sockets.ts';
+import { startInBackground, tellReady } from './in-background.ts';
 import { Lifetime } from './lifetime.ts';
 import { type Log, openLog } from './log.ts';
 import { machine } from './machine.ts';
+import { openReplacement } from './open-replacement.ts';
 import { coloured, printError } from './terminal.ts';
 import { version } from './version.ts';
 
@@ -23,6 +29,10 @@ const help = `causeway run [FILE]: Serve a config file
   -c, --config FILE    The file to serve (default: causeway.yaml)
   --engine ENGINE      auto, epoll or net; overrides engine in the file
   --workers N          Worker threads, or auto for one per core; overrides workers in the file
+  --replace            Take over from the running gateway with the same runDir: it stops accepting
+                       once this one serves, and drains. No connection is refused or reset
+  --run-dir DIR        Private sockets of this process; overrides runDir in the file
+  --background         Start the gateway as a process of its own, wait until it serves, and exit
 
 The file is watched. A valid edit takes effect within a second and does not disturb open
 connections, except those whose route is gone or whose client is no longer allowed. An invalid
@@ -39,7 +49,7 @@ addresses. healthz, readyz, metrics, the API and the dashboard are on http://127
 unless admin.on says otherwise.
 
 Exit codes: 0 after a drain; 1 bad config; 2 cannot listen (another process may be listening
-there) or start; 64 wrong usage; 70 internal fault: restart it.`;
+there), start or replace; 64 wrong usage; 70 internal fault: restart it.`;
 
 export const runCommand: Command = { name: 'run', summary: 'Serve a config file', help, run };
 
@@ -47,27 +57,64 @@ async function run(args: readonly string[]): Promise<number> {
   const { values, positionals } = parse(
     'run',
     args,
-    { config: { type: 'string', short: 'c' }, engine: { type: 'string' }, workers: { type: 'string' } },
+    {
+      config: { type: 'string', short: 'c' },
+      engine: { type: 'string' },
+      workers: { type: 'string' },
+      replace: { type: 'boolean' },
+      'run-dir': { type: 'string' },
+      background: { type: 'boolean' },
+    },
     true,
   );
   const file = configFile('run', values.config, positionals);
-  const overrides = { ...engineFlag(values.engine), ...workersFlag(values.workers) };
+  const overrides = {
+    ...engineFlag(values.engine),
+    ...workersFlag(values.workers),
+    ...(values['run-dir'] !== undefined && { runDir: resolve(values['run-dir']) }),
+  };
+  if (values.background === true) return startInBackground();
   const lifetime = await Lifetime.begin();
-  return lifetime.exit(await serve(lifetime, file, overrides));
+  return lifetime.exit(await serve(lifetime, file, overrides, values.replace === true));
 }
 
 /** Returns the exit code. */
-async function serve(lifetime: Lifetime, file: string, overrides: Overrides): Promise<number> {
+async function serve(
+  lifetime: Lifetime,
+  file: string,
+  overrides: Overrides,
+  isReplacement: boolean,
+): Promise<number> {
   try {
     const readAt = Date.now();
     const { config } = await loadConfig(file, overrides);
     const log = openLog(config.log, process.stdout.isTTY === true, coloured(process.stdout));
     lifetime.use(log);
     const { logger, use: useLog, countDropped } = log;
-    const options = { file, config, readAt, overrides, log: logger, useLog, countDropped };
+    const host = machine();
     await lifetime.serve(
-      () => Controller.start({ ...options, version: version(), host: machine(), environment: process.env }),
-      controller => logReady(controller, log),
+      async () => {
+        const replacement = await openReplacement(file, config, host, isReplacement, logger);
+        const sockets = await givenSockets(process.env, process.pid);
+        return Controller.start({
+          file,
+          config,
+          readAt,
+          overrides,
+          log: logger,
+          useLog,
+          countDropped,
+          version: version(),
+          host,
+          environment: process.env,
+          replacement,
+          givenSockets: sockets,
+        });
+      },
+      controller => {
+        logReady(controller, log);
+        tellReady();
+      },
     );
     return 0;
   } catch (error) {
@@ -78,7 +125,7 @@ async function serve(lifetime: Lifetime, file: string, overrides: Overrides): Pr
 }
 
 /** Errors that the operator must fix; anything else is a fault of ours. */
-const mistakes = [ConfigError, ListenError, StartError] as const;
+const mistakes = [ConfigError, ListenError, StartError, ReplaceError, RunDirError] as const;
 
 function logReady(controller: Controller, { logger }: Log): void {
   const { version: running, engine, workers, listeners, counts } = controller.view.status();
@@ -88,6 +135,7 @@ function logReady(controller: Controller, { logger }: Log): void {
       version: running,
       listen: listeners.map(({ address }) => address),
       admin: controller.adminUrl,
+      replaced: controller.replaced,
       engine,
       workers,
       clusters,

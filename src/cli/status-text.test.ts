@@ -16,7 +16,7 @@ const status: StatusAnswer = {
   sources: [{ name: 'file', up: true, synced: true, error: null }],
   leader: false,
   findings: [],
-  counts: { clusters: 2, routes: 2, hosts: 3, connections: 3 },
+  counts: { clusters: 2, routes: 2, hosts: 3, connections: 3, draining: 0 },
   health: { backends: 3, down: 1, stretch: 1 },
   traffic: {
     connections: 120,
@@ -88,7 +88,7 @@ test('statusText() shows a drain, a refused file, a needed restart, and findings
           error: 'a.yaml:1:2: no\na.yaml:3:4: nor this',
           restartNeeded: ['engine', 'admin'],
         },
-        counts: { clusters: 0, routes: 0, hosts: 0, connections: 0 },
+        counts: { clusters: 0, routes: 0, hosts: 0, connections: 0, draining: 0 },
         traffic: { ...status.traffic, connections: 0, bytesIn: 0, bytesOut: 0, reasons: {} },
         uptimeSeconds: 0.4,
       },

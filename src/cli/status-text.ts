@@ -66,7 +66,7 @@ function head(
     line('serves', servesText(status, clusters, paint)),
     line(
       'traffic',
-      `${counts.connections} open, ${traffic.connections} ended, in ${bytesText(traffic.bytesIn)}, out ${bytesText(traffic.bytesOut)}`,
+      `${counts.connections} open, ${counts.draining === 0 ? '' : `${counts.draining} more with replaced processes, `}${traffic.connections} ended, in ${bytesText(traffic.bytesIn)}, out ${bytesText(traffic.bytesOut)}`,
     ),
     line(
       'refused',

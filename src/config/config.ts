@@ -15,6 +15,8 @@ export interface Config {
   readonly workers: number | 'auto';
   readonly log: LogSettings;
   readonly stateDir?: string;
+  /** Private sockets of this process. */
+  readonly runDir?: string;
   readonly identity?: Identity;
   readonly tunnel?: Tunnel;
   readonly sources: readonly SourceSettings[];

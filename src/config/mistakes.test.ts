@@ -36,7 +36,7 @@ const groups: Readonly<Record<string, readonly Case[]>> = {
 - ":6443"
 `,
       mistakes: [
-        '1:1: must be a map with the keys listen, admin, identity, clusters, tunnel, timeouts, retries, limits, stateDir, engine, workers, log, sources, outputs, lease and statusAnnotation: current value is a list',
+        '1:1: must be a map with the keys listen, admin, identity, clusters, tunnel, timeouts, retries, limits, stateDir, runDir, engine, workers, log, sources, outputs, lease and statusAnnotation: current value is a list',
       ],
     },
     {

@@ -164,6 +164,7 @@ export const schema = map({
   retries: wholeNumber(0, MAX_RETRIES).default(3),
   limits: limits.prefault({}),
   stateDir: text('a directory').exactOptional(),
+  runDir: text('a directory').exactOptional(),
   engine: oneOf(engines).default('auto'),
   workers: field<number | 'auto'>(value =>
     value === 'auto' ? good('auto') : readWholeNumber(value, 1, MAX_WORKERS, ', or auto'),

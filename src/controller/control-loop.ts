@@ -22,7 +22,7 @@ import { makePlan } from './make-plan.ts';
 import { takesAway } from './takes-away.ts';
 
 /** Keys whose changes need a restart. */
-const restartKeys = ['engine', 'workers', 'admin', 'stateDir'] as const;
+const restartKeys = ['engine', 'workers', 'admin', 'stateDir', 'runDir'] as const;
 /** A pass that failed is repeated after this long. */
 const RETRY_MS = 5000;
 

@@ -3,26 +3,32 @@
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import { dirname } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import { AdminServer } from '../admin/admin-server.ts';
 import { EventStreams } from '../admin/event-streams.ts';
 import { GatewayEvents } from '../admin/gateway-events.ts';
 import type { Cluster } from '../cluster/cluster.ts';
 import type { Config, LogSettings, SourceSettings } from '../config/config.ts';
 import { changedSince, FileWatch } from '../config/watch-file.ts';
 import type { Gateway } from '../gateway/control/gateway.ts';
+import { type InheritedSocket, InheritedSockets } from '../gateway/control/inherited-sockets.ts';
 import { KubeServers } from '../kube/kube-servers.ts';
 import { entersTenants, wantsNodes } from '../outputs/servers-of.ts';
+import type { Replaceable } from '../replacement/control-socket.ts';
+import type { Phase, Sockets } from '../replacement/messages.ts';
+import { ReplaceError } from '../replacement/replace-error.ts';
+import type { Replacement } from '../replacement/replacement.ts';
 import { openSource } from '../sources/open-source.ts';
 import type { Source } from '../sources/source.ts';
 import { SourceSet } from '../sources/source-set.ts';
-import { adminError, adminOptions } from './admin-options.ts';
+import { formatIpPort } from '../wire/ip-address.ts';
+import { AdminSide } from './admin-side.ts';
 import { BadSignatureLog } from './bad-signature-log.ts';
 import { CertificateWatch } from './certificate-watch.ts';
 import { ConfigHints } from './config-hints.ts';
 import { logConnection, logRequest } from './connection-log.ts';
 import { ControlLoop } from './control-loop.ts';
-import { GatewayProcess, type Host } from './gateway-process.ts';
+import { type GatewayEvents as GatewayEventHandlers, GatewayProcess, type Host } from './gateway-process.ts';
 import { GatewayTable } from './gateway-table.ts';
 import { KubeOutputs } from './kube-outputs.ts';
 import type { Overrides } from './load-config.ts';
@@ -42,14 +48,21 @@ export interface ControllerOptions {
   readonly countDropped?: (count: number) => void;
   readonly version: string;
   readonly host: Host;
+  /** Takes over from another process, and can be taken over. The controller disposes of it. */
+  readonly replacement?: Replacement | undefined;
+  /** Listening sockets of a supervisor. */
+  readonly givenSockets?: readonly InheritedSocket[];
   /** Of a pod: where its API server is. */
   readonly environment?: Readonly<Record<string, string | undefined>>;
 }
 
+/** By then the sources of a process that replaces another have been listed. */
+const LISTED_MS = 60_000;
+const LISTED_POLL_MS = 50;
 /** With saved clusters, sources that cannot be read make it unready for this long only. */
 const SAVED_READY_MS = 30_000;
 
-export class Controller implements AsyncDisposable {
+export class Controller implements AsyncDisposable, Replaceable {
   readonly view: StatusView;
   readonly #options: ControllerOptions;
   readonly #events: GatewayEvents;
@@ -64,7 +77,12 @@ export class Controller implements AsyncDisposable {
   readonly #saver: ClusterSaver | undefined;
   readonly #hasSaved: boolean;
   readonly #drained = Promise.withResolvers<void>();
-  #admin: AdminServer | undefined;
+  readonly #hasSuccessor = Promise.withResolvers<void>();
+  readonly #inherited: InheritedSockets;
+  /** The process that this one has replaced. */
+  #replaced: number | null = null;
+  #isServing = false;
+  readonly #admin: AdminSide;
   #watch: FileWatch | undefined;
   #isDraining = false;
   /** All sources have been listed once. */
@@ -73,6 +91,8 @@ export class Controller implements AsyncDisposable {
   private constructor(options: ControllerOptions, saved: SavedClusters | undefined) {
     const { file, host, log, config, version, environment = {}, overrides, useLog } = options;
     this.#options = options;
+    this.#inherited = inheritedSockets(options);
+    this.#admin = new AdminSide({ file, admin: config.admin, log, inherited: this.#inherited });
     this.#process = gatewayProcess(options);
     this.#table = new GatewayTable(file, log, this.#process, () => this.#loop.keysChanged());
     this.#badSignatures = new BadSignatureLog(log);
@@ -131,6 +151,7 @@ export class Controller implements AsyncDisposable {
       table: this.#table,
       served: () => this.#served(),
       drain: () => this.drain(),
+      draining: () => options.replacement?.draining ?? 0,
     });
   }
 
@@ -153,7 +174,17 @@ export class Controller implements AsyncDisposable {
   }
 
   get adminUrl(): string | null {
-    return this.#admin?.url ?? null;
+    return this.#admin.url;
+  }
+
+  /** Resolves when another process has replaced this one. */
+  get isReplaced(): Promise<void> {
+    return this.#hasSuccessor.promise;
+  }
+
+  /** The number of the process that this one has replaced. */
+  get replaced(): number | null {
+    return this.#replaced;
   }
 
   /** Resolves when a drain is over, whether a signal or the admin API started it. */
@@ -186,15 +217,83 @@ export class Controller implements AsyncDisposable {
     await this.#sources[Symbol.asyncDispose]();
     this.#servers[Symbol.dispose]();
     this.#badSignatures[Symbol.dispose]();
-    await this.#admin?.[Symbol.asyncDispose]();
+    await this.#admin[Symbol.asyncDispose]();
+    await this.#options.replacement?.[Symbol.asyncDispose]();
+    this.#inherited[Symbol.dispose]();
   }
 
   async #start(): Promise<void> {
-    const { file, log, config, readAt } = this.#options;
+    const { file, config, readAt, replacement } = this.#options;
     await this.#table.load(config);
     await this.#process.chooseEngine();
-    await this.#startAdmin();
-    await this.#table.start(config, this.#loop.plan.clusters, {
+    const isHeld = replacement?.predecessor !== undefined;
+    // A port that the old process has is opened when this one can answer: until then the old one answers alone.
+    if (!this.#admin.isInherited) await this.#admin.start(this.view);
+    await this.#table.start(config, this.#loop.plan.clusters, this.#gatewayEvents(), {
+      inherited: this.#inherited,
+      isHeld,
+    });
+    this.gateway.watchRefusals(this.view.events.size > 0);
+    await this.#loop.begin();
+    if (isHeld) await this.#untilListed();
+    await this.#admin.start(this.view);
+    if (isHeld) await this.#table.release(this.#loop.config, this.#loop.plan.clusters);
+    await this.#takeOver();
+    this.#watch = await FileWatch.start(file, () => void this.reload());
+    // Covers an edit between the first read and now.
+    if (await changedSince(file, readAt)) void this.reload();
+  }
+
+  /** This process serves: the old one, if there is one, stops accepting. */
+  async #takeOver(): Promise<void> {
+    const { replacement, log } = this.#options;
+    for (const { address, isKept } of this.#inherited.waiting) {
+      const text = formatIpPort(address.address, 0, address.port);
+      if (isKept) log.warn({ socket: text }, 'socket from LISTEN_FDS matches no listener; not used');
+    }
+    this.#inherited[Symbol.dispose]();
+    await replacement?.open(this, error => this.#process.onFault(error));
+    await replacement?.complete();
+    this.gateway.shareListeners(false);
+    this.#isServing = true;
+    this.#replaced = replacement?.predecessor?.pid ?? null;
+    // Backends at addresses that this process listens on are known now.
+    if (this.#replaced !== null) this.#loop.changed();
+  }
+
+  get phase(): Phase {
+    if (this.#isDraining) return 'draining';
+    return this.#isServing ? 'serving' : 'starting';
+  }
+
+  get connections(): number {
+    return this.gateway.connections;
+  }
+
+  offer(): Sockets {
+    this.gateway.shareListeners(true);
+    return { listeners: this.gateway.sockets, admin: this.#admin.socket };
+  }
+
+  withdraw(): void {
+    this.gateway.shareListeners(false);
+  }
+
+  /** Another process serves on the same sockets: this one only keeps the connections that it has. */
+  replacedBy(pid: number): void {
+    this.#hasSuccessor.resolve();
+    if (this.#isDraining) return;
+    this.#isDraining = true;
+    const { drainMs } = this.#loop.config.timeouts;
+    this.#options.log.info({ by: pid, connections: this.connections, drainMs }, 'replaced');
+    void this.#admin[Symbol.asyncDispose]();
+    this.#stopControl();
+    this.gateway.drain(drainMs).then(this.#drained.resolve, this.#drained.reject);
+  }
+
+  #gatewayEvents(): GatewayEventHandlers {
+    const { log } = this.#options;
+    return {
       onRecord: record => {
         if (record.logged) {
           logConnection(log, record);
@@ -209,22 +308,15 @@ export class Controller implements AsyncDisposable {
         this.#kube.healthChanged();
       },
       onTlsTrouble: (what, why) => log.warn({ why }, what),
-    });
-    this.gateway.watchRefusals(this.view.events.size > 0);
-    await this.#loop.begin();
-    this.#watch = await FileWatch.start(file, () => void this.reload());
-    // Covers an edit between the first read and now.
-    if (await changedSince(file, readAt)) void this.reload();
+    };
   }
 
-  async #startAdmin(): Promise<void> {
-    const { file, log, config } = this.#options;
-    const { on } = config.admin;
-    if (on === 'off') return;
-    try {
-      this.#admin = await AdminServer.start(adminOptions(file, on, config.admin, log), this.view);
-    } catch (error) {
-      throw adminError(file, on, error);
+  /** Without the clusters of its sources, this process would refuse connections that the old one serves. */
+  async #untilListed(): Promise<void> {
+    const deadline = performance.now() + LISTED_MS;
+    for (let why = this.#notListed(); why !== undefined; why = this.#notListed()) {
+      if (performance.now() > deadline) throw new ReplaceError(`Cannot replace the running gateway: ${why}`);
+      await sleep(LISTED_POLL_MS);
     }
   }
 
@@ -274,15 +366,37 @@ export class Controller implements AsyncDisposable {
     return `source '${waiting.name}' has not been listed yet${why}`;
   }
 
-  async #drain(): Promise<void> {
+  /** Nothing changes any more. Another replica may lead. */
+  #stopControl(): void {
     this.#watch?.[Symbol.dispose]();
     this.#loop.stop();
+    this.#endOutputs().catch((error: unknown) => this.#process.onFault(error));
+  }
+
+  /** A pass that is under way ends first. */
+  async #endOutputs(): Promise<void> {
+    await this.#loop[Symbol.asyncDispose]();
+    await this.#kube[Symbol.asyncDispose]();
+  }
+
+  async #drain(): Promise<void> {
+    this.#stopControl();
     const { drainDelayMs, drainMs } = this.#loop.config.timeouts;
     this.#options.log.info({ connections: this.gateway.connections, drainDelayMs, drainMs }, 'draining');
     // Unreferenced, so that a second signal can end the process without waiting.
     if (drainDelayMs > 0) await new Promise(done => setTimeout(done, drainDelayMs).unref());
     await this.gateway.drain(drainMs);
   }
+}
+
+/** Those of the process to replace, or else those of a supervisor. */
+function inheritedSockets({ replacement, givenSockets = [] }: ControllerOptions): InheritedSockets {
+  const sockets = replacement?.predecessor?.sockets;
+  if (sockets === undefined) return new InheritedSockets(givenSockets);
+  return new InheritedSockets([
+    ...sockets.listeners,
+    ...(sockets.admin === undefined ? [] : [sockets.admin]),
+  ]);
 }
 
 function gatewayProcess({ host, log, config, countDropped }: ControllerOptions): GatewayProcess {

@@ -4,6 +4,7 @@
 import type { Logger } from 'pino';
 import type { Config } from '../config/config.ts';
 import { Gateway, type GatewayConfig, type GatewayOptions } from '../gateway/control/gateway.ts';
+import type { InheritedSockets } from '../gateway/control/inherited-sockets.ts';
 import { NameResolver } from '../gateway/control/name-resolver.ts';
 import { FaultLog } from '../gateway/fault-log.ts';
 import { guard } from '../gateway/guard.ts';
@@ -90,10 +91,11 @@ export class GatewayProcess {
     else log.warn({ why }, 'engine epoll is not available; using net');
   }
 
-  start(events: GatewayEvents, config: GatewayConfig): Promise<Gateway> {
+  start(events: GatewayEvents, config: GatewayConfig, inherited?: InheritedSockets): Promise<Gateway> {
     const { host, log, onName, countDropped = count => log.warn({ count }, 'dropped') } = this.#options;
     const options: GatewayOptions = {
       ...events,
+      ...(inherited !== undefined && { inherited }),
       engine: this.#engine,
       arch: host.arch,
       workers: this.workers,

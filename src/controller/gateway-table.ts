@@ -6,6 +6,7 @@ import type { Histogram } from '../admin/metrics.ts';
 import type { Cluster } from '../cluster/cluster.ts';
 import type { Config } from '../config/config.ts';
 import type { Gateway, GatewayConfig } from '../gateway/control/gateway.ts';
+import type { InheritedSockets } from '../gateway/control/inherited-sockets.ts';
 import { ListenError } from '../gateway/control/listen-error.ts';
 import { secondsBuckets } from '../gateway/shared/shared-memory.ts';
 import type { Settings } from '../gateway/stages/data-path.ts';
@@ -28,6 +29,8 @@ export class GatewayTable implements AsyncDisposable {
   readonly #tunnel: TunnelWatch;
   readonly #seconds = { counts: [...secondsBuckets, Infinity].map(() => 0), sum: 0 };
   #loaded: Loaded = { secrets: undefined, tunnel: undefined };
+  /** No listener is opened yet. */
+  #isHeld = false;
   #gateway: Gateway | undefined;
 
   /** `onSecrets`: clusterKeys() gives other keys now. */
@@ -66,11 +69,26 @@ export class GatewayTable implements AsyncDisposable {
     this.#loaded = await this.#load(config);
   }
 
-  /** After load(). Serves when it resolves; throws a ListenError or a StartError. */
-  async start(config: Config, clusters: readonly Cluster[], events: GatewayEvents): Promise<void> {
+  /**
+   * After load(). Serves when it resolves, with listeners that may be among `inherited`; `isHeld`: without listeners
+   * until release(). Throws a ListenError or a StartError.
+   */
+  async start(
+    config: Config,
+    clusters: readonly Cluster[],
+    events: GatewayEvents,
+    { inherited, isHeld }: { readonly inherited: InheritedSockets; readonly isHeld: boolean },
+  ): Promise<void> {
+    this.#isHeld = isHeld;
     const gatewayConfig = this.#gatewayConfig(config, this.#loaded, clusters);
-    this.#gateway = await this.#timed(() => this.#process.start(events, gatewayConfig));
+    this.#gateway = await this.#timed(() => this.#process.start(events, gatewayConfig, inherited));
     await this.#follow(this.#loaded);
+  }
+
+  /** Opens the listeners that start() held back. */
+  async release(config: Config, clusters: readonly Cluster[]): Promise<void> {
+    this.#isHeld = false;
+    await this.applyClusters(config, clusters);
   }
 
   /** A new configuration: everything changes, or it throws and nothing has. */
@@ -126,7 +144,8 @@ export class GatewayTable implements AsyncDisposable {
 
   #gatewayConfig(config: Config, { secrets, tunnel }: Loaded, clusters: readonly Cluster[]): GatewayConfig {
     const settings = { ...this.#settings(config), ...(secrets && { secrets: secrets.secrets }) };
-    return { listeners: listenersOf(config), clusters, settings, ...(tunnel && { tls: tunnelEnd(tunnel) }) };
+    const listeners = this.#isHeld ? [] : listenersOf(config);
+    return { listeners, clusters, settings, ...(tunnel && { tls: tunnelEnd(tunnel) }) };
   }
 
   #settings({ timeouts, limits, retries, log }: Config): Settings {

@@ -9,7 +9,7 @@ import { ConfigError } from './config-error.ts';
 import { judgeFiles } from './named-files.ts';
 
 /** Command line flags that override the file. */
-export type Overrides = Partial<Pick<Config, 'engine' | 'workers'>>;
+export type Overrides = Partial<Pick<Config, 'engine' | 'workers' | 'runDir'>>;
 
 export interface LoadedConfig {
   readonly config: Config;

@@ -36,6 +36,8 @@ export interface StatusViewOptions {
   readonly table: GatewayTable;
   readonly served: () => Served;
   readonly drain: () => Promise<void>;
+  /** Connections that are still with processes that this one has replaced. */
+  readonly draining: () => number;
 }
 
 export class StatusView implements AdminView {
@@ -91,7 +93,7 @@ export class StatusView implements AdminView {
       sources: [{ name: 'file', up: fileError === null, synced: true, error: fileError }, ...sources],
       leader: isLeader,
       findings: unservedFindings(plan),
-      counts: { ...plan.counts, connections: gateway?.connections ?? 0 },
+      counts: { ...plan.counts, connections: gateway?.connections ?? 0, draining: this.#options.draining() },
       health: gateway?.health ?? { backends: 0, down: 0, stretch: 1 },
     };
   }

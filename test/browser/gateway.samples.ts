@@ -24,7 +24,7 @@ export function sampleStatus(change: Partial<StatusAnswer> = {}): StatusAnswer {
     sources: [{ name: 'file', up: true, synced: true, error: null }],
     leader: false,
     findings: [],
-    counts: { clusters: 3, routes: 9, hosts: 12, connections: 412 },
+    counts: { clusters: 3, routes: 9, hosts: 12, connections: 412, draining: 0 },
     traffic: {
       connections: 184_220,
       bytesIn: 48_211_000_000,

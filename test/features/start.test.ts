@@ -120,7 +120,8 @@ describe('run', { concurrency: true }, () => {
     const taken = createServer();
     await new Promise<void>(resolve => taken.listen(0, '127.0.0.1', resolve));
     const { port } = taken.address() as { port: number };
-    const hint = 'address already in use by another process; stop it or choose another port$';
+    const hint =
+      'address already in use by another process \\(.*, process \\d+, user \\w+\\); stop it or choose another port$';
     for (const on of [`127.0.0.1:${port}`, `:${port}`]) {
       const file = await fileOf(`listen: ["${on}"]\nadmin: { on: "off" }\n`);
       await fails(2, ['run', '-c', file], new RegExp(`^Cannot listen on '${on}': ${hint}`));

@@ -93,8 +93,8 @@ export interface GatewayOptions {
   readonly capacity: number;
   /** Nonces remembered at one time. */
   readonly nonces?: number;
-  /** Listening sockets that are open already. Those that no listener of the first table takes are closed. */
-  readonly inherited?: readonly InheritedSocket[];
+  /** Listening sockets that are open already, and that others may have open too. */
+  readonly inherited?: InheritedSockets;
   readonly resolver: NameResolver;
   readonly onRecord: (record: NamedRecord) => void;
   /** Called whenever log lines were lost. */
@@ -219,9 +219,9 @@ export class Gateway implements AsyncDisposable {
           this.#onDeath(thread, cause);
         },
       });
-    const inherited = new InheritedSockets(options.inherited ?? []);
+    const inherited = options.inherited ?? new InheritedSockets([]);
     this.#listeners = new OpenListeners(this.#workers, share, inherited);
-    if ((options.inherited ?? []).length > 0) this.#listeners.share(true);
+    this.#listeners.share(inherited.waiting.length > 0);
     this.#groups = new ThreadGroups({
       workers: this.#workers,
       listeners: this.#listeners,
@@ -283,8 +283,8 @@ export class Gateway implements AsyncDisposable {
   }
 
   /**
-   * Whether another process has the listeners open too: then closing them leaves what waits there to that process. It
-   * begins so if sockets are inherited.
+   * Whether another process has the listeners open too: then closing them leaves what waits there to that process. True
+   * at first if there are sockets to inherit.
    */
   shareListeners(isShared: boolean): void {
     this.#listeners.share(isShared);

@@ -1,5 +1,4 @@
-// Listening sockets that are open before the gateway starts: those of the process that it replaces, or of a service
-// manager. A listener that finds its own among them uses it instead of opening one.
+// Listening sockets that are open before the gateway starts: those of the process that it replaces, or of a supervisor. A listener that finds its own among them uses it instead of opening one.
 
 import { closeSync } from 'node:fs';
 import { parseIp } from '../../wire/ip-address.ts';
@@ -12,7 +11,7 @@ export interface InheritedSocket {
   /** For a port that was 0 in the file: the listener as written there. */
   readonly on?: string | undefined;
   readonly descriptors: readonly number[];
-  /** A service manager keeps it open, for whoever starts next. */
+  /** A supervisor keeps it open, for whoever starts next. */
   readonly isKept: boolean;
 }
 

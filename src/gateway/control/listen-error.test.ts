@@ -17,7 +17,7 @@ test('ListenError gives that advice for no other port and no other error', () =>
     assert.equal(new ListenError(on, DENIED).message, `Cannot listen on '${on}': permission denied`);
   assert.match(
     new ListenError(':443', IN_USE).message,
-    /in use by another process; stop it or choose another port$/,
+    /in use by another process(?: \(.*\))?; stop it or choose another port$/,
   );
   assert.match(new ListenError(':443', NOT_AVAILABLE).message, /no such address$/);
   assert.equal(new ListenError(':443', 'a sentence').message, "Cannot listen on ':443': a sentence");

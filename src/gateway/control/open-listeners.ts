@@ -71,7 +71,7 @@ export class OpenListeners implements Disposable {
     return sockets.filter(({ descriptors }) => descriptors.length > 0);
   }
 
-  /** Whether another process has the listeners open too. Those of a service manager always are shared. */
+  /** Whether another process has the listeners open too. Those of a supervisor always are shared. */
   share(isShared: boolean): void {
     this.#isShared = isShared;
     const indexes = this.#open.flatMap(({ index, inherited }) => (inherited?.isKept === true ? [] : [index]));

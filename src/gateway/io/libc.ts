@@ -1,4 +1,4 @@
-// The libc functions that the epoll adapter needs, called through koffi. Linux only (glibc or musl, x86-64 and arm64):
+// The libc functions that the epoll adapter and a replacement need, called through koffi. Linux only (glibc or musl, x86-64 and arm64):
 // the constants below are the kernel's for these. Imported only when the epoll adapter is used, since koffi may be
 // missing on a platform.
 
@@ -17,6 +17,8 @@ export interface Libc {
   getsockopt(fd: number, level: number, name: number, value: Uint8Array, length: Uint8Array): number;
   recv(fd: number, into: Uint8Array, length: number, flags: number): number;
   send(fd: number, bytes: Uint8Array, length: number, flags: number): number;
+  sendmsg(fd: number, message: Uint8Array, flags: number): number;
+  recvmsg(fd: number, message: Uint8Array, flags: number): number;
   read(fd: number, into: Uint8Array, length: number): number;
   shutdown(fd: number, how: number): number;
   fcntl(fd: number, command: number, argument: number): number;
@@ -41,6 +43,8 @@ const signatures: Record<Exclude<keyof Libc, 'errno'>, string> = {
   getsockopt: 'int getsockopt(int, int, int, void *, void *)',
   recv: 'int recv(int, void *, size_t, int)',
   send: 'int send(int, void *, size_t, int)',
+  sendmsg: 'int sendmsg(int, void *, int)',
+  recvmsg: 'int recvmsg(int, void *, int)',
   read: 'int read(int, void *, size_t)',
   shutdown: 'int shutdown(int, int)',
   // Variadic in C; on these platforms the argument is passed like that of a fixed function.
@@ -76,6 +80,7 @@ export const AF_UNIX = 1;
 export const AF_INET = 2;
 export const AF_INET6 = 10;
 export const SOCK_STREAM = 1;
+export const SOCK_DGRAM = 2;
 export const SOCK_NONBLOCK = 0o4000;
 export const SOCK_CLOEXEC = 0o2000000;
 export const SOL_SOCKET = 1;

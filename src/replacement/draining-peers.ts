@@ -1,0 +1,43 @@
+// Counts the connections that old processes in the same runDir still have.
+
+import * as net from 'node:net';
+import type { Reply, Request } from './messages.ts';
+import { peersIn } from './predecessor.ts';
+
+export class DrainingPeers implements Disposable {
+  /** By socket: what it said last. */
+  readonly #counts = new Map<net.Socket, number>();
+
+  get connections(): number {
+    let sum = 0;
+    for (const count of this.#counts.values()) sum += count;
+    return sum;
+  }
+
+  /** Begins to follow all processes with a socket in the folder. Call it when none of them serves. */
+  async follow(folder: string, ownPid: number): Promise<void> {
+    for (const { path } of await peersIn(folder, ownPid)) this.#follow(path);
+  }
+
+  [Symbol.dispose](): void {
+    for (const socket of this.#counts.keys()) socket.destroy();
+  }
+
+  #follow(path: string): void {
+    const socket = net.connect(path).unref();
+    this.#counts.set(socket, 0);
+    let rest = '';
+    socket.setEncoding('utf8');
+    socket.on('data', (text: string) => {
+      const lines = (rest + text).split('\n');
+      rest = lines.pop() ?? '';
+      for (const line of lines) {
+        const reply = JSON.parse(line) as Reply;
+        if (reply.kind === 'connections' && this.#counts.has(socket)) this.#counts.set(socket, reply.count);
+      }
+    });
+    socket.on('error', () => {});
+    socket.on('close', () => this.#counts.delete(socket));
+    socket.write(`${JSON.stringify({ kind: 'watch' } satisfies Request)}\n`);
+  }
+}

@@ -1,0 +1,174 @@
+// The process that this one replaces: found by its socket in runDir, asked for its listening sockets, and told when this
+// process serves.
+
+import { existsSync } from 'node:fs';
+import { readdir, rm } from 'node:fs/promises';
+import * as net from 'node:net';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { closeSocket } from '../gateway/control/inherited-sockets.ts';
+import {
+  descriptorCount,
+  type Phase,
+  type Reply,
+  type Request,
+  type Sockets,
+  socketsOf,
+} from './messages.ts';
+import { DescriptorReceiver } from './pass-descriptors.ts';
+import { ReplaceError } from './replace-error.ts';
+
+/** A process that is alive answers by then, even if it reads a large file at that moment. */
+const ANSWER_MS = 10_000;
+/** How long a process waits while another one replaces the same gateway. */
+const BUSY_MS = 120_000;
+const LOOK_MS = 20;
+const BUSY_LOOK_MS = 200;
+
+/** Another process with a socket in the same folder. */
+export interface Peer {
+  readonly pid: number;
+  readonly path: string;
+}
+
+/** Processes with a socket in the folder, except this one. Removes the sockets of processes that are gone. */
+export async function peersIn(folder: string, ownPid: number): Promise<readonly Peer[]> {
+  const peers: Peer[] = [];
+  for (const name of await readdir(folder)) {
+    const pid = Number(/^(\d+)\.sock$/.exec(name)?.[1] ?? ownPid);
+    if (pid === ownPid) continue;
+    const path = join(folder, name);
+    if (existsSync(`/proc/${pid}`)) peers.push({ pid, path });
+    else await rm(path, { force: true });
+  }
+  return peers;
+}
+
+/** The peer that serves, or else one that is about to. One that does not answer counts as serving. */
+export async function servingPeer(
+  folder: string,
+  ownPid: number,
+  answerMs: number,
+): Promise<(Peer & { readonly phase: Phase }) | undefined> {
+  let starting: (Peer & { readonly phase: Phase }) | undefined;
+  for (const peer of await peersIn(folder, ownPid)) {
+    const reply = await ask(peer, { kind: 'who' }, answerMs);
+    if (reply === 'silent' || (reply?.kind === 'gateway' && reply.phase === 'serving'))
+      return { ...peer, phase: 'serving' };
+    if (reply?.kind === 'gateway' && reply.phase === 'starting') starting = { ...peer, phase: 'starting' };
+  }
+  return starting;
+}
+
+/** Undefined if there is nobody to replace. Throws a ReplaceError. */
+export async function beginReplacement(folder: string, ownPid: number): Promise<Predecessor | undefined> {
+  const deadline = performance.now() + BUSY_MS;
+  for (;;) {
+    const peer = await servingPeer(folder, ownPid, ANSWER_MS);
+    if (peer === undefined) return undefined;
+    const begun = peer.phase === 'serving' ? await Predecessor.begin(peer, ownPid) : peer.pid;
+    if (begun instanceof Predecessor) return begun;
+    if (begun !== undefined && performance.now() > deadline)
+      throw new ReplaceError(
+        `Process ${begun} has been replacing the gateway (process ${peer.pid}) for ${BUSY_MS / 60_000} minutes; end it and try again`,
+      );
+    await sleep(BUSY_LOOK_MS);
+  }
+}
+
+export class Predecessor implements Disposable {
+  readonly pid: number;
+  readonly sockets: Sockets;
+  readonly #receiver: DescriptorReceiver;
+
+  private constructor(pid: number, sockets: Sockets, receiver: DescriptorReceiver) {
+    this.pid = pid;
+    this.sockets = sockets;
+    this.#receiver = receiver;
+  }
+
+  /** The number of the process that is replacing it already, if one is; undefined if it has just ended. */
+  static async begin(peer: Peer, ownPid: number): Promise<Predecessor | number | undefined> {
+    const receiver = DescriptorReceiver.connect(peer.path);
+    if (receiver === undefined) return undefined;
+    const descriptors: number[] = [];
+    try {
+      receiver.send(`${JSON.stringify({ kind: 'take-over', pid: ownPid } satisfies Request)}\n`);
+      const reply = await receiveReply(receiver, descriptors);
+      if (reply === 'silent') throw new ReplaceError(silent(peer.pid));
+      if (reply?.kind === 'sockets')
+        return new Predecessor(peer.pid, socketsOf(reply, descriptors), receiver);
+      receiver.close();
+      return reply?.kind === 'busy' ? reply.by : undefined;
+    } catch (error) {
+      receiver.close();
+      closeSocket({ descriptors });
+      throw error;
+    }
+  }
+
+  /** This process accepts. Resolves when the old one has stopped accepting, or is gone; false if it does not answer. */
+  async stop(): Promise<boolean> {
+    try {
+      this.#receiver.send(`${JSON.stringify({ kind: 'serving' } satisfies Request)}\n`);
+    } catch {
+      // It has ended meanwhile.
+      return true;
+    }
+    return (await receiveReply(this.#receiver, [])) !== 'silent';
+  }
+
+  /** Before stop(): the old one goes on as if nothing had happened. */
+  [Symbol.dispose](): void {
+    this.#receiver.close();
+  }
+}
+
+/** Undefined at the end of the connection. */
+async function receiveReply(
+  receiver: DescriptorReceiver,
+  descriptors: number[],
+): Promise<Reply | 'silent' | undefined> {
+  const deadline = performance.now() + ANSWER_MS;
+  for (let text = ''; performance.now() < deadline; ) {
+    const received = receiver.receive();
+    if (received === undefined) {
+      await sleep(LOOK_MS);
+      continue;
+    }
+    descriptors.push(...received.descriptors);
+    if (received.text === '') return undefined;
+    text += received.text;
+    const end = text.indexOf('\n');
+    if (end < 0) continue;
+    const reply = JSON.parse(text.slice(0, end)) as Reply;
+    if (reply.kind !== 'sockets' || descriptors.length >= descriptorCount(reply)) return reply;
+  }
+  return 'silent';
+}
+
+function ask(peer: Peer, request: Request, answerMs: number): Promise<Reply | 'silent' | undefined> {
+  return new Promise(resolve => {
+    const socket = net.connect(peer.path);
+    const timer = setTimeout(() => done('silent'), answerMs);
+    const done = (reply: Reply | 'silent' | undefined) => {
+      clearTimeout(timer);
+      socket.destroy();
+      resolve(reply);
+    };
+    let text = '';
+    socket.setEncoding('utf8');
+    socket.on('error', () => done(undefined));
+    socket.on('close', () => done(undefined));
+    socket.on('data', (chunk: string) => {
+      text += chunk;
+      const end = text.indexOf('\n');
+      if (end >= 0) done(JSON.parse(text.slice(0, end)) as Reply);
+    });
+    socket.write(`${JSON.stringify(request)}\n`);
+  });
+}
+
+function silent(pid: number): string {
+  return `The gateway (process ${pid}) does not answer: it is stopped or stuck. Look at its log, or end it and start without --replace`;
+}
