@@ -129,6 +129,7 @@ export class Controller implements AsyncDisposable {
       events,
       gatewayProcess: this.#process,
       table: this.#table,
+      certificates: this.#certificates,
       served: () => this.#served(),
       drain: () => this.drain(),
     });
