@@ -13,6 +13,9 @@ export async function helm(args: readonly string[], values?: object): Promise<Ru
     HELM_CACHE_HOME: dir.file('cache'),
     HELM_CONFIG_HOME: dir.file('config'),
     HELM_DATA_HOME: dir.file('data'),
+    // It would use the machine's HTTP proxy for every address but 127.0.0.1.
+    NO_PROXY: '*',
+    no_proxy: '*',
   };
   if (values === undefined) return run(command, args, { env });
   // JSON is YAML.

@@ -13,6 +13,7 @@ import { agentPod } from '../../src/outputs/tenant-agent-pod.ts';
 import { missingGoPrograms } from '../../testbed/go-build.ts';
 import { helm } from '../../testbed/helm.ts';
 import { run } from '../../testbed/run.ts';
+import { startCauseway } from '../../testbed/start-causeway.ts';
 import { type TempDir, tempDir } from '../../testbed/temp-dir.ts';
 import { CHART, configOf, EXAMPLES, one, type Rendered, renderChart } from './render-chart.ts';
 
@@ -127,6 +128,24 @@ for (const file of examples) {
 test('the defaults give a causeway.yaml that check accepts', { skip }, async () => {
   const { code, output } = await check(configOf(await renderChart()));
   assert.equal(code, 0, output);
+});
+
+test('the defaults start, and only the probes need no login', { skip }, async () => {
+  const text = configOf(await renderChart());
+  await check(text); // makes the files
+  const here = text
+    .replaceAll('/etc/causeway-', `${dir.path}/`)
+    .replace('/var/lib/causeway', dir.file('state'))
+    .replace('"on": :9440', '"on": 0.0.0.0:0')
+    .replace('- :6443', '- 127.0.0.1:0');
+  await using gateway = await startCauseway({ config: here });
+  const statusOf = async (path: string, headers = {}) =>
+    (await fetch(`${gateway.admin}${path}`, { headers })).status;
+  assert.equal(await statusOf('/readyz'), 200);
+  assert.equal(await statusOf('/healthz'), 200);
+  assert.equal(await statusOf('/metrics'), 401);
+  const Authorization = `Basic ${Buffer.from('admin:p').toString('base64')}`;
+  assert.equal(await statusOf('/metrics', { Authorization }), 200);
 });
 
 test('on and off stay words, although Helm reads YAML 1.1', { skip }, async () => {
