@@ -27,7 +27,7 @@ export function valuesSchema(): Json {
       global: anyMap,
       config: config(),
       admin: keys({ existingSecret: text }),
-      secrets: texts,
+      secrets: { ...texts, uniqueItems: true },
       gateway: keys({ enabled: flag }),
       image: keys({
         repository: { type: 'string', minLength: 1 },

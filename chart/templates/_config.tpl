@@ -66,6 +66,16 @@ causeway.yaml as JSON: `config` of the values, with two changes.
 {{- toJson $found -}}
 {{- end -}}
 
+{{/* The user whose password is in the admin Secret. */}}
+{{- define "causeway.adminUser" -}}
+{{- $admin := default dict (fromJson (include "causeway.config" .)).admin -}}
+{{- $found := list -}}
+{{- range kindIs "map" $admin.auth | ternary (list $admin.auth) $admin.auth -}}
+{{- if hasPrefix "/etc/causeway-admin/" (toString .passwordFile) -}}{{- $found = append $found .username -}}{{- end -}}
+{{- end -}}
+{{- first $found | default "admin" -}}
+{{- end -}}
+
 {{/* Whether a file of `config` is in the folder of the admin Secret: only then it is mounted. */}}
 {{- define "causeway.adminSecret" -}}
 {{- $config := fromJson (include "causeway.config" .) -}}

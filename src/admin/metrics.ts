@@ -142,12 +142,13 @@ function families(view: MetricsView): Family[] {
   // Most routes of a large table are idle, and each has a dozen series: there, those of a route appear with its first
   // connection. The first family of a scrape finds them.
   let used = new Set<string>();
+  let isSmall = true;
   const usedRoutes = (each: (labels: Labels, get: Get) => Value[]) =>
     perRoute(view, (labels, get) => (used.has(routeKey(labels)) ? each(labels, get) : []));
   return [
     family('causeway_connections_total', 'counter', 'Connections that ended, by reason', () => {
       used = new Set();
-      const isSmall = view.status().counts.routes <= SMALL_TABLE;
+      isSmall = view.status().counts.routes <= SMALL_TABLE;
       return perRoute(view, (labels, get) => {
         const ended = closeReasons
           .map((reason, index) => ({ labels: { ...labels, reason }, value: get(REASONS_AT + index) }))
@@ -168,7 +169,9 @@ function families(view: MetricsView): Family[] {
         .filter(({ value }) => Number.isFinite(value)),
     ),
     family('causeway_kept_bytes', 'gauge', 'Memory for bytes that the other side does not take', () =>
-      sumByCluster(usedRoutes((labels, get) => [{ labels, value: get(KEPT_AT) }])),
+      sumByCluster(usedRoutes((labels, get) => [{ labels, value: get(KEPT_AT) }])).filter(
+        ({ value }) => isSmall || value !== 0,
+      ),
     ),
     family('causeway_bytes_total', 'counter', 'Bytes moved; in is from the client', () =>
       usedRoutes((labels, get) => [
@@ -198,7 +201,7 @@ function families(view: MetricsView): Family[] {
     ),
     family('causeway_health_checks_total', 'counter', 'Health checks, by result', () =>
       perBackend(view, (labels, { checks }) => {
-        const isTold = used.has(routeKey(labels)) || checks?.failed;
+        const isTold = isSmall || checks?.failed;
         return Object.entries(isTold ? (checks ?? {}) : {})
           .filter(([, value]) => value !== 0)
           .map(([result, value]) => ({ labels: { ...labels, result }, value }));

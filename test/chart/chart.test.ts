@@ -52,6 +52,12 @@ function compareKeys(values: Record<string, unknown>, schemas: Record<string, Sc
   }
 }
 
+test('the chart has the version of the program', () => {
+  const { version } = JSON.parse(readFileSync(`${ROOT}/package.json`, 'utf8'));
+  const chart = parse(readFileSync(`${CHART}/Chart.yaml`, 'utf8'));
+  assert.deepEqual([chart.version, chart.appVersion], [version, version]);
+});
+
 test('helm lint --strict has nothing to say, with the defaults and with each example', { skip }, async () => {
   for (const values of [[], ...examples.map(file => ['--values', file])]) {
     const { code, stdout, stderr } = await helm(['lint', '--strict', CHART, ...values]);
@@ -63,6 +69,8 @@ test('helm lint --strict has nothing to say, with the defaults and with each exa
 const refused: readonly (readonly [values: object, message: RegExp])[] = [
   [{ replica: 3 }, /at '': additional properties 'replica' not allowed/],
   [{ replicas: 'two' }, /at '\/replicas': got string, want integer/],
+  [{ secrets: ['a', 'a'] }, /at '\/secrets': items at 0 and 1 are equal/],
+  [{ config: { listen: [6443] } }, /at '\/config\/listen\/0': got number, want string or object/],
   [{ kind: 'Pod' }, /at '\/kind': value must be one of 'Deployment', 'DaemonSet'/],
   [{ service: { port: 443 } }, /at '\/service': additional properties 'port' not allowed/],
   [{ service: { ports: [{ name: 'a' }] } }, /at '\/service\/ports\/0': missing property 'port'/],
@@ -273,6 +281,12 @@ test('Secrets are mounted by name, and the only one made has a random password',
     ['causeway-admin'],
   );
   assert.match(Buffer.from(made[0].data.password, 'base64').toString(), /^[A-Za-z0-9]{32}$/);
+  const auth = [
+    { username: 'other', passwordFile: '/etc/causeway-secrets/identity/p' },
+    { username: 'viewer', passwordFile: '/etc/causeway-admin/password', role: 'viewer' },
+  ];
+  const renamed = one(await renderChart({ config: { admin: { auth } } }), 'Secret');
+  assert.equal(Buffer.from(renamed.data.username, 'base64').toString(), 'viewer');
   for (const values of [
     { admin: { existingSecret: 'mine' } },
     { config: { admin: { on: 'off', auth: [] } } },
