@@ -39,6 +39,7 @@ const SOURCES = {
   kwok: { module: 'kwok', package: 'sigs.k8s.io/kwok/cmd/kwok' },
   coredns: { module: 'coredns', package: 'github.com/coredns/coredns' },
   traefik: { module: 'traefik', package: 'github.com/traefik/traefik/v3/cmd/traefik' },
+  helm: { module: 'helm', package: 'helm.sh/helm/v4/cmd/helm' },
   'external-dns': { module: 'external-dns', package: 'sigs.k8s.io/external-dns' },
 } satisfies Record<string, Source>;
 

@@ -29,6 +29,8 @@ export const PACKAGES: readonly DebianPackage[] = [
   // external-dns writes to named, and dig asks it.
   { name: 'bind9', programs: ['named'] },
   { name: 'bind9-dnsutils', programs: ['dig'] },
+  // With promtool, which checks metrics and alert rules.
+  { name: 'prometheus', programs: ['prometheus', 'promtool'] },
   { name: 'default-jdk-headless', programs: ['java', 'javac'] },
   { name: 'chromium', programs: ['chromium'] },
 ];

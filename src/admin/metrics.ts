@@ -31,6 +31,19 @@ export interface MetricsView {
   findings(): ReadonlyMap<string, number>;
   /** Duration of table changes, with the buckets of `secondsBuckets`. */
   readonly applySeconds: Histogram;
+  /** How many connections may be open: of each cluster that has such a limit, and of the whole gateway (''). */
+  connectionLimits(): ReadonlyMap<string, number>;
+  /** Certificates whose end is known; each pair of labels once. */
+  certificates(): Iterable<CertificateEnd>;
+}
+
+export interface CertificateEnd {
+  /** The one that a cluster's API server presents, or the first of `tunnel` to expire. */
+  readonly certificate: 'api' | 'tunnel';
+  /** Empty for `tunnel`. */
+  readonly cluster: string;
+  /** In ms since 1970. */
+  readonly notAfter: number;
 }
 
 /** Counts per bucket (the last is +Inf) and the sum of the observed values. */
@@ -48,10 +61,29 @@ interface Value {
 /** A timer samples the lag of the event loop: rarely, so that an idle gateway sleeps. */
 const LAG_EVERY_MS = 1000;
 
+/** Names that break Prometheus' rules, which `promtool check metrics` refuses. Other families tell the same. */
+const MISNAMED = [
+  'nodejs_active_handles_total',
+  'nodejs_active_requests_total',
+  'nodejs_active_resources_total',
+  'nodejs_eventloop_utilization_histogram',
+  'nodejs_eventloop_utilization_summary',
+];
+
+/**
+ * Bounds of a route's histogram, a few of `secondsBuckets`: near, far, slow, and attempts that failed first. All of
+ * them would be most of a scrape.
+ */
+const DIAL_BOUNDS: readonly number[] = [0.01, 0.1, 1];
+
+/** In a table with at most so many routes, every series is there from the start, as Prometheus recommends. */
+const SMALL_TABLE = 200;
+
 /** Create it when the process starts: the library counts CPU time and garbage collections from then on. */
 export function metricsRegistry(view: MetricsView, contentType: RegistryContentType): Registry {
   const registry = new Registry(contentType);
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: LAG_EVERY_MS });
+  for (const name of MISNAMED) registry.removeSingleMetric(name);
   for (const metric of oneByOne(families(view))) registry.registerMetric(metric as unknown as Metric<string>);
   return registry;
 }
@@ -107,23 +139,42 @@ function family(name: string, type: string, help: string, values: () => Value[])
 
 function families(view: MetricsView): Family[] {
   const single = (value: number): Value[] => [{ labels: {}, value }];
+  // Most routes of a large table are idle, and each has a dozen series: there, those of a route appear with its first
+  // connection. The first family of a scrape finds them.
+  let used = new Set<string>();
+  let isSmall = true;
+  const usedRoutes = (each: (labels: Labels, get: Get) => Value[]) =>
+    perRoute(view, (labels, get) => (used.has(routeKey(labels)) ? each(labels, get) : []));
   return [
-    family('causeway_connections_total', 'counter', 'Connections that ended, by reason', () =>
-      perRoute(view, (labels, get) =>
-        closeReasons.flatMap((reason, index) => {
-          const value = get(REASONS_AT + index);
-          return value === 0 && reason !== 'done' ? [] : [{ labels: { ...labels, reason }, value }];
-        }),
-      ),
-    ),
+    family('causeway_connections_total', 'counter', 'Connections that ended, by reason', () => {
+      used = new Set();
+      isSmall = view.status().counts.routes <= SMALL_TABLE;
+      return perRoute(view, (labels, get) => {
+        const ended = closeReasons
+          .map((reason, index) => ({ labels: { ...labels, reason }, value: get(REASONS_AT + index) }))
+          .filter(({ value }) => value !== 0);
+        const isUsed = ended.length > 0 || [ACTIVE_AT, BYTES_IN_AT, BYTES_OUT_AT].some(at => get(at) !== 0);
+        if (!isUsed && !isSmall && labels.cluster !== '') return [];
+        used.add(routeKey(labels));
+        const isDone = ended.some(value => value.labels.reason === 'done');
+        return isDone ? ended : [{ labels: { ...labels, reason: 'done' }, value: 0 }, ...ended];
+      });
+    }),
     family('causeway_connections_active', 'gauge', 'Connections open now', () =>
-      perRoute(view, (labels, get) => (labels.cluster === '' ? [] : [{ labels, value: get(ACTIVE_AT) }])),
+      usedRoutes((labels, get) => (labels.cluster === '' ? [] : [{ labels, value: get(ACTIVE_AT) }])),
+    ),
+    family('causeway_connections_limit', 'gauge', 'Connections that may be open at a time', () =>
+      [...view.connectionLimits()]
+        .map(([cluster, value]) => ({ labels: { cluster }, value }))
+        .filter(({ value }) => Number.isFinite(value)),
     ),
     family('causeway_kept_bytes', 'gauge', 'Memory for bytes that the other side does not take', () =>
-      perCluster(view, get => get(KEPT_AT)),
+      sumByCluster(usedRoutes((labels, get) => [{ labels, value: get(KEPT_AT) }])).filter(
+        ({ value }) => isSmall || value !== 0,
+      ),
     ),
     family('causeway_bytes_total', 'counter', 'Bytes moved; in is from the client', () =>
-      perRoute(view, (labels, get) => [
+      usedRoutes((labels, get) => [
         { labels: { ...labels, direction: 'in' }, value: get(BYTES_IN_AT) },
         { labels: { ...labels, direction: 'out' }, value: get(BYTES_OUT_AT) },
       ]),
@@ -139,17 +190,28 @@ function families(view: MetricsView): Family[] {
       ),
     ),
     family('causeway_dial_seconds', 'histogram', 'Until a backend was reached', () =>
-      perRoute(view, (labels, get) =>
-        labels.cluster === '' ? [] : histogram('causeway_dial_seconds', labels, slotHistogram(get)),
+      usedRoutes((labels, get) =>
+        labels.cluster === ''
+          ? []
+          : histogram('causeway_dial_seconds', labels, slotHistogram(get), DIAL_BOUNDS),
       ),
     ),
     family('causeway_backend_up', 'gauge', 'Whether the backend is up, once it was checked', () =>
       perBackend(view, (labels, { up }) => (up === null ? [] : [{ labels, value: up ? 1 : 0 }])),
     ),
     family('causeway_health_checks_total', 'counter', 'Health checks, by result', () =>
-      perBackend(view, (labels, { checks }) =>
-        Object.entries(checks ?? {}).map(([result, value]) => ({ labels: { ...labels, result }, value })),
-      ),
+      perBackend(view, (labels, { checks }) => {
+        const isTold = isSmall || checks?.failed;
+        return Object.entries(isTold ? (checks ?? {}) : {})
+          .filter(([, value]) => value !== 0)
+          .map(([result, value]) => ({ labels: { ...labels, result }, value }));
+      }),
+    ),
+    family('causeway_certificate_expiration_timestamp_seconds', 'gauge', 'When a certificate expires', () =>
+      [...view.certificates()].map(({ certificate, cluster, notAfter }) => ({
+        labels: { certificate, cluster },
+        value: notAfter / 1000,
+      })),
     ),
     family('causeway_clusters', 'gauge', 'Clusters served', () => single(view.status().counts.clusters)),
     family('causeway_routes', 'gauge', 'Routes served', () => single(view.status().counts.routes)),
@@ -179,11 +241,13 @@ function families(view: MetricsView): Family[] {
 }
 
 type Get = (offset: number) => number;
+type Labels = Record<string, string>;
 
-function perRoute(
-  view: MetricsView,
-  each: (labels: Record<string, string>, get: Get, slot: number) => Value[],
-): Value[] {
+function routeKey({ cluster, route }: Labels): string {
+  return `${cluster}/${route}`;
+}
+
+function perRoute(view: MetricsView, each: (labels: Labels, get: Get, slot: number) => Value[]): Value[] {
   const values: Value[] = [];
   for (const { route, get, slot } of view.gateway.routes()) {
     values.push(...each({ cluster: route?.cluster ?? '', route: route?.route ?? '' }, get, slot));
@@ -191,20 +255,17 @@ function perRoute(
   return values;
 }
 
-/** Summed over the routes of each cluster; an empty label is for connections without a route. */
-function perCluster(view: MetricsView, valueOf: (get: Get) => number): Value[] {
+/** An empty label is for connections without a route. */
+function sumByCluster(values: readonly Value[]): Value[] {
   const sums = new Map<string, number>();
-  for (const { route, get } of view.gateway.routes()) {
-    const cluster = route?.cluster ?? '';
-    sums.set(cluster, (sums.get(cluster) ?? 0) + valueOf(get));
+  for (const { labels, value } of values) {
+    const cluster = String(labels.cluster);
+    sums.set(cluster, (sums.get(cluster) ?? 0) + value);
   }
   return [...sums].map(([cluster, value]) => ({ labels: { cluster }, value }));
 }
 
-function perBackend(
-  view: MetricsView,
-  each: (labels: Record<string, string>, backend: CheckedBackend) => Value[],
-): Value[] {
+function perBackend(view: MetricsView, each: (labels: Labels, backend: CheckedBackend) => Value[]): Value[] {
   const values: Value[] = [];
   for (const checked of view.gateway.backends()) {
     const { cluster, route, backend } = checked;
@@ -220,14 +281,20 @@ function slotHistogram(get: Get): Histogram {
   };
 }
 
-/** A series appears with its first observation. */
-function histogram(name: string, labels: Record<string, string>, { counts, sum }: Histogram): Value[] {
+/** A series appears with its first observation. `bounds` are some of `secondsBuckets`. */
+function histogram(
+  name: string,
+  labels: Labels,
+  { counts, sum }: Histogram,
+  bounds: readonly number[] = secondsBuckets,
+): Value[] {
   const values: Value[] = [];
   let total = 0;
   counts.forEach((count, bucket) => {
     total += count;
-    const le = bucket < secondsBuckets.length ? secondsBuckets[bucket] : '+Inf';
-    values.push({ metricName: `${name}_bucket`, labels: { ...labels, le }, value: total });
+    const le = secondsBuckets[bucket];
+    if (le !== undefined && !bounds.includes(le)) return;
+    values.push({ metricName: `${name}_bucket`, labels: { ...labels, le: le ?? '+Inf' }, value: total });
   });
   if (total === 0) return [];
   values.push(

@@ -137,6 +137,14 @@ export class Agent implements MetricsView, AsyncDisposable {
     return bySeverity;
   }
 
+  connectionLimits(): ReadonlyMap<string, number> {
+    return new Map([['', this.#process.limits().connections]]);
+  }
+
+  certificates(): readonly [] {
+    return [];
+  }
+
   notReady(): string | undefined {
     if (this.#draining) return 'draining';
     return this.#gateway === undefined ? 'the listener is not open yet' : this.#gateway.trouble;

@@ -89,7 +89,8 @@ export function oneOf<const Word extends string>(words: readonly Word[]): z.ZodT
     const meant = typeof value === 'string' ? nearest(value, words) : undefined;
     const { fault } = bad(words.length === 1 ? quote(words[0]) : either(words), value);
     return { fault: meant === undefined ? fault : `${fault}; did you mean ${quote(meant)}?` };
-  });
+    // For the JSON schema of the Helm chart's values.
+  }).meta({ enum: [...words] });
 }
 
 export function durationOrOff(leastMs: number): z.ZodType<number | 'off'> {

@@ -64,7 +64,8 @@ const listenOn = field(value => {
   return 'fault' in address ? address : good({ on: value as string, ...address.value });
 });
 
-const longListener = map({
+/** Also for the schema of the Helm chart's values. */
+export const longListener = map({
   on: listenOn,
   balancers: cidrs.optional(),
   agents: cidrs.optional(),

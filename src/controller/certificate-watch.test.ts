@@ -72,6 +72,7 @@ test('CertificateWatch looks once when a cluster appears, then every hour, and a
   await clock.advance(2 * MINUTE);
   assert.deepEqual(taken(), ['192.0.2.1 a.lab']);
   assert.deepEqual([codes(), changes()], [[], 0]);
+  assert.deepEqual([...watch.ends()], [{ cluster: 'n.a', notAfter: LATER }]);
   await watch[Symbol.asyncDispose]();
 });
 

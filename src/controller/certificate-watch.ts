@@ -83,6 +83,14 @@ export class CertificateWatch implements AsyncDisposable {
       .toArray();
   }
 
+  /** When the certificates expire that were seen, in ms since 1970. */
+  *ends(): Generator<{ readonly cluster: string; readonly notAfter: number }> {
+    for (const [cluster, { served }] of this.#entries) {
+      if (served !== undefined && !Number.isNaN(served.notAfter))
+        yield { cluster, notAfter: served.notAfter };
+    }
+  }
+
   /** All clusters that are served. */
   update(clusters: readonly Cluster[]): void {
     const tenants = clusters.filter(({ controlPlane }) => controlPlane?.servingCertificate !== undefined);

@@ -149,6 +149,7 @@ export class Controller implements AsyncDisposable, Replaceable {
       events,
       gatewayProcess: this.#process,
       table: this.#table,
+      certificates: this.#certificates,
       served: () => this.#served(),
       drain: () => this.drain(),
       draining: () => options.replacement?.draining ?? 0,

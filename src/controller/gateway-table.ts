@@ -58,6 +58,11 @@ export class GatewayTable implements AsyncDisposable {
     return this.#seconds;
   }
 
+  /** When the first certificate of `tunnel` expires, in ms since 1970. */
+  get tunnelEnd(): number | undefined {
+    return this.#tunnel.end;
+  }
+
   /** Derives the keys of clusters from the first secret; undefined without one. */
   clusterKeys(): ((id: string) => string) | undefined {
     const secret = this.#secrets.current?.secrets[0];

@@ -2,7 +2,7 @@
 
 import type { AdminView } from '../admin/admin-api.ts';
 import type { EventStreams } from '../admin/event-streams.ts';
-import type { Histogram } from '../admin/metrics.ts';
+import type { CertificateEnd, Histogram } from '../admin/metrics.ts';
 import type { FindingAnswer, Status } from '../admin/status.ts';
 import type { Finding } from '../cluster/finding.ts';
 import type { Config } from '../config/config.ts';
@@ -10,6 +10,7 @@ import type { Gateway } from '../gateway/control/gateway.ts';
 import { Explainer, type Explanation, type Question } from '../gateway/table/explain.ts';
 import type { Plan } from '../plan/plan.ts';
 import type { SourceState } from '../sources/source-set.ts';
+import type { CertificateWatch } from './certificate-watch.ts';
 import type { GatewayProcess } from './gateway-process.ts';
 import type { GatewayTable } from './gateway-table.ts';
 import { listenersOf } from './listeners.ts';
@@ -34,6 +35,7 @@ export interface StatusViewOptions {
   readonly events: EventStreams;
   readonly gatewayProcess: GatewayProcess;
   readonly table: GatewayTable;
+  readonly certificates: Pick<CertificateWatch, 'ends'>;
   readonly served: () => Served;
   readonly drain: () => Promise<void>;
   /** Connections that are still with processes that this one has replaced. */
@@ -107,6 +109,22 @@ export class StatusView implements AdminView {
     for (const { severity } of this.plan.findings)
       bySeverity.set(severity, (bySeverity.get(severity) ?? 0) + 1);
     return bySeverity;
+  }
+
+  connectionLimits(): ReadonlyMap<string, number> {
+    const { gatewayProcess } = this.#options;
+    const { config, plan } = this.#options.served();
+    const limits = new Map([['', gatewayProcess.limits(config.limits.connections).connections]]);
+    for (const { name, limits: own } of plan.clusters)
+      if (own.connections !== undefined) limits.set(name, own.connections);
+    return limits;
+  }
+
+  *certificates(): Generator<CertificateEnd> {
+    const { certificates, table } = this.#options;
+    for (const end of certificates.ends()) yield { certificate: 'api', ...end };
+    const notAfter = table.tunnelEnd;
+    if (notAfter !== undefined) yield { certificate: 'tunnel', cluster: '', notAfter };
   }
 
   explain(question: Question): Explanation {

@@ -1,6 +1,7 @@
 // The certificates of `tunnel`: read together with causeway.yaml, and again when they change. A bad pair refuses the
 // start, or the edit that names it; later the previous certificates stay in use and the log reports the error.
 
+import { X509Certificate } from 'node:crypto';
 import { dirname, resolve } from 'node:path';
 import type { Logger } from 'pino';
 import type { Config, KeyPairFiles } from '../config/config.ts';
@@ -33,6 +34,12 @@ export class TunnelWatch implements Disposable {
   /** In use now. */
   get current(): LoadedTunnel | undefined {
     return this.#loaded && { ...this.#loaded, pairs: this.#pairs };
+  }
+
+  /** When the first of the certificates in use expires, in ms since 1970. */
+  get end(): number | undefined {
+    const ends = this.#pairs.map(({ cert }) => new X509Certificate(cert).validToDate.getTime());
+    return ends.length === 0 ? undefined : Math.min(...ends);
   }
 
   /**

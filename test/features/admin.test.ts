@@ -114,6 +114,7 @@ function labelsOf({ samples }: Family): string[] {
 const families: Readonly<Record<string, readonly [type: string, ...labels: string[]]>> = {
   causeway_connections_total: ['counter', 'cluster', 'route', 'reason'],
   causeway_connections_active: ['gauge', 'cluster', 'route'],
+  causeway_connections_limit: ['gauge', 'cluster'],
   causeway_kept_bytes: ['gauge', 'cluster'],
   causeway_bytes_total: ['counter', 'cluster', 'route', 'direction'],
   causeway_requests_total: ['counter', 'cluster', 'route', 'code'],
@@ -121,6 +122,7 @@ const families: Readonly<Record<string, readonly [type: string, ...labels: strin
   causeway_dial_seconds: ['histogram', 'cluster', 'route', 'le'],
   causeway_backend_up: ['gauge', 'cluster', 'route', 'backend'],
   causeway_health_checks_total: ['counter', 'cluster', 'route', 'backend', 'result'],
+  causeway_certificate_expiration_timestamp_seconds: ['gauge'],
   causeway_clusters: ['gauge'],
   causeway_routes: ['gauge'],
   causeway_findings: ['gauge', 'severity'],
