@@ -35,9 +35,9 @@ void open_listeners(struct thread *thread) {
     if (kind == ANSWER) setsockopt(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, &defer, sizeof defer);
     const struct sockaddr_in address = {.sin_family = AF_INET,
                                         .sin_port = htons((uint16_t)options.listen[kind]),
-                                        .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+                                        .sin_addr.s_addr = htonl(options.any ? INADDR_ANY : INADDR_LOOPBACK)};
     if (fd < 0 || bind(fd, (const struct sockaddr *)&address, sizeof address) != 0 || listen(fd, 4096) != 0) {
-      fprintf(stderr, "load: cannot listen on 127.0.0.1:%d: %s\n", options.listen[kind], strerror(errno));
+      fprintf(stderr, "load: cannot listen on port %d: %s\n", options.listen[kind], strerror(errno));
       exit(2);
     }
     adopt(thread, fd, LISTENER)->kind = (uint8_t)kind;

@@ -46,6 +46,7 @@ struct options {
   int up;
   int requests;
   size_t body;
+  bool any;             // backends listen on all addresses, for proxies in other network namespaces
   uint8_t *hello;
   size_t hello_length;
   size_t name_at;
