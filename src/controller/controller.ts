@@ -238,6 +238,7 @@ export class Controller implements AsyncDisposable, Replaceable {
     await this.#loop.begin();
     if (isHeld) await this.#untilListed();
     await this.#admin.start(this.view);
+    await replacement?.open(this, error => this.#process.onFault(error));
     if (isHeld) await this.#table.release(this.#loop.config, this.#loop.plan.clusters);
     await this.#takeOver();
     this.#watch = await FileWatch.start(file, () => void this.reload());
@@ -253,7 +254,6 @@ export class Controller implements AsyncDisposable, Replaceable {
       if (isKept) log.warn({ socket: text }, 'socket from LISTEN_FDS matches no listener; not used');
     }
     this.#inherited[Symbol.dispose]();
-    await replacement?.open(this, error => this.#process.onFault(error));
     await replacement?.complete();
     this.gateway.shareListeners(false);
     this.#isServing = true;

@@ -5,10 +5,11 @@ import type { Logger } from 'pino';
 import { ControlSocket, type Replaceable } from './control-socket.ts';
 import { DrainingPeers } from './draining-peers.ts';
 import { beginReplacement, type Predecessor, servingPeer } from './predecessor.ts';
-import { openRunDir, type RunDirChoice } from './run-dir.ts';
+import { openRunDir, type RunDirChoice, RunDirError } from './run-dir.ts';
 
 /** Enough for a process that is alive. */
 const ASK_MS = 500;
+const CANNOT_BE_REPLACED = 'no private socket; this gateway cannot be replaced';
 
 export interface ReplacementOptions extends RunDirChoice {
   readonly pid: number;
@@ -21,11 +22,16 @@ export class Replacement implements AsyncDisposable {
   /** The process that this one replaces. */
   readonly predecessor: Predecessor | undefined;
   readonly #options: ReplacementOptions;
-  readonly #folder: string;
+  /** Undefined if there is none, as on a system that cannot be written to. */
+  readonly #folder: string | undefined;
   readonly #draining = new DrainingPeers();
   #control: ControlSocket | undefined;
 
-  private constructor(options: ReplacementOptions, folder: string, predecessor: Predecessor | undefined) {
+  private constructor(
+    options: ReplacementOptions,
+    folder: string | undefined,
+    predecessor: Predecessor | undefined,
+  ) {
     this.#options = options;
     this.#folder = folder;
     this.predecessor = predecessor;
@@ -33,9 +39,9 @@ export class Replacement implements AsyncDisposable {
 
   /** Throws a RunDirError or a ReplaceError. */
   static async begin(options: ReplacementOptions): Promise<Replacement> {
-    const folder = await openRunDir(options);
+    const folder = await openFolder(options);
     const { pid, isWanted, log } = options;
-    const predecessor = isWanted ? await beginReplacement(folder, pid) : undefined;
+    const predecessor = isWanted && folder !== undefined ? await beginReplacement(folder, pid) : undefined;
     if (isWanted && predecessor === undefined)
       log.info({ runDir: folder }, 'no gateway to replace; starting as the first');
     return new Replacement(options, folder, predecessor);
@@ -46,21 +52,30 @@ export class Replacement implements AsyncDisposable {
     return this.#draining.connections;
   }
 
-  /** From now on this process can be replaced, unless another gateway serves with the same folder. */
+  /**
+   * From now on this process can be replaced, unless another gateway serves with the same folder. To serve is more
+   * important than to be replaced: that it cannot be, as with a full disk, is a line in the log.
+   */
   async open(gateway: Replaceable, onFault: (error: unknown) => void): Promise<void> {
     const { pid, log } = this.#options;
-    const other = this.predecessor === undefined ? await servingPeer(this.#folder, pid, ASK_MS) : undefined;
-    if (other !== undefined) {
-      const text = 'another gateway has this runDir; this one cannot be replaced while it runs';
-      return log.info({ runDir: this.#folder, pid: other.pid }, text);
+    const runDir = this.#folder;
+    if (runDir === undefined) return;
+    try {
+      const other = this.predecessor === undefined ? await servingPeer(runDir, pid, ASK_MS) : undefined;
+      if (other !== undefined) {
+        const text = 'another gateway has this runDir; this one cannot be replaced while it runs';
+        return log.info({ runDir, pid: other.pid }, text);
+      }
+      this.#control = await ControlSocket.open(runDir, pid, gateway, onFault);
+      if (this.predecessor === undefined) await this.#draining.follow(runDir, pid);
+    } catch (error) {
+      log.warn({ runDir, error: (error as Error).message }, CANNOT_BE_REPLACED);
     }
-    this.#control = await ControlSocket.open(this.#folder, pid, gateway, onFault);
-    if (this.predecessor === undefined) await this.#draining.follow(this.#folder, pid);
   }
 
   /** This process accepts: the old one stops accepting and drains. */
   async complete(): Promise<void> {
-    if (this.predecessor === undefined) return;
+    if (this.predecessor === undefined || this.#folder === undefined) return;
     const { pid } = this.predecessor;
     if (!(await this.predecessor.stop()))
       this.#options.log.warn({ pid }, 'the old process does not answer; it may still accept connections');
@@ -71,5 +86,17 @@ export class Replacement implements AsyncDisposable {
     this.predecessor?.[Symbol.dispose]();
     this.#draining[Symbol.dispose]();
     await this.#control?.[Symbol.asyncDispose]();
+  }
+}
+
+/** A default folder that cannot be made is no reason not to serve. */
+async function openFolder(options: ReplacementOptions): Promise<string | undefined> {
+  try {
+    return await openRunDir(options);
+  } catch (error) {
+    const isFatal = !(error instanceof RunDirError) || error.isUnsafe || options.configured !== undefined;
+    if (isFatal) throw error;
+    options.log.warn({ error: error.message }, CANNOT_BE_REPLACED);
+    return undefined;
   }
 }

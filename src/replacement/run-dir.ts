@@ -10,6 +10,15 @@ const LONGEST = 107 - '/4194304.sock'.length;
 
 export class RunDirError extends Error {
   override readonly name = 'RunDirError';
+  /** There is such a folder, but it is open to others. */
+  readonly isUnsafe: boolean;
+
+  constructor(path: string, why: string, isUnsafe: boolean) {
+    super(
+      `Cannot use '${path}' as runDir: ${why}. It must be a folder of this user with mode 0700; choose another with runDir in the file or --run-dir`,
+    );
+    this.isUnsafe = isUnsafe;
+  }
 }
 
 export interface RunDirChoice {
@@ -37,12 +46,10 @@ export async function openRunDir(choice: RunDirChoice): Promise<string> {
 }
 
 async function makePrivate(path: string, uid: number): Promise<string> {
-  const fail = (why: string): never => {
-    throw new RunDirError(
-      `Cannot use '${path}' as runDir: ${why}. It must be a folder of this user with mode 0700; choose another with runDir in the file or --run-dir`,
-    );
+  const fail = (why: string, isUnsafe = false): never => {
+    throw new RunDirError(path, why, isUnsafe);
   };
-  if (Buffer.byteLength(path) > LONGEST) fail(`paths of sockets in it would be longer than 107 bytes`);
+  if (Buffer.byteLength(path) > LONGEST) fail('paths of sockets in it would be longer than 107 bytes');
   try {
     await mkdir(path, { mode: PRIVATE });
   } catch (error) {
@@ -52,9 +59,9 @@ async function makePrivate(path: string, uid: number): Promise<string> {
   }
   // Not stat(): a link may lead to a folder of ours today, and to another tomorrow.
   const found = await lstat(path);
-  if (!found.isDirectory()) fail('it is not a folder');
-  if (found.uid !== uid) fail(`it belongs to the user with id ${found.uid}, and this is ${uid}`);
+  if (!found.isDirectory()) fail('it is not a folder', true);
+  if (found.uid !== uid) fail(`it belongs to the user with id ${found.uid}, and this is ${uid}`, true);
   const mode = found.mode & 0o777;
-  if (mode !== PRIVATE) fail(`its mode is ${mode.toString(8).padStart(4, '0')}`);
+  if (mode !== PRIVATE) fail(`its mode is ${mode.toString(8).padStart(4, '0')}`, true);
   return path;
 }
