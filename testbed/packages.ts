@@ -26,6 +26,9 @@ export const PACKAGES: readonly DebianPackage[] = [
   // For HAProxy 3.0 (haproxy-build.ts), with the signing keys of Debian's archive.
   { name: 'debootstrap', programs: ['debootstrap'] },
   { name: 'debian-archive-keyring', programs: [] },
+  // Our own package is checked with it, and its units with systemd's own tools.
+  { name: 'lintian', programs: ['lintian'] },
+  { name: 'systemd', programs: ['systemd-analyze'] },
   // external-dns writes to named, and dig asks it.
   { name: 'bind9', programs: ['named'] },
   { name: 'bind9-dnsutils', programs: ['dig'] },
