@@ -75,7 +75,7 @@ interface ControlFacts {
   readonly size: number;
 }
 
-/** deb-control(5). Node needs glibc 2.28 and the libstdc++ of GCC 5; the suggestion is for `--local-address`. */
+/** deb-control(5). Node needs glibc 2.28 and the libstdc++ of GCC 5; `ip` is for the agent's `--local-address`. */
 function control({ arch, version, size }: ControlFacts): string {
   const fields = {
     Package: manifest.name,
@@ -84,8 +84,7 @@ function control({ arch, version, size }: ControlFacts): string {
     Maintainer: MAINTAINER,
     'Installed-Size': size,
     Depends: 'adduser, libatomic1, libc6 (>= 2.28), libgcc-s1, libstdc++6 (>= 6)',
-    Recommends: 'ca-certificates',
-    Suggests: 'iproute2',
+    Recommends: 'ca-certificates, iproute2',
     Section: 'net',
     Priority: 'optional',
     Description: `one IP address, every Kubernetes cluster
