@@ -172,6 +172,13 @@ export const wrong: number = name;
     ])
       assert.ok(files.has(name), `${name} is missing among ${[...files].join(' ')}`);
   });
+
+  // The last one: it ends what the others use.
+  test('leaves nothing when it is uninstalled', async () => {
+    const prefix = dir.file('prefix');
+    await npm(['uninstall', '--global', '--prefix', prefix, 'causeway'], dir.path);
+    assert.deepEqual([existsSync(causeway), await readdir(join(prefix, 'lib/node_modules'))], [false, []]);
+  });
 });
 
 /** Follows links and imports from the page; every file must exist. */

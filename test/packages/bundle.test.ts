@@ -89,6 +89,29 @@ describe('the bundle', { skip: missingDebian() || missingPrograms('strip') }, ()
     assert.equal(code, 0, `${stdout}${stderr}`);
   });
 
+  test('asks exec plugins of kubeconfigs, with what is left of the Kubernetes client', async () => {
+    const credential = {
+      apiVersion: 'client.authentication.k8s.io/v1',
+      kind: 'ExecCredential',
+      status: { token: 'shown' },
+    };
+    const exec = { apiVersion: credential.apiVersion, command: 'echo', args: [JSON.stringify(credential)] };
+    const kubeconfig = JSON.stringify({
+      'current-context': 'a',
+      contexts: [{ name: 'a', context: { cluster: 'a', user: 'a' } }],
+      clusters: [{ name: 'a', cluster: { server: 'https://a.test' } }],
+      users: [{ name: 'a', user: { exec: { ...exec, interactiveMode: 'Never' } } }],
+    });
+    const program = `
+      const [name] = require('node:fs').globSync('plugin-credentials-*.js', { cwd: '${FOLDER}/lib' });
+      import('${FOLDER}/lib/' + name)
+        .then(({ pluginCredentials }) => pluginCredentials(${JSON.stringify(kubeconfig)}, undefined, '/')())
+        .then(({ headers }) => console.log(headers.Authorization));`;
+    const env = { LD_LIBRARY_PATH: `${FOLDER}/runtime/atomic` };
+    const { stdout, stderr } = await root.run([`${FOLDER}/runtime/node`, '-e', program], { env });
+    assert.equal(stdout.toString(), 'Bearer shown\n', stderr);
+  });
+
   test('needs no library but glibc', async () => {
     const libraries = root.file(`usr/lib/${TRIPLET[HOST_ARCH]}`);
     for (const name of ['libstdc++.so.6', 'libgcc_s.so.1', 'libatomic.so.1'])
