@@ -4,10 +4,10 @@
 import { chmod, copyFile, glob, mkdir, rm, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { built } from './cache.ts';
+import { debianMirror } from './debian-mirror.ts';
 import { run } from './run.ts';
 
 const SUITE = 'trixie';
-const DEFAULT_MIRROR = 'http://deb.debian.org/debian';
 const TIMEOUT_MS = 10 * 60_000;
 
 /** The path of haproxy 3.0, downloaded if needed. */
@@ -24,7 +24,7 @@ export async function haproxyBuild(): Promise<string> {
         '--include=haproxy',
         SUITE,
         system,
-        await mirror(),
+        await debianMirror(),
       ]);
       progress('unpacking');
       const unpacked = join(directory, 'unpacked');
@@ -58,12 +58,6 @@ async function keep(system: string, directory: string): Promise<void> {
     `#!/bin/sh\nlib=\${0%/*}/lib\nexec "$lib/${basename(loader)}" --library-path "$lib" "$lib/haproxy" "$@"\n`,
   );
   await chmod(command, 0o755);
-}
-
-/** The Debian archive that the machine uses. */
-async function mirror(): Promise<string> {
-  const { stdout } = await run('apt-get', ['indextargets', '--format', '$(REPO_URI)']);
-  return /^\S+\/debian\/?$/m.exec(stdout.toString())?.[0] ?? DEFAULT_MIRROR;
 }
 
 async function succeed(command: string, args: readonly string[]): Promise<string> {

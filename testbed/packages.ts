@@ -26,6 +26,10 @@ export const PACKAGES: readonly DebianPackage[] = [
   // For HAProxy 3.0 (haproxy-build.ts), with the signing keys of Debian's archive.
   { name: 'debootstrap', programs: ['debootstrap'] },
   { name: 'debian-archive-keyring', programs: [] },
+  // Our own packages are made and checked with these.
+  { name: 'binutils', programs: ['strip'] },
+  { name: 'lintian', programs: ['lintian'] },
+  { name: 'systemd', programs: ['systemd-analyze'] },
   // external-dns writes to named, and dig asks it.
   { name: 'bind9', programs: ['named'] },
   { name: 'bind9-dnsutils', programs: ['dig'] },

@@ -5,6 +5,7 @@
 import { readFileSync } from 'node:fs';
 import { availableParallelism, totalmem } from 'node:os';
 import { fileURLToPath, pathToFileURL } from 'node:url';
+import { debianBuild, missingDebian } from './debian-build.ts';
 import { GO_PROGRAMS, goBuild, missingGoPrograms } from './go-build.ts';
 import { haproxyBuild } from './haproxy-build.ts';
 import { javaBuild } from './java-client.ts';
@@ -20,7 +21,7 @@ interface Build {
   readonly call: string;
   /** Why it cannot be built here. */
   readonly missing: () => string | false;
-  readonly build: () => Promise<string>;
+  readonly build: () => Promise<unknown>;
 }
 
 const BUILDS: readonly Build[] = [
@@ -35,6 +36,7 @@ const BUILDS: readonly Build[] = [
     missing: () => missingPrograms('debootstrap', 'dpkg-deb'),
     build: haproxyBuild,
   },
+  { call: 'debianBuild()', missing: missingDebian, build: debianBuild },
 ];
 
 /** Builds what these test files use, or everything. What cannot be built here is left out; its tests are skipped. */

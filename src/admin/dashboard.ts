@@ -5,18 +5,18 @@ import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { stripTypeScriptTypes } from 'node:module';
 import type { Context } from 'hono';
+import { inCheckout, programFile } from '../program-file.ts';
 
 interface Asset {
   readonly body: Uint8Array<ArrayBuffer>;
   readonly headers: Readonly<Record<string, string>>;
 }
 
-const inCheckout = import.meta.url.endsWith('.ts');
 /** The same place in a checkout and in the package. */
-const STATIC = new URL('../../dashboard/static/', import.meta.url);
-const SCRIPTS = new URL(inCheckout ? '../../dashboard/' : '../dashboard/', import.meta.url);
-/** Libraries as modules, by the names that the import map in index.html gives them. */
-const LIBRARIES: Readonly<Record<string, () => URL>> = {
+const STATIC = programFile('../dashboard/static/');
+const SCRIPTS = programFile(inCheckout ? '../dashboard/' : './dashboard/');
+/** Libraries by the names that the import map in index.html gives them. A package has them beside the scripts. */
+export const LIBRARIES: Readonly<Record<string, () => URL>> = {
   'preact.js': () => new URL(import.meta.resolve('preact')),
   'preact-hooks.js': () => new URL(import.meta.resolve('preact/hooks')),
   'uplot.js': () => new URL('./uPlot.esm.js', import.meta.resolve('uplot')),
@@ -91,10 +91,14 @@ function readAssets(): ReadonlyMap<string, Asset> {
   for (const name of readdirSync(STATIC)) {
     if (name !== 'index.html') add(name, readFileSync(new URL(name, STATIC)));
   }
+  if (!inCheckout) {
+    for (const name of readdirSync(SCRIPTS)) add(name, readFileSync(new URL(name, SCRIPTS)));
+    return assets;
+  }
   for (const [name, url] of Object.entries(LIBRARIES)) add(name, readFileSync(url()));
   for (const name of readdirSync(SCRIPTS).filter(isScript)) {
     const text = readFileSync(new URL(name, SCRIPTS), 'utf8');
-    add(name, Buffer.from(inCheckout ? stripTypeScriptTypes(text) : text));
+    add(name, Buffer.from(stripTypeScriptTypes(text)));
   }
   // The page loads it by its name in the package; the other files are loaded by the names in import statements.
   const main = assets.get('main.ts');
@@ -103,7 +107,7 @@ function readAssets(): ReadonlyMap<string, Asset> {
 }
 
 function isScript(name: string): boolean {
-  return inCheckout ? name.endsWith('.ts') && !name.endsWith('.test.ts') : name.endsWith('.js');
+  return name.endsWith('.ts') && !name.endsWith('.test.ts');
 }
 
 function assetOf(name: string, body: Uint8Array): Asset {

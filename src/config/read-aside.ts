@@ -1,6 +1,7 @@
 // Reads files in a thread of its own: parsing a large file takes seconds and would block the control thread.
 
 import { Worker } from 'node:worker_threads';
+import { threadEntry } from '../program-file.ts';
 import type { ReadClusters } from './read-clusters.ts';
 import type { ReadConfigFile } from './read-config-file.ts';
 
@@ -19,11 +20,7 @@ export async function readClustersAside(files: readonly string[]): Promise<reado
 }
 
 async function inThread(task: ReadTask): Promise<unknown> {
-  const entry = new URL(
-    import.meta.url.endsWith('.ts') ? './read-worker.ts' : './read-worker.js',
-    import.meta.url,
-  );
-  const worker = new Worker(entry, { workerData: task, name: 'causeway-config' });
+  const worker = new Worker(threadEntry('config/read-worker'), { workerData: task, name: 'causeway-config' });
   try {
     return await new Promise<unknown>((resolve, reject) => {
       worker.once('message', resolve);

@@ -1,6 +1,7 @@
 // Controls the thread of the stand-ins (stand-ins-worker.ts): starts it, sends it orders, ends it.
 
 import { Worker } from 'node:worker_threads';
+import { threadEntry } from '../program-file.ts';
 import type { Place } from './place.ts';
 import type { Answer, ClusterPorts, Order, StandInsData } from './stand-ins-worker.ts';
 
@@ -32,10 +33,7 @@ export class StandIns implements AsyncDisposable {
 
   /** The ports are in the order of the clusters. */
   static async start(data: StandInsData): Promise<{ standIns: StandIns; ports: readonly ClusterPorts[] }> {
-    const entry = new URL(
-      import.meta.url.endsWith('.ts') ? './stand-ins-worker.ts' : './stand-ins-worker.js',
-      import.meta.url,
-    );
+    const entry = threadEntry('demo/stand-ins-worker');
     const standIns = new StandIns(new Worker(entry, { workerData: data, name: 'causeway-demo' }));
     try {
       return { standIns, ports: (await standIns.#answer(0)) as readonly ClusterPorts[] };

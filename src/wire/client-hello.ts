@@ -51,7 +51,7 @@ type Draft = { -readonly [K in keyof ClientHello]: ClientHello[K] };
 /** A reason to reject, or undefined. */
 type Fault = string | undefined;
 
-export function parseClientHello(bytes: Uint8Array, from: number, to: number): Parsed<ClientHello> {
+export function parseClientHello(bytes: Uint8Array, from = 0, to = bytes.length): Parsed<ClientHello> {
   const end = findMessageEnd(bytes, from, to, CLIENT_HELLO, MAX_HELLO);
   if (typeof end !== 'number') return end;
   const cursor = cursorAt(bytes, from);

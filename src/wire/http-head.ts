@@ -50,7 +50,7 @@ const NAME = /^[a-z0-9._-]{1,253}$/;
 /** A reason to reject, or undefined. */
 type Fault = string | undefined;
 
-export function parseHttpHead(bytes: Uint8Array, from: number, to: number): Parsed<HttpHead> {
+export function parseHttpHead(bytes: Uint8Array, from = 0, to = bytes.length): Parsed<HttpHead> {
   const end = endOfLines(bytes, from, to, requestLineFault);
   return end.kind === 'found' ? found(readHead(bytes, from, end.value)) : end;
 }

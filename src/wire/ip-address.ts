@@ -39,7 +39,7 @@ export function isIpv4(bytes: Uint8Array, at: number): boolean {
 }
 
 /** RFC 5952 text of the 16 bytes at `at`; a mapped IPv4 address is a dotted quad. */
-export function formatIp(bytes: Uint8Array, at: number): string {
+export function formatIp(bytes: Uint8Array, at = 0): string {
   if (isIpv4(bytes, at)) return formatIpv4(bytes, at + MAPPED_PREFIX);
   const zeros = longestZeroRun(bytes, at);
   if (zeros.length === 0) return formatGroups(bytes, at, 0, 8);

@@ -14,7 +14,7 @@ export { buildProxyV2, MAX_PROXY_HEADER } from './proxy-v2.ts';
 const FIRST_OF_V2 = 0x0d;
 
 /** Parses one header at `from`; ignores what follows it. */
-export function parseProxyHeader(bytes: Uint8Array, from: number, to: number): Parsed<ProxyHeader> {
+export function parseProxyHeader(bytes: Uint8Array, from = 0, to = bytes.length): Parsed<ProxyHeader> {
   if (from >= to) return incomplete;
   return bytes[from] === FIRST_OF_V2 ? parseProxyV2(bytes, from, to) : parseProxyV1(bytes, from, to);
 }

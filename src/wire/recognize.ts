@@ -20,7 +20,11 @@ const CONNECT = Buffer.from('CONNECT ', 'latin1');
 /** RFC 9113 3.4. The HTTP thread checks the rest of the preface. */
 const H2 = Buffer.from('PRI * HTTP/2', 'latin1');
 
-export function recognize(bytes: Uint8Array, from: number, to: number): Protocol | 'incomplete' | 'unknown' {
+export function recognize(
+  bytes: Uint8Array,
+  from = 0,
+  to = bytes.length,
+): Protocol | 'incomplete' | 'unknown' {
   if (from >= to) return 'incomplete';
   const first = bytes[from];
   if (first === TLS_HANDSHAKE) return 'tls';

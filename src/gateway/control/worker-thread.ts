@@ -5,6 +5,7 @@
 import { randomInt } from 'node:crypto';
 import { closeSync, writeSync } from 'node:fs';
 import { Worker } from 'node:worker_threads';
+import { threadEntry } from '../../program-file.ts';
 import { newRecordRing, RecordReader, RecordWriter } from '../shared/record-ring.ts';
 import { REQUEST, Rows } from '../shared/rows.ts';
 import { KEPT_AT } from '../shared/shared-memory.ts';
@@ -328,8 +329,6 @@ function closeQuietly(fd: number): void {
   }
 }
 
-/** This file is TypeScript in a checkout and JavaScript in a package; so is the thread's entry point. */
 function entryOf(kind: ThreadKind): URL {
-  const name = kind === 'worker' ? '../worker' : `../${kind}/${kind}-worker`;
-  return new URL(import.meta.url.endsWith('.ts') ? `${name}.ts` : `${name}.js`, import.meta.url);
+  return threadEntry(kind === 'worker' ? 'gateway/worker' : `gateway/${kind}/${kind}-worker`);
 }

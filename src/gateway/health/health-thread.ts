@@ -2,6 +2,7 @@
 // first backend to check. When it dies, its owner starts it again; the states it found are in shared memory.
 
 import { Worker } from 'node:worker_threads';
+import { threadEntry } from '../../program-file.ts';
 import type { FaultReport } from '../fault-log.ts';
 import {
   BACKEND_CHECKS_FAILED,
@@ -171,7 +172,10 @@ export class HealthThread implements AsyncDisposable {
     const start: HealthStart = { totals: this.#options.totals };
     let worker: Worker;
     try {
-      worker = new Worker(workerEntry(), { workerData: start, name: 'causeway-health' });
+      worker = new Worker(threadEntry('gateway/health/health-worker'), {
+        workerData: start,
+        name: 'causeway-health',
+      });
     } catch (error) {
       // The system has no thread left.
       return error as Error;
@@ -231,12 +235,4 @@ export class HealthThread implements AsyncDisposable {
     known.last = { since: Date.now(), why };
     this.#options.onChange({ ...known.route, backend: known.backend, up, why });
   }
-}
-
-/** This file is TypeScript in a checkout and JavaScript in a package; so is the worker beside it. */
-function workerEntry(): URL {
-  return new URL(
-    import.meta.url.endsWith('.ts') ? './health-worker.ts' : './health-worker.js',
-    import.meta.url,
-  );
 }
