@@ -27,8 +27,6 @@ export interface Service extends AsyncDisposable {
   readonly drained: Promise<void>;
   /** On SIGHUP. Resolves when the new configuration is served or refused. */
   reload?(): Promise<void>;
-  /** The process that this one has replaced. */
-  readonly replaced?: number | null;
   /** Resolves when another process has replaced this one. */
   readonly isReplaced?: Promise<void>;
 }
@@ -55,6 +53,11 @@ export class Lifetime {
     return lifetime;
   }
 
+  /** This process takes over from another. The supervisor must know before the other one ends. */
+  becomeMain(): void {
+    this.#supervisor.becomeMain(process.pid);
+  }
+
   use(log: Log): void {
     this.#log = log;
   }
@@ -70,7 +73,7 @@ export class Lifetime {
     void service.isReplaced?.then(() => this.#supervisor.leave());
     if (this.#signals === 0) {
       ready(service);
-      this.#supervisor.ready(process.pid, typeof service.replaced === 'number', process.env);
+      this.#supervisor.ready(process.pid, process.env);
       await this.#ended.promise;
     }
     // #fault() ends the process, once the last lines are written.

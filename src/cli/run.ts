@@ -12,7 +12,6 @@ import { ReplaceError } from '../replacement/replace-error.ts';
 import { RunDirError } from '../replacement/run-dir.ts';
 import { type Command, configFile, parse, UsageError } from './command.ts';
 import { givenSockets } from './given-sockets.ts';
-import { startInBackground, tellReady } from './in-background.ts';
 import { Lifetime } from './lifetime.ts';
 import { type Log, openLog } from './log.ts';
 import { machine } from './machine.ts';
@@ -32,7 +31,6 @@ const help = `causeway run [FILE]: Serve a config file
   --replace            Take over from the running gateway with the same runDir: it stops accepting
                        once this one serves, and drains. No connection is refused or reset
   --run-dir DIR        Private sockets of this process; overrides runDir in the file
-  --background         Start the gateway as a process of its own, wait until it serves, and exit
 
 The file is watched. A valid edit takes effect within a second and does not disturb open
 connections, except those whose route is gone or whose client is no longer allowed. An invalid
@@ -63,7 +61,6 @@ async function run(args: readonly string[]): Promise<number> {
       workers: { type: 'string' },
       replace: { type: 'boolean' },
       'run-dir': { type: 'string' },
-      background: { type: 'boolean' },
     },
     true,
   );
@@ -73,7 +70,6 @@ async function run(args: readonly string[]): Promise<number> {
     ...workersFlag(values.workers),
     ...(values['run-dir'] !== undefined && { runDir: resolve(values['run-dir']) }),
   };
-  if (values.background === true) return startInBackground();
   const lifetime = await Lifetime.begin();
   return lifetime.exit(await serve(lifetime, file, overrides, values.replace === true));
 }
@@ -109,12 +105,10 @@ async function serve(
           environment: process.env,
           replacement,
           givenSockets: sockets,
+          beforeTakeOver: () => lifetime.becomeMain(),
         });
       },
-      controller => {
-        logReady(controller, log);
-        tellReady();
-      },
+      controller => logReady(controller, log),
     );
     return 0;
   } catch (error) {

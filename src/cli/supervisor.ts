@@ -23,11 +23,16 @@ export class Supervisor {
     }
   }
 
-  /** From now on it is told that this process lives, if it wants to know. `isMain`: this process took over. */
-  ready(pid: number, isMain: boolean, environment: NodeJS.ProcessEnv): void {
-    this.#send(isMain ? `MAINPID=${pid}\nREADY=1` : 'READY=1');
+  /** This process is the one to supervise from now on. */
+  becomeMain(pid: number): void {
+    this.#send(`MAINPID=${pid}`);
+  }
+
+  /** From now on it is told that this process lives, if it wants to know. */
+  ready(pid: number, environment: NodeJS.ProcessEnv): void {
+    this.#send('READY=1');
     const everyUs = Number(environment['WATCHDOG_USEC'] ?? 0);
-    const isMeant = isMain || (environment['WATCHDOG_PID'] ?? `${pid}`) === `${pid}`;
+    const isMeant = (environment['WATCHDOG_PID'] ?? `${pid}`) === `${pid}`;
     if (!(everyUs > 0) || !isMeant) return;
     this.#watchdog = setInterval(() => this.#send('WATCHDOG=1'), everyUs / 2000).unref();
   }

@@ -50,6 +50,8 @@ export interface ControllerOptions {
   readonly host: Host;
   /** Takes over from another process, and can be taken over. The controller disposes of it. */
   readonly replacement?: Replacement | undefined;
+  /** This process serves, and the one that it replaces is about to stop. */
+  readonly beforeTakeOver?: () => void;
   /** Listening sockets of a supervisor. */
   readonly givenSockets?: readonly InheritedSocket[];
   /** Of a pod: where its API server is. */
@@ -254,6 +256,7 @@ export class Controller implements AsyncDisposable, Replaceable {
       if (isKept) log.warn({ socket: text }, 'socket from LISTEN_FDS matches no listener; not used');
     }
     this.#inherited[Symbol.dispose]();
+    if (replacement?.predecessor !== undefined) this.#options.beforeTakeOver?.();
     await replacement?.complete();
     this.gateway.shareListeners(false);
     this.#isServing = true;
