@@ -15,7 +15,7 @@ import { missingDebian } from '../../testbed/debian-build.ts';
 import { missingPrograms } from '../../testbed/packages.ts';
 import { run } from '../../testbed/run.ts';
 import { type TempDir, tempDir } from '../../testbed/temp-dir.ts';
-import { followUserPath } from './user-path.ts';
+import { followUserPath, makeRunDir, upgradeUnderLoad } from './user-path.ts';
 
 const DATE = 1_700_000_000;
 const FOLDER = `/opt/causeway-${VERSION}`;
@@ -44,6 +44,12 @@ describe('the bundle', { skip: missingDebian() || missingPrograms('strip') }, ()
     await root?.[Symbol.asyncDispose]();
     await dir?.[Symbol.asyncDispose]();
   });
+
+  const write = async (text: string) => {
+    await mkdir(root.file('etc/causeway'), { recursive: true });
+    await writeFile(root.file('etc/causeway/causeway.yaml'), text);
+    return '/etc/causeway/causeway.yaml';
+  };
 
   test('has its name, its size and its sum', async () => {
     assert.equal(built.name, `causeway-${VERSION}-linux-${HOST_ARCH}.tar.gz`);
@@ -76,11 +82,26 @@ describe('the bundle', { skip: missingDebian() || missingPrograms('strip') }, ()
     await using _serving = await followUserPath({
       run: args => root.run(['causeway', ...args], { user, readOnly: true }),
       start: args => root.start(['causeway', ...args], { user, readOnly: true }),
-      async write(text) {
-        await mkdir(root.file('etc/causeway'), { recursive: true });
-        await writeFile(root.file('etc/causeway/causeway.yaml'), text);
-        return '/etc/causeway/causeway.yaml';
-      },
+      write,
+    });
+  });
+
+  test('takes over from the one before, under load', async () => {
+    const user = '65534:65534';
+    await makeRunDir(root, 65_534);
+    const installed = {
+      run: (args: readonly string[]) => root.run([COMMAND, ...args], { user }),
+      start: (args: readonly string[]) => root.start([COMMAND, ...args], { user }),
+      write,
+    };
+    await using serving = await followUserPath(installed);
+    const next = `${FOLDER}-next`;
+    const unpack = async () => {
+      const { code, stderr } = await run('cp', ['-a', root.file(FOLDER), root.file(next)]);
+      assert.equal(code, 0, stderr);
+    };
+    await upgradeUnderLoad(serving, unpack, {
+      start: args => root.start([`${next}/bin/causeway`, ...args], { user }),
     });
   });
 

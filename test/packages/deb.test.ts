@@ -6,12 +6,12 @@ import { appendFile, chmod, copyFile, readFile, stat, writeFile } from 'node:fs/
 import { after, before, describe, test } from 'node:test';
 import { HOST_ARCH } from '../../packaging/arch.ts';
 import { buildDeb } from '../../packaging/build-deb.ts';
-import { type CleanRoot, debianRoot } from '../../testbed/clean-root.ts';
+import { type CleanRoot, debianRoot, type EnterOptions } from '../../testbed/clean-root.ts';
 import { missingDebian } from '../../testbed/debian-build.ts';
 import { missingPrograms } from '../../testbed/packages.ts';
 import { run } from '../../testbed/run.ts';
 import { type TempDir, tempDir } from '../../testbed/temp-dir.ts';
-import { followUserPath } from './user-path.ts';
+import { followUserPath, makeRunDir, upgradeUnderLoad } from './user-path.ts';
 
 const DATE = 1_700_000_000;
 const CONFIG = 'etc/causeway/causeway.yaml';
@@ -84,21 +84,30 @@ describe('the Debian package', { skip: missingDebian() || missingPrograms('linti
     }
   });
 
-  test('serves as its user, in what the unit leaves of the system', async () => {
-    await using _serving = await followUserPath({
-      run: args => root.run(['causeway', ...args], AS_SERVICE),
-      start: args => root.start(['causeway', ...args], AS_SERVICE),
-      async write(text) {
-        await writeFile(root.file(CONFIG), text);
-        return `/${CONFIG}`;
-      },
-    });
+  const installed = (options: EnterOptions) => ({
+    run: (args: readonly string[]) => root.run(['causeway', ...args], options),
+    start: (args: readonly string[]) => root.start(['causeway', ...args], options),
+    async write(text: string) {
+      await writeFile(root.file(CONFIG), text);
+      return `/${CONFIG}`;
+    },
   });
 
-  test('keeps the file over an upgrade', async () => {
+  test('serves as its user, in what the unit leaves of the system', async () => {
+    await using _serving = await followUserPath(installed(AS_SERVICE));
+  });
+
+  test('keeps the file over an upgrade, under load, and the new version takes over', async () => {
+    // As RuntimeDirectory= makes it.
+    const [, , uid] =
+      /^causeway:.*$/m.exec(await readFile(root.file('etc/passwd'), 'utf8'))?.[0].split(':') ?? [];
+    await makeRunDir(root, Number(uid));
+    const service = installed({ ...AS_SERVICE, readOnly: false });
+    await using serving = await followUserPath(service);
     await appendFile(root.file(CONFIG), '# mine\n');
     const before = await readFile(root.file(CONFIG), 'utf8');
-    await dpkg('--install', '/packages/causeway_1.0.1.deb');
+    const upgrade = async () => void (await dpkg('--install', '/packages/causeway_1.0.1.deb'));
+    await upgradeUnderLoad(serving, upgrade, service);
     assert.equal(await readFile(root.file(CONFIG), 'utf8'), before);
     assert.match((await root.run(['dpkg-query', '--show', 'causeway'])).stdout.toString(), /1\.0\.1/);
     assert.equal((await root.run(['causeway', 'check', '-c', `/${CONFIG}`], AS_SERVICE)).code, 0);

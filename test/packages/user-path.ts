@@ -1,11 +1,13 @@
 // What a new user does after each way of installing: writes a file for two clusters, checks it, runs it, and sees a
-// connection arrive at each cluster.
+// connection arrive at each cluster; later installs a new version, which takes over.
 
 import assert from 'node:assert/strict';
+import { chown, mkdir } from 'node:fs/promises';
+import type { CleanRoot } from '../../testbed/clean-root.ts';
 import { logLines } from '../../testbed/log-lines.ts';
 import type { Program } from '../../testbed/program.ts';
 import type { RunResult } from '../../testbed/run.ts';
-import { Backend, hello, servedBy } from '../features/given.ts';
+import { Backend, hello, servedBy, until } from '../features/given.ts';
 
 /** The command `causeway` as it was installed. */
 export interface Installed {
@@ -18,6 +20,7 @@ export interface Installed {
 
 export interface Serving extends AsyncDisposable {
   readonly program: Program;
+  readonly file: string;
   readonly port: number;
   /** A host of a cluster, and the line that its backend sends. */
   readonly clusters: readonly { readonly host: string; readonly name: string }[];
@@ -54,5 +57,33 @@ export async function followUserPath(installed: Installed): Promise<Serving> {
   const status = await installed.run(['status', '--admin', String(ready.admin)]);
   assert.equal(status.code, 0, status.stderr);
   const kept = stack.move();
-  return { program, port, clusters, [Symbol.asyncDispose]: () => kept.disposeAsync() };
+  return { program, file, port, clusters, [Symbol.asyncDispose]: () => kept.disposeAsync() };
+}
+
+/** Installs the new version while clients come all the time, and starts it: it takes over, and no client is refused. */
+export async function upgradeUnderLoad(
+  { program: old, file, port, clusters }: Serving,
+  install: () => Promise<void>,
+  installed: Pick<Installed, 'start'>,
+): Promise<void> {
+  const visits = { count: 0, isOver: false };
+  const visitors = clusters.map(async ({ host, name }) => {
+    for (; !visits.isOver; visits.count++) assert.equal(await servedBy(port, hello(host)), name);
+  });
+  await install();
+  await using next = await installed.start(['run', '-c', file, '--replace']);
+  const ready = await logLines(next).line(({ msg }) => msg === 'ready');
+  assert.equal(ready.replaced, old.pid);
+  assert.deepEqual(await old.ended, { code: 0, signal: null });
+  const served = visits.count;
+  await until('more visits', () => visits.count > served + 10);
+  visits.isOver = true;
+  await Promise.all(visitors);
+}
+
+/** /run/causeway, the default runDir, for that user. */
+export async function makeRunDir(root: CleanRoot, uid: number): Promise<void> {
+  const path = root.file('run/causeway');
+  await mkdir(path, { recursive: true, mode: 0o700 });
+  await chown(path, uid, uid);
 }
