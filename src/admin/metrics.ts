@@ -47,11 +47,17 @@ interface Value {
 
 /** A timer samples the lag of the event loop: rarely, so that an idle gateway sleeps. */
 const LAG_EVERY_MS = 1000;
+/** The longest interval of a timer. The library would sample the loop's utilization ten times a second. */
+const NEVER_MS = 2 ** 31 - 1;
 
 /** Create it when the process starts: the library counts CPU time and garbage collections from then on. */
 export function metricsRegistry(view: MetricsView, contentType: RegistryContentType): Registry {
   const registry = new Registry(contentType);
-  collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: LAG_EVERY_MS });
+  collectDefaultMetrics({
+    register: registry,
+    eventLoopMonitoringPrecision: LAG_EVERY_MS,
+    eventLoopUtilizationTimeout: NEVER_MS,
+  });
   for (const metric of oneByOne(families(view))) registry.registerMetric(metric as unknown as Metric<string>);
   return registry;
 }

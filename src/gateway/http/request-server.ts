@@ -8,6 +8,8 @@ import { hasBody } from './forward.ts';
 
 /** The same as the limit of the worker's parser. */
 const MAX_HEAD = 16_384;
+/** The longest interval that a timer can have. */
+const NEVER_MS = 2 ** 31 - 1;
 
 export interface RequestServerEvents {
   /** `upgradeHead`: the bytes behind an upgrade request that can be granted. */
@@ -22,14 +24,14 @@ export interface RequestServerEvents {
   fault(error: unknown, socket: Socket): void;
 }
 
-/** `sweepMs` is how often it checks for heads that take too long. */
-export function createRequestServer(sweepMs: number, events: RequestServerEvents): Server {
+/** It checks for timeouts only where checkForTimeouts() says so. */
+export function createRequestServer(events: RequestServerEvents): Server {
   const server = createServer({
     maxHeaderSize: MAX_HEAD,
     // We refuse a missing Host ourselves, with a reason.
     requireHostHeader: false,
     requestTimeout: 0,
-    connectionsCheckingInterval: sweepMs,
+    connectionsCheckingInterval: NEVER_MS,
     // An upgrade request that is not granted is served like any other request.
     shouldUpgradeCallback: request => {
       try {
@@ -42,7 +44,7 @@ export function createRequestServer(sweepMs: number, events: RequestServerEvents
   });
   // Every header is judged, and the head's size bounds their number. By default, those after the 2000th are dropped.
   server.maxHeadersCount = 0;
-  // node:http checks for late heads and idle connections only once it listens, which it never does here.
+  // node:http keeps a list of its connections only once it listens, which it never does here.
   server.emit('listening');
   // A client may send FIN after its request and still get the response. Not documented.
   (server as Server & { httpAllowHalfOpen: boolean }).httpAllowHalfOpen = true;
@@ -68,6 +70,14 @@ export function createRequestServer(sweepMs: number, events: RequestServerEvents
     safely(socket as Socket, () => events.error(error, socket as Socket)),
   );
   return server;
+}
+
+/** How often node:http checks for heads that take too long and for idle connections; undefined is not at all. */
+export function checkForTimeouts(server: Server, everyMs: number | undefined): void {
+  // Not documented: it sets its timer anew whenever it begins to listen.
+  (server as Server & { connectionsCheckingInterval: number }).connectionsCheckingInterval =
+    everyMs ?? NEVER_MS;
+  server.emit('listening');
 }
 
 /** Whether node:http's parser takes it for an upgrade request, granted or not. */
