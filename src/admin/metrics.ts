@@ -10,6 +10,7 @@ import {
 } from '@prometheus-io/client';
 import { closeReasons } from '../gateway/close-reason.ts';
 import type { CheckedBackend, Gateway } from '../gateway/control/gateway.ts';
+import { NEVER_MS } from '../gateway/http/check-for-timeouts.ts';
 import {
   ACTIVE_AT,
   BYTES_IN_AT,
@@ -46,20 +47,31 @@ interface Value {
 }
 
 /** A timer samples the lag of the event loop: rarely, so that an idle gateway sleeps. */
-const LAG_EVERY_MS = 1000;
-/** The longest interval of a timer. The library would sample the loop's utilization ten times a second. */
-const NEVER_MS = 2 ** 31 - 1;
+const LAG_EVERY_MS = 10_000;
 
 /** Create it when the process starts: the library counts CPU time and garbage collections from then on. */
 export function metricsRegistry(view: MetricsView, contentType: RegistryContentType): Registry {
   const registry = new Registry(contentType);
-  collectDefaultMetrics({
-    register: registry,
-    eventLoopMonitoringPrecision: LAG_EVERY_MS,
-    eventLoopUtilizationTimeout: NEVER_MS,
-  });
+  for (const metric of processMetrics().getMetricsAsArray())
+    registry.registerMetric(metric as unknown as Metric<string>);
   for (const metric of oneByOne(families(view))) registry.registerMetric(metric as unknown as Metric<string>);
   return registry;
+}
+
+let ofProcess: Registry | undefined;
+
+/** Figures of the process, collected once for all registries: each collector has timers and counts of its own. */
+function processMetrics(): Registry {
+  if (ofProcess === undefined) {
+    ofProcess = new Registry();
+    collectDefaultMetrics({
+      register: ofProcess,
+      eventLoopMonitoringPrecision: LAG_EVERY_MS,
+      // Otherwise ten times a second.
+      eventLoopUtilizationTimeout: NEVER_MS,
+    });
+  }
+  return ofProcess;
 }
 
 /** What the library reports if nothing was sampled since the last scrape: a lag of 292 years, and NaN. */

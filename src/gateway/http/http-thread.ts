@@ -26,6 +26,7 @@ import type { TableListener } from '../table/listener-table.ts';
 import type { Table } from '../table/table.ts';
 import { acceptHandOff } from './accept-hand-off.ts';
 import { BackendAgent } from './backend-agent.ts';
+import { checkForTimeouts } from './check-for-timeouts.ts';
 import type { Exchange, HttpConnection, Incoming } from './exchange.ts';
 import { expiredTimeout } from './expired-timeout.ts';
 import { forward, hasBody } from './forward.ts';
@@ -34,7 +35,7 @@ import { judgeRequest } from './judge-request.ts';
 import { KeptConnections } from './kept-connections.ts';
 import { refusalFor, sendRefusal, stopReading } from './refusal-answer.ts';
 import type { RequestLog, RequestRecord } from './request-log.ts';
-import { checkForTimeouts, createRequestServer, isUpgradeRequest } from './request-server.ts';
+import { createRequestServer, isUpgradeRequest } from './request-server.ts';
 
 /** How often node:http checks for late heads, and we for connections that their worker has ended. */
 const SWEEP_MS = 250;

@@ -4,12 +4,11 @@
 import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { guard } from '../guard.ts';
+import { NEVER_MS } from './check-for-timeouts.ts';
 import { hasBody } from './forward.ts';
 
 /** The same as the limit of the worker's parser. */
 const MAX_HEAD = 16_384;
-/** The longest interval that a timer can have. */
-const NEVER_MS = 2 ** 31 - 1;
 
 export interface RequestServerEvents {
   /** `upgradeHead`: the bytes behind an upgrade request that can be granted. */
@@ -70,14 +69,6 @@ export function createRequestServer(events: RequestServerEvents): Server {
     safely(socket as Socket, () => events.error(error, socket as Socket)),
   );
   return server;
-}
-
-/** How often node:http checks for heads that take too long and for idle connections; undefined is not at all. */
-export function checkForTimeouts(server: Server, everyMs: number | undefined): void {
-  // Not documented: it sets its timer anew whenever it begins to listen.
-  (server as Server & { connectionsCheckingInterval: number }).connectionsCheckingInterval =
-    everyMs ?? NEVER_MS;
-  server.emit('listening');
 }
 
 /** Whether node:http's parser takes it for an upgrade request, granted or not. */
