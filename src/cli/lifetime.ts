@@ -4,12 +4,15 @@
 import type { Logger } from 'pino';
 import { exitForSure } from './exit-for-sure.ts';
 import type { Log } from './log.ts';
+import { settle } from './settle.ts';
 import { printError } from './terminal.ts';
 
 /** sysexits.h EX_SOFTWARE: a supervisor restarts the process. */
 const FAULT = 70;
 /** Drain time after a fault of the control thread: connections go on without supervision, so it is short. */
 const FAULT_DRAIN_MS = 2000;
+/** After it is ready: by then threads have run what they run only once. */
+const SETTLED_MS = 1000;
 /** After a signal during start-up: either it serves by then and ends in order, or it exits as it is. */
 const START_MS = 2000;
 /** After a drain: time for threads to end, files to close, leases to be released. */
@@ -62,6 +65,7 @@ export class Lifetime {
     service.drained.then(this.#ended.resolve, this.#ended.reject);
     if (this.#signals === 0) {
       ready(service);
+      setTimeout(settle, SETTLED_MS).unref();
       await this.#ended.promise;
     }
     // #fault() ends the process, once the last lines are written.

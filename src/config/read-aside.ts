@@ -4,6 +4,9 @@ import { Worker } from 'node:worker_threads';
 import type { ReadClusters } from './read-clusters.ts';
 import type { ReadConfigFile } from './read-config-file.ts';
 
+/** For young objects: a small file needs no more, and a large one is read only a little faster with more. */
+const YOUNG_MIB = 6;
+
 /** What the thread is asked to read: one causeway.yaml, or files of a directory. */
 export type ReadTask =
   | { readonly kind: 'config'; readonly file: string }
@@ -23,7 +26,12 @@ async function inThread(task: ReadTask): Promise<unknown> {
     import.meta.url.endsWith('.ts') ? './read-worker.ts' : './read-worker.js',
     import.meta.url,
   );
-  const worker = new Worker(entry, { workerData: task, name: 'causeway-config' });
+  const worker = new Worker(entry, {
+    workerData: task,
+    name: 'causeway-config',
+    // V8 keeps the memory of a thread that has ended for a while, for others.
+    resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MIB },
+  });
   try {
     return await new Promise<unknown>((resolve, reject) => {
       worker.once('message', resolve);

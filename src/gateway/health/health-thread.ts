@@ -2,6 +2,7 @@
 // first backend to check. When it dies, its owner starts it again; the states it found are in shared memory.
 
 import { Worker } from 'node:worker_threads';
+import { threadHeaps } from '../control/thread-heaps.ts';
 import type { FaultReport } from '../fault-log.ts';
 import {
   BACKEND_CHECKS_FAILED,
@@ -171,7 +172,11 @@ export class HealthThread implements AsyncDisposable {
     const start: HealthStart = { totals: this.#options.totals };
     let worker: Worker;
     try {
-      worker = new Worker(workerEntry(), { workerData: start, name: 'causeway-health' });
+      worker = new Worker(workerEntry(), {
+        workerData: start,
+        name: 'causeway-health',
+        resourceLimits: threadHeaps.health,
+      });
     } catch (error) {
       // The system has no thread left.
       return error as Error;

@@ -1,11 +1,12 @@
 // node:http as the HTTP thread needs it: strict, with all headers and timeouts, and with one handler for every kind of
 // request. It never listens: connections are given to it.
 
-import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { guard } from '../guard.ts';
 import { NEVER_MS } from './check-for-timeouts.ts';
 import { hasBody } from './forward.ts';
+import { http } from './node-http.ts';
 
 /** The same as the limit of the worker's parser. */
 const MAX_HEAD = 16_384;
@@ -25,7 +26,7 @@ export interface RequestServerEvents {
 
 /** It checks for timeouts only where checkForTimeouts() says so. */
 export function createRequestServer(events: RequestServerEvents): Server {
-  const server = createServer({
+  const server = http.createServer({
     maxHeaderSize: MAX_HEAD,
     // We refuse a missing Host ourselves, with a reason.
     requireHostHeader: false,
@@ -82,7 +83,7 @@ function upgradeResponse(
   events: Pick<RequestServerEvents, 'fault'>,
 ): ServerResponse {
   const { socket } = request;
-  const response = new ServerResponse(request);
+  const response = new http.ServerResponse(request);
   response.assignSocket(socket);
   response.shouldKeepAlive = false;
   // A response that does not switch protocols streams like any other, and needs `drain`.
