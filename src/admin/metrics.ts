@@ -52,16 +52,26 @@ const LAG_EVERY_MS = 10_000;
 /** Create it when the process starts: the library counts CPU time and garbage collections from then on. */
 export function metricsRegistry(view: MetricsView, contentType: RegistryContentType): Registry {
   const registry = new Registry(contentType);
-  for (const metric of processMetrics().getMetricsAsArray())
-    registry.registerMetric(metric as unknown as Metric<string>);
+  for (const metric of processMetrics()) registry.registerMetric(metric as unknown as Metric<string>);
   for (const metric of oneByOne(families(view))) registry.registerMetric(metric as unknown as Metric<string>);
   return registry;
 }
 
+/** A metric of the library, as far as a registry uses it. */
+interface Collected {
+  readonly name: string;
+  readonly type: string;
+  readonly help: string;
+  get(): Promise<object>;
+}
+
 let ofProcess: Registry | undefined;
 
-/** Figures of the process, collected once for all registries: each collector has timers and counts of its own. */
-function processMetrics(): Registry {
+/**
+ * Figures of the process, collected once for all registries: each collector has timers and counts of its own. A registry
+ * gets objects of its own, since one for OpenMetrics changes the names of counters.
+ */
+function processMetrics(): object[] {
   if (ofProcess === undefined) {
     ofProcess = new Registry();
     collectDefaultMetrics({
@@ -71,7 +81,20 @@ function processMetrics(): Registry {
       eventLoopUtilizationTimeout: NEVER_MS,
     });
   }
-  return ofProcess;
+  const collected = ofProcess.getMetricsAsArray() as unknown as Collected[];
+  return collected.map(shared => {
+    const { name, type, help } = shared;
+    const metric = {
+      name,
+      type,
+      help,
+      async get() {
+        return { ...(await shared.get()), name: metric.name };
+      },
+      reset() {},
+    };
+    return metric;
+  });
 }
 
 /** What the library reports if nothing was sampled since the last scrape: a lag of 292 years, and NaN. */
