@@ -57,6 +57,17 @@ async function visit(gateway: Gateway): Promise<number> {
   return Number(String(chunk).slice(9, 12));
 }
 
+/** The status of a response on a new connection; 0 if there is none. */
+async function statusOf(gateway: Gateway): Promise<number> {
+  const socket = connect(gateway);
+  const { promise, resolve } = Promise.withResolvers<number>();
+  socket.once('close', () => resolve(0)).once('data', chunk => resolve(Number(String(chunk).slice(9, 12))));
+  ask(socket, '/');
+  const status = await promise;
+  socket.destroy();
+  return status;
+}
+
 /** False while no thread serves yet. */
 async function isServed(gateway: Gateway): Promise<boolean> {
   const socket = connect(gateway);
@@ -107,7 +118,11 @@ for (const engine of ['epoll', 'net'] as const) {
     gateway.killWorker(1, 'http');
     await until(() => deaths.length === 2);
     assert.deepEqual(deaths.toSorted(), ['http-0', 'http-1']);
-    while (!(await isServed(gateway)));
+    const deadline = performance.now() + WAIT_MS;
+    while ((await statusOf(gateway)) !== 200) {
+      assert.ok(performance.now() < deadline, 'no HTTP thread serves again');
+      await sleep(20);
+    }
     assert.equal(gateway.trouble, undefined);
   });
 
