@@ -20,6 +20,7 @@ import { renderGoals, renderHeader, renderScenario } from './report/table.ts';
 import { addHost } from './scenarios/add-host.ts';
 import { bulk } from './scenarios/bulk.ts';
 import { fairness } from './scenarios/fairness.ts';
+import { footprint } from './scenarios/footprint.ts';
 import { httpRequests } from './scenarios/http-requests.ts';
 import { idleTunnels } from './scenarios/idle-tunnels.ts';
 import { manyHosts } from './scenarios/many-hosts.ts';
@@ -42,6 +43,7 @@ const scenarios = [
   fairness,
   workers,
   httpRequests,
+  footprint,
 ] as const;
 
 /** Debian packages by peer. */

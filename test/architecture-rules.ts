@@ -21,6 +21,9 @@ const PROCESS_FOLDERS = ['cli', 'main.ts'];
 
 const IMPORT =
   /\b(?:from|import)\s*\(?\s*(['"])([^'"\n]+)\1|\bnew\s+URL\(\s*(['"])(\.[^'"\n]+)\3\s*,\s*import\.meta\.url/g;
+/** Neither `import type`, nor one of types only. */
+const STATIC_IMPORT =
+  /^(?:import|export) (?!type\b)(?!\{(?:\s*type [^,}]+,?)+\s*\})(?:[^;']*? from )?'([^'\n]+)';$/gm;
 const PROCESS = /(?<![\w$.#])process\s*(?:\.(?!\.)|\?\.|\[)|\bglobalThis\.process\b/;
 /**
  * Folders in which an exception in a callback would end a thread with all its connections: an inline function in such a
@@ -126,6 +129,18 @@ function wayTo(
     }
   }
   return undefined;
+}
+
+/** Everything that is loaded with that file, of ours and of others: what it imports by itself, without types. */
+export function loadedWith(entry: string, sources: ReadonlyMap<string, string>): string[] {
+  const loaded = new Set([entry]);
+  for (const path of loaded) {
+    for (const [, specifier] of (sources.get(path) ?? '').matchAll(STATIC_IMPORT)) {
+      const target = specifier.startsWith('.') ? posix.join(posix.dirname(path), specifier) : specifier;
+      if (!target.startsWith('node:')) loaded.add(target);
+    }
+  }
+  return [...loaded];
 }
 
 /** Our files that a file imports, including types, or starts as a worker, by path from the root. */

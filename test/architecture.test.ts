@@ -2,16 +2,68 @@ import assert from 'node:assert/strict';
 import { globSync, readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { test } from 'node:test';
-import { architectureOffences } from './architecture-rules.ts';
+import { architectureOffences, loadedWith } from './architecture-rules.ts';
 import { blankLiterals } from './blank-literals.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
 
+const paths = globSync('{src,dashboard,test,testbed,scripts,bench}/**/*.{ts,mjs}', { cwd: ROOT });
+const sources = new Map(paths.map(path => [path, readFileSync(resolve(ROOT, path), 'utf8')]));
+
 test('the repository follows its architecture', () => {
-  const paths = globSync('{src,dashboard,test,testbed,scripts,bench}/**/*.{ts,mjs}', { cwd: ROOT });
   assert.ok(paths.length > 50, `only ${paths.length} files were checked`);
-  const sources = new Map(paths.map(path => [path, readFileSync(resolve(ROOT, path), 'utf8')]));
   assert.deepEqual(architectureOffences(sources), []);
+});
+
+test('causeway --version loads next to nothing', () => {
+  const loaded = [...loadedWith('src/main.ts', sources), ...loadedWith('src/cli/cli.ts', sources)];
+  assert.ok(loaded.length > 5, `${loaded}`);
+  assert.deepEqual(
+    loaded.filter(path => !/^src\/(?:main\.ts|program-file\.ts|cli\/|text\/)/.test(path)),
+    [],
+  );
+});
+
+test('causeway check loads what reads a file, and no gateway', () => {
+  const loaded = loadedWith('src/cli/check.ts', sources);
+  const packages = loaded.filter(path => !path.startsWith('src/'));
+  assert.deepEqual(packages.toSorted(), ['yaml', 'zod']);
+  const heavy = loaded.filter(path =>
+    /^src\/(?:admin|agent|demo|kube|outputs|sources)\/|\/gateway\.ts$/.test(path),
+  );
+  assert.deepEqual(heavy, []);
+});
+
+test('a gateway does not keep what reads its file', () => {
+  const loaded = loadedWith('src/cli/run.ts', sources);
+  assert.ok(loaded.includes('src/gateway/control/gateway.ts'), `${loaded.length} files`);
+  assert.deepEqual(
+    loaded.filter(path => ['yaml', 'zod', '@kubernetes/client-node'].includes(path)),
+    [],
+  );
+});
+
+test('threads that speak HTTP do not load all of node:http', () => {
+  const entries = ['http/http', 'health/health'].map(name => `src/gateway/${name}-worker.ts`);
+  for (const path of entries.flatMap(entry => loadedWith(entry, sources))) {
+    const imports = [...(sources.get(path) ?? '').matchAll(/^import (?!type\b).* from 'node:https?';$/gm)];
+    assert.deepEqual(
+      imports.map(([text]) => text),
+      [],
+      path,
+    );
+  }
+});
+
+test('loadedWith() follows imports that are made by themselves, and no types', () => {
+  const tree = {
+    'src/a.ts': "import type { X } from './x.ts';\nimport { type Y, z } from './b/z.ts';\nimport 'zod';",
+    'src/b/z.ts':
+      "import {\n  type V,\n  type W,\n} from './v.ts';\nexport { q } from '../q.ts';\nimport { t } from 'node:net';",
+    'src/q.ts': "const lazy = await import('./lazy.ts');",
+  };
+  const loaded = loadedWith('src/a.ts', new Map(Object.entries(tree)));
+  assert.deepEqual(loaded, ['src/a.ts', 'src/b/z.ts', 'zod', 'src/q.ts']);
 });
 
 const CLEAN = {

@@ -9,9 +9,11 @@ import { ratio, type Scenario } from './scenario.ts';
 /** The load has both ends of a tunnel, and some other descriptors. */
 const SPARE_TUNNELS = 300;
 const SETTLE_MS = 1000;
+const AFTER_START_MS = 2000;
 /** Longer than hello time-outs, whose memory some proxies release only when they expire. */
 const AFTER_OPENING_MS = 6000;
-const REST_MS = 2000;
+/** Long enough that a garbage collection, which comes some seconds after the last work, counts for what it is. */
+const REST_MS = 10_000;
 
 export const idleTunnels: Scenario = {
   id: 'd',
@@ -47,12 +49,20 @@ export const idleTunnels: Scenario = {
       limit: 0.7,
       value: of => ratio(of, 'kib', 'causeway', 'haproxy'),
     },
+    {
+      text: 'CPU at rest',
+      unit: 'ms/s',
+      limit: 0.5,
+      value: of => of('causeway', 'rest-cpu'),
+    },
   ],
   async run(run) {
     const tunnels = run.bed.connections - SPARE_TUNNELS;
     await interleave(run, run.peers, async peer => {
       await using contender = await start(run, peer);
       const { column, running } = contender;
+      // Causeway gives back what only its start needed.
+      await delay(AFTER_START_MS);
       await warmUp(run, [contender], { flood: 4, hosts: USUAL_HOSTS });
       await delay(SETTLE_MS);
       const pids = await running.processes();

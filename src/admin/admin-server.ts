@@ -12,6 +12,7 @@ import type { AddressInfo } from 'node:net';
 import { getRequestListener } from '@hono/node-server';
 import type { KeyPairFiles } from '../config/config.ts';
 import { type KeyPair, KeyPairWatch, readKeyPair } from '../config/key-pair.ts';
+import { checkForTimeouts, NEVER_MS } from '../gateway/http/check-for-timeouts.ts';
 import { descriptorOf } from '../gateway/io/net-reactor.ts';
 import { type AdminApiOptions, type AdminView, adminApi } from './admin-api.ts';
 import { lockedOut } from './auth.ts';
@@ -90,12 +91,13 @@ function createServer(
   const bounds: ServerOptions = {
     requestTimeout: REQUEST_MS,
     headersTimeout: REQUEST_MS,
-    connectionsCheckingInterval: LOOK_MS,
+    connectionsCheckingInterval: NEVER_MS,
   };
   const server: Server =
     pair === undefined
       ? createHttpServer(bounds)
       : createHttpsServer({ ...bounds, ...pair, minVersion: 'TLSv1.2', handshakeTimeout: REQUEST_MS });
+  checkWhileConnected(server, LOOK_MS);
   server.maxConnections = MAX_SOCKETS;
   server.timeout = STALLED_MS;
   const guard = guardConnections(server, MAX_CONNECTIONS);
@@ -111,6 +113,18 @@ function createServer(
     });
   });
   return server;
+}
+
+/** node:http checks for timeouts only while there are connections, so that an idle gateway sleeps. */
+function checkWhileConnected(server: Server, everyMs: number): void {
+  let open = 0;
+  server.on('connection', socket => {
+    if (++open === 1) checkForTimeouts(server, everyMs);
+    socket.once('close', () => {
+      // Once it no longer listens, Node has stopped its timer for good.
+      if (--open === 0 && server.listening) checkForTimeouts(server, undefined);
+    });
+  });
 }
 
 /** After an exception outside the API, which handles its own. */

@@ -10,6 +10,7 @@ import {
 } from '@prometheus-io/client';
 import { closeReasons } from '../gateway/close-reason.ts';
 import type { CheckedBackend, Gateway } from '../gateway/control/gateway.ts';
+import { NEVER_MS } from '../gateway/http/check-for-timeouts.ts';
 import {
   ACTIVE_AT,
   BYTES_IN_AT,
@@ -59,7 +60,7 @@ interface Value {
 }
 
 /** A timer samples the lag of the event loop: rarely, so that an idle gateway sleeps. */
-const LAG_EVERY_MS = 1000;
+const LAG_EVERY_MS = 10_000;
 
 /** Names that break Prometheus' rules, which `promtool check metrics` refuses. Other families tell the same. */
 const MISNAMED = [
@@ -82,10 +83,50 @@ const SMALL_TABLE = 200;
 /** Create it when the process starts: the library counts CPU time and garbage collections from then on. */
 export function metricsRegistry(view: MetricsView, contentType: RegistryContentType): Registry {
   const registry = new Registry(contentType);
-  collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: LAG_EVERY_MS });
+  for (const metric of processMetrics()) registry.registerMetric(metric as unknown as Metric<string>);
   for (const name of MISNAMED) registry.removeSingleMetric(name);
   for (const metric of oneByOne(families(view))) registry.registerMetric(metric as unknown as Metric<string>);
   return registry;
+}
+
+/** A metric of the library, as far as a registry uses it. */
+interface Collected {
+  readonly name: string;
+  readonly type: string;
+  readonly help: string;
+  get(): Promise<object>;
+}
+
+let ofProcess: Registry | undefined;
+
+/**
+ * Figures of the process, collected once for all registries: each collector has timers and counts of its own. A registry
+ * gets objects of its own, since one for OpenMetrics changes the names of counters.
+ */
+function processMetrics(): object[] {
+  if (ofProcess === undefined) {
+    ofProcess = new Registry();
+    collectDefaultMetrics({
+      register: ofProcess,
+      eventLoopMonitoringPrecision: LAG_EVERY_MS,
+      // Otherwise ten times a second.
+      eventLoopUtilizationTimeout: NEVER_MS,
+    });
+  }
+  const collected = ofProcess.getMetricsAsArray() as unknown as Collected[];
+  return collected.map(shared => {
+    const { name, type, help } = shared;
+    const metric = {
+      name,
+      type,
+      help,
+      async get() {
+        return { ...(await shared.get()), name: metric.name };
+      },
+      reset() {},
+    };
+    return metric;
+  });
 }
 
 /** What the library reports if nothing was sampled since the last scrape: a lag of 292 years, and NaN. */

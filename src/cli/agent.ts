@@ -69,12 +69,7 @@ Files are reread when they change. The log goes to stdout, as with causeway run.
 Exit codes: 0 after a drain; 1 an unusable file or address; 2 cannot listen or start;
 64 wrong usage; 70 internal fault: restart it.`;
 
-export const agentCommand: Command = {
-  name: 'agent',
-  summary: "Forward a tenant's in-cluster connections to the gateway",
-  help,
-  run,
-};
+export const agentCommand: Command = { help, run };
 
 const flags = {
   'cluster-id': { type: 'string' },

@@ -29,12 +29,7 @@ do not exist.
 
 Exit codes: 0 valid; 1 mistakes; 64 wrong usage.`;
 
-export const checkCommand: Command = {
-  name: 'check',
-  summary: 'Validate a config file',
-  help,
-  run,
-};
+export const checkCommand: Command = { help, run };
 
 async function run(args: readonly string[]): Promise<number> {
   const { values, positionals } = parse(

@@ -1,32 +1,14 @@
 // Dispatches to the command and reports wrong usage. Each command has its own file beside this one.
 
 import { nearest } from '../text/nearest.ts';
-import { agentCommand } from './agent.ts';
-import { checkCommand } from './check.ts';
 import { type Command, UsageError } from './command.ts';
-import { demoCommand } from './demo.ts';
-import { explainCommand } from './explain.ts';
+import { commands } from './commands.ts';
 import { helpFor, laterCommands, overview } from './help.ts';
-import { identityCommand } from './identity.ts';
-import { renderCommand } from './render.ts';
-import { runCommand } from './run.ts';
-import { statusCommand } from './status.ts';
 import { printError } from './terminal.ts';
 import { version } from './version.ts';
 
 /** sysexits.h EX_USAGE. */
 const WRONG_USAGE = 64;
-
-const commands: readonly Command[] = [
-  runCommand,
-  checkCommand,
-  explainCommand,
-  statusCommand,
-  demoCommand,
-  agentCommand,
-  identityCommand,
-  renderCommand,
-];
 
 /** Returns the exit code. */
 export async function runCli(args: readonly string[]): Promise<number> {
@@ -47,10 +29,10 @@ export async function runCli(args: readonly string[]): Promise<number> {
       case '--help':
       case '-h':
         nothingMore(`${first} ${rest[0]}`, rest.slice(1));
-        process.stdout.write(isCommand(rest[0]) ? helpFor(find(rest[0])) : overview(commands));
+        process.stdout.write(isCommand(rest[0]) ? helpFor(await load(rest[0])) : overview(commands));
         return 0;
       default: {
-        const command = find(first);
+        const command = await load(first);
         if (rest.includes('--help') || rest.includes('-h')) {
           process.stdout.write(helpFor(command));
           return 0;
@@ -75,9 +57,9 @@ function nothingMore(after: string, rest: readonly string[]): void {
   if (rest.length > 0) throw new UsageError(`'causeway ${after}' takes no further arguments: ${rest[0]}`);
 }
 
-function find(name: string): Command {
+async function load(name: string): Promise<Command> {
   const command = commands.find(candidate => candidate.name === name);
-  if (command !== undefined) return command;
+  if (command !== undefined) return command.load();
   if (laterCommands.includes(name))
     throw new UsageError(`This version does not have the command '${name}' yet. See 'causeway help'`);
   const near = nearest(name, [...commands.map(candidate => candidate.name), 'help', 'version']);

@@ -1,11 +1,8 @@
-// The interface of a `causeway` command, and the parsing of its arguments.
+// The interface of a `causeway` command, and the parsing of its arguments. commands.ts lists them.
 
 import { type ParseArgsConfig, parseArgs } from 'node:util';
 
 export interface Command {
-  readonly name: string;
-  /** One line, for the overview. */
-  readonly summary: string;
   /** The complete help text, without a trailing newline. */
   readonly help: string;
   /** Returns the exit code. */

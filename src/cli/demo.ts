@@ -29,12 +29,7 @@ removed at the end. If ./demo-out exists and is not from a demo, the demo does n
 Exit codes: 0 ended by Ctrl-C or SIGTERM, or all ✓; 1 at least one ✗; 2 cannot start because the
 port or ./demo-out is taken; 64 wrong usage.`;
 
-export const demoCommand: Command = {
-  name: 'demo',
-  summary: 'Run three clusters behind one address on this machine, to try things out',
-  help,
-  run,
-};
+export const demoCommand: Command = { help, run };
 
 async function run(args: readonly string[]): Promise<number> {
   const { values } = parse('demo', args, { once: { type: 'boolean' }, port: { type: 'string' } });

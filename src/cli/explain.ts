@@ -44,12 +44,7 @@ ${adminFlagsHelp}
 Exit codes: 0 served; 1 refused, or would fail; 2 bad config, or the gateway is unreachable;
 64 wrong usage.`;
 
-export const explainCommand: Command = {
-  name: 'explain',
-  summary: 'Show what would happen to a connection, and why',
-  help,
-  run,
-};
+export const explainCommand: Command = { help, run };
 
 const flags = {
   config: { type: 'string', short: 'c' },

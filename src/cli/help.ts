@@ -1,11 +1,12 @@
 // `causeway help`: the overview, and a page for each command.
 
 import type { Command } from './command.ts';
+import type { CommandEntry } from './commands.ts';
 
 /** Planned commands, so that `causeway dns` can say why it is missing. */
 export const laterCommands: readonly string[] = ['import', 'dns', 'doctor', 'top'];
 
-export function overview(commands: readonly Command[]): string {
+export function overview(commands: readonly CommandEntry[]): string {
   const width = Math.max(...commands.map(command => command.name.length), 'help [COMMAND]'.length);
   const line = (name: string, summary: string) => `  ${name.padEnd(width)}  ${summary}`;
   return `Causeway: one IP address, every Kubernetes cluster.

@@ -39,12 +39,7 @@ Gateways reread the file when it changes.
 
 Exit codes: 0; 1 unusable file; 64 wrong usage.`;
 
-export const identityCommand: Command = {
-  name: 'identity',
-  summary: 'Generate the secret and the keys that sign cluster ids',
-  help,
-  run,
-};
+export const identityCommand: Command = { help, run };
 
 async function run(args: readonly string[]): Promise<number> {
   const { values, positionals } = parse(

@@ -4,6 +4,7 @@
 import type { Logger } from 'pino';
 import { exitForSure } from './exit-for-sure.ts';
 import type { Log } from './log.ts';
+import { settle } from './settle.ts';
 import { Supervisor } from './supervisor.ts';
 import { printError } from './terminal.ts';
 
@@ -11,6 +12,8 @@ import { printError } from './terminal.ts';
 const FAULT = 70;
 /** Drain time after a fault of the control thread: connections go on without supervision, so it is short. */
 const FAULT_DRAIN_MS = 2000;
+/** After it is ready: by then threads have run what they run only once. */
+const SETTLED_MS = 1000;
 /** After a signal during start-up: either it serves by then and ends in order, or it exits as it is. */
 const START_MS = 2000;
 /** After a drain: time for threads to end, files to close, leases to be released. */
@@ -74,6 +77,7 @@ export class Lifetime {
     if (this.#signals === 0) {
       ready(service);
       this.#supervisor.ready(process.pid, process.env);
+      setTimeout(settle, SETTLED_MS).unref();
       await this.#ended.promise;
     }
     // #fault() ends the process, once the last lines are written.

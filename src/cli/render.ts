@@ -25,12 +25,7 @@ Prints YAML documents on stdout, and everything else on stderr.
 
 Exit codes: 0; 1 bad config; 64 wrong usage.`;
 
-export const renderCommand: Command = {
-  name: 'render',
-  summary: 'Print the Kubernetes permissions that a config file needs',
-  help,
-  run,
-};
+export const renderCommand: Command = { help, run };
 
 const targets = { rbac } as const satisfies Record<string, (config: Config, file: string) => string>;
 type Target = keyof typeof targets;

@@ -49,7 +49,7 @@ unless admin.on says otherwise.
 Exit codes: 0 after a drain; 1 bad config; 2 cannot listen (another process may be listening
 there), start or replace; 64 wrong usage; 70 internal fault: restart it.`;
 
-export const runCommand: Command = { name: 'run', summary: 'Serve a config file', help, run };
+export const runCommand: Command = { help, run };
 
 async function run(args: readonly string[]): Promise<number> {
   const { values, positionals } = parse(

@@ -29,12 +29,7 @@ A backend is ✓ up, ✗ down or ? not checked (yet); the number after it is its
 
 Exit codes: 0; 1 not reachable, login refused, or no such cluster; 64 wrong usage.`;
 
-export const statusCommand: Command = {
-  name: 'status',
-  summary: 'Show what a running gateway serves, and its health',
-  help,
-  run,
-};
+export const statusCommand: Command = { help, run };
 
 async function run(args: readonly string[]): Promise<number> {
   const { values } = parse('status', args, {

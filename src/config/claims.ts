@@ -4,7 +4,7 @@
 
 import { CATCH_ALL, isHostname, isWildcard, normalizeHost } from '../cluster/hostname.ts';
 import { pathOfKind } from './cluster-schema.ts';
-import { isRecord } from './fields.ts';
+import { isRecord } from './is-record.ts';
 import type { Path } from './mistake.ts';
 import { quote } from './reading.ts';
 

@@ -3,18 +3,12 @@
 import type { z } from 'zod';
 import { type Cluster, type ClusterLimits, knownKinds, type Route } from '../cluster/cluster.ts';
 import { CLUSTER_ID, CLUSTER_ID_WORDS } from '../cluster/cluster-id.ts';
-import { choose, field, form, isRecord, limit, list, map, oneOf, record } from './fields.ts';
+import { choose, field, form, limit, list, map, oneOf, record } from './fields.ts';
+import { isRecord } from './is-record.ts';
 import { DNS_LABEL, DNS_LABEL_WORDS } from './names.ts';
 import { bad, either, good, type Reading } from './reading.ts';
-import {
-  cidrs,
-  hosts,
-  hostsOrAll,
-  type KindWithDefaults,
-  poolBackends,
-  poolShape,
-  toRoute,
-} from './route-schema.ts';
+import { cidrs, hosts, hostsOrAll, poolBackends, poolShape } from './route-schema.ts';
+import { type KindWithDefaults, toRoute } from './to-route.ts';
 
 /** Not allowed as names of user-defined routes: they would be ambiguous. */
 const RESERVED = new Set<string>([...knownKinds, 'apps']);

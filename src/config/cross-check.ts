@@ -4,7 +4,7 @@
 import { formatHostPort, isLoopback, overlap, readListenAddress } from './address.ts';
 import { checkClaims, type Report } from './claims.ts';
 import { DEFAULT_ADMIN, type ListenAddress } from './config.ts';
-import { isRecord } from './fields.ts';
+import { isRecord } from './is-record.ts';
 import type { Path } from './mistake.ts';
 import { quote } from './reading.ts';
 

@@ -3,6 +3,7 @@
 import { z } from 'zod';
 import { nearest } from '../text/nearest.ts';
 import { readDuration } from './duration.ts';
+import { isRecord } from './is-record.ts';
 import { bad, either, good, mustBe, quote, type Reading, show } from './reading.ts';
 
 /** A value that one function reads. */
@@ -133,10 +134,6 @@ export function form(pattern: RegExp, what: string): z.ZodType<string> {
 export const anyMap: z.ZodType<Record<string, unknown>> = field(value =>
   isRecord(value) ? good(value) : bad('a map', value),
 );
-
-export function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
 
 export function readWholeNumber(value: unknown, least: number, most: number, also = ''): Reading<number> {
   if (Number.isSafeInteger(value) && (value as number) >= least && (value as number) <= most) {

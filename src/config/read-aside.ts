@@ -5,6 +5,9 @@ import { threadEntry } from '../program-file.ts';
 import type { ReadClusters } from './read-clusters.ts';
 import type { ReadConfigFile } from './read-config-file.ts';
 
+/** For young objects: a small file needs no more, and a large one is read only a little faster with more. */
+const YOUNG_MIB = 6;
+
 /** What the thread is asked to read: one causeway.yaml, or files of a directory. */
 export type ReadTask =
   | { readonly kind: 'config'; readonly file: string }
@@ -20,7 +23,12 @@ export async function readClustersAside(files: readonly string[]): Promise<reado
 }
 
 async function inThread(task: ReadTask): Promise<unknown> {
-  const worker = new Worker(threadEntry('config/read-worker'), { workerData: task, name: 'causeway-config' });
+  const worker = new Worker(threadEntry('config/read-worker'), {
+    workerData: task,
+    name: 'causeway-config',
+    // V8 keeps the memory of a thread that has ended for a while, for others.
+    resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MIB },
+  });
   try {
     return await new Promise<unknown>((resolve, reject) => {
       worker.once('message', resolve);

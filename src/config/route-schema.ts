@@ -1,20 +1,11 @@
-// The keys that every route in causeway.yaml may have (hosts, backends, balance, health), and the defaults per kind.
+// The keys that every route in causeway.yaml may have: hosts, backends, balance, health.
 
-import {
-  type Backend,
-  type Balance,
-  balances,
-  type Health,
-  type HealthCheck,
-  healthChecks,
-  type ProxyProtocol,
-  proxyProtocols,
-  type Route,
-} from '../cluster/cluster.ts';
+import { balances, type Health, type HealthCheck, healthChecks, proxyProtocols } from '../cluster/cluster.ts';
 import { readBackend, readCidr } from './address.ts';
 import { distinct, durationMs, field, form, list, map, oneOf, wholeNumber } from './fields.ts';
 import { readHost, readHostPattern, readHostPatternOrAll } from './host.ts';
 import { bad, good } from './reading.ts';
+import { defaultsOf, type KindWithDefaults } from './to-route.ts';
 
 /** RFC 7301 3.1: a protocol name has a one-byte length and is never empty. */
 const MAX_ALPN_BYTES = 255;
@@ -23,29 +14,6 @@ const MAX_ALPN_BYTES = 255;
 const MAX_IN_A_ROW = 1000;
 
 const NO_CHECKS = 'cannot be off: use check: none to disable health checks';
-
-/** Shared by all routes of a kind, so that 10,000 clusters share five objects. */
-const defaultsOf = {
-  api: defaults('source', 'tls'),
-  konnectivity: defaults('round-robin', 'tcp'),
-  'apps-https': defaults('source', 'tls'),
-  'apps-http': defaults('host', 'http'),
-  own: defaults('source', 'tcp'),
-} as const;
-
-export type KindWithDefaults = keyof typeof defaultsOf;
-
-interface RouteFields {
-  readonly hosts?: readonly string[] | undefined;
-  readonly backends: readonly Backend[];
-  readonly balance?: Balance | undefined;
-  readonly health?: Health | undefined;
-  readonly proxyProtocol?: ProxyProtocol | undefined;
-  readonly connect?: readonly string[] | undefined;
-  readonly alpn?: readonly string[] | undefined;
-  readonly allow?: readonly string[] | undefined;
-  readonly redirect?: boolean;
-}
 
 export const hosts = list(field(readHostPattern), '[api.example.com]').check(distinct(host => host));
 export const hostsOrAll = list(field(readHostPatternOrAll), '["*.apps.example.com"]').check(
@@ -73,26 +41,6 @@ export function poolShape(kind: KindWithDefaults) {
     alpn: list(alpn, '[h2]').optional(),
     allow: cidrs.optional(),
   };
-}
-
-export function toRoute(kind: KindWithDefaults, given: RouteFields): Route {
-  const { balance, health } = defaultsOf[kind];
-  return {
-    kind,
-    hosts: given.hosts ?? [],
-    connect: given.connect ?? [],
-    alpn: given.alpn ?? [],
-    ...(given.allow !== undefined && { allow: given.allow }),
-    proxyProtocol: given.proxyProtocol ?? 'none',
-    redirect: given.redirect ?? false,
-    pool: { backends: given.backends, balance: given.balance ?? balance, health: given.health ?? health },
-  };
-}
-
-/** For routes that do not come from the file: of any kind, with the defaults that the file gives it. */
-export function toRouteOfKind(kind: string, given: RouteFields): Route {
-  const known = Object.hasOwn(defaultsOf, kind) ? (kind as KindWithDefaults) : 'own';
-  return { ...toRoute(known, given), kind };
 }
 
 function health(kind: KindWithDefaults) {
@@ -124,11 +72,4 @@ function health(kind: KindWithDefaults) {
       ...(serverName !== undefined && { serverName }),
     };
   });
-}
-
-function defaults(
-  balance: Balance,
-  check: HealthCheck,
-): { readonly balance: Balance; readonly health: Health } {
-  return { balance, health: { check, everyMs: 5000, timeoutMs: 2000, rise: 2, fall: 3 } };
 }

@@ -22,7 +22,6 @@ import {
   durationOrOff,
   field,
   flag,
-  isRecord,
   limit,
   list,
   map,
@@ -31,6 +30,7 @@ import {
   text,
   wholeNumber,
 } from './fields.ts';
+import { isRecord } from './is-record.ts';
 import { lease, outputs, sources } from './kubernetes-schema.ts';
 import { bad, good } from './reading.ts';
 import { cidrs, exactHosts, hosts } from './route-schema.ts';

@@ -109,15 +109,15 @@ test('CertificateWatch looks again soon when hosts, backends or certSANs change,
   watch.update([tenant('a', ['c.lab'])]);
   await clock.advance(1000);
   assert.deepEqual(taken(), ['192.0.2.1 c.lab']);
-  for (let i = 0; i < 90; i++) {
+  for (let i = 0; i < 89; i++) {
     watch.update([tenant('a', ['c.lab'], [`192.0.2.${i}:6443`])]);
     await clock.advance(100);
   }
   assert.deepEqual(taken(), []);
   await clock.advance(1000);
-  assert.deepEqual(taken(), ['192.0.2.89 c.lab']);
+  assert.deepEqual(taken(), ['192.0.2.88 c.lab']);
   // The same in another object.
-  watch.update([tenant('a', ['c.lab'], ['192.0.2.89:6443'])]);
+  watch.update([tenant('a', ['c.lab'], ['192.0.2.88:6443'])]);
   await clock.advance(MINUTE);
   assert.deepEqual(taken(), []);
   await watch[Symbol.asyncDispose]();

@@ -24,7 +24,6 @@ const DEADLINE_MS = 5000;
 /** With the pause: at most 32 begin in a second. */
 const MAX_AT_ONCE = 8;
 const PAUSE_MS = 250;
-const IDLE_MS = 1000;
 /** While many are looked at, findings are reported together. */
 const REPORT_MS = 2000;
 
@@ -145,7 +144,14 @@ export class CertificateWatch implements AsyncDisposable {
       this.#unreportedSince = undefined;
       this.#options.changed();
     }
-    return isBusy || this.#unreportedSince !== undefined ? PAUSE_MS : IDLE_MS;
+    return isBusy || this.#unreportedSince !== undefined ? PAUSE_MS : this.#nextAt() - now;
+  }
+
+  /** When the next look is due. Most gateways have no tenants: they are not woken for nothing. */
+  #nextAt(): number {
+    let next = this.#clock.now() + EVERY_MS;
+    for (const { dueAt } of this.#entries.values()) next = Math.min(next, dueAt);
+    return next;
   }
 
   #start(entry: Entry): void {

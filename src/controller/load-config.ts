@@ -4,7 +4,7 @@ import type { Config } from '../config/config.ts';
 import { formatMistake, type Mistake, type Positions } from '../config/mistake.ts';
 import { notThereYet } from '../config/not-there-yet.ts';
 import { readConfigAside } from '../config/read-aside.ts';
-import { type ReadConfigFile, readConfigFile } from '../config/read-config-file.ts';
+import type { ReadConfigFile } from '../config/read-config-file.ts';
 import { ConfigError } from './config-error.ts';
 import { judgeFiles } from './named-files.ts';
 
@@ -16,8 +16,15 @@ export interface LoadedConfig {
   readonly positions: Positions;
 }
 
+/** In a thread that ends: the schemas and the YAML parser take 20 MiB, which this one does not need afterwards. */
 export async function loadConfig(file: string, overrides: Overrides): Promise<LoadedConfig> {
-  return judge(file, overrides, await readConfigFile(file));
+  return judge(file, overrides, await readConfigAside(file).catch(() => readHere(file)));
+}
+
+/** Where the system cannot create another thread, the mistakes in the file are still reported. */
+async function readHere(file: string): Promise<ReadConfigFile> {
+  const { readConfigFile } = await import('../config/read-config-file.ts');
+  return readConfigFile(file);
 }
 
 /** Reads the successor of `served` in its own thread: parsing a large file takes seconds and would block this one. */

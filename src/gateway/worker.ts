@@ -1,5 +1,6 @@
 // Entry point of a worker thread: one reactor, one data path, and the control thread's messages.
 
+import { flushCompileCache } from 'node:module';
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import { formatIpPort } from '../wire/ip-address.ts';
 import { describeRows } from './control/open-connections.ts';
@@ -222,5 +223,7 @@ if (parentPort !== null) {
   const io = await openReactor(start.engine, { ...start, control: new ThreadControl(start.control) });
   const worker = new Worker(start, io, parentPort);
   parentPort.postMessage({ kind: 'started' } satisfies FromWorker);
+  // It will not end in a way that does this.
+  flushCompileCache();
   worker.run();
 }

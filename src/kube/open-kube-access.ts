@@ -3,7 +3,6 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type KubeAccess, KubeAccessError, type KubeCredentials } from './kube-access.ts';
-import { kubeconfigAccess } from './kubeconfig-access.ts';
 
 const SERVICE_ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount';
 /** Every API server has it in its certificate. */
@@ -23,7 +22,11 @@ export interface KubeAccessOptions {
 /** Rejects with KubeAccessError where the files are not there or cannot be used. */
 export async function openKubeAccess(options: KubeAccessOptions = {}): Promise<KubeAccess> {
   const { kubeconfig, context, serviceAccount = SERVICE_ACCOUNT, environment } = options;
-  if (kubeconfig !== undefined) return kubeconfigAccess(kubeconfig, context);
+  if (kubeconfig !== undefined) {
+    // Loaded only where it is used: its YAML parser takes 5 MiB.
+    const { kubeconfigAccess } = await import('./kubeconfig-access.ts');
+    return kubeconfigAccess(kubeconfig, context);
+  }
   const access = inClusterAccess(serviceAccount, environment && serverOf(environment));
   await access.credentials();
   return access;

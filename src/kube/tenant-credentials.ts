@@ -8,7 +8,6 @@ import type { Clock } from './clock.ts';
 import { type KubeAccess, KubeAccessError, type KubeCredentials } from './kube-access.ts';
 import { type KubeApi, wordsOf } from './kube-api.ts';
 import type { KubeObject } from './kube-object.ts';
-import { kubeconfigFromText } from './kubeconfig-access.ts';
 import { type Resource, resource } from './resources.ts';
 
 /** Operators renew certificates days before they expire. */
@@ -100,6 +99,8 @@ export class TenantCredentials implements KubeAccess {
       const text = `${this.name} has no key ${keys.join(' or ')}; its keys: ${has}`;
       return this.#fail('SecretMissing', text, MISSING);
     }
+    // Loaded only where there are tenants: its YAML parser takes 5 MiB.
+    const { kubeconfigFromText } = await import('./kubeconfig-access.ts');
     try {
       const text = Buffer.from(data[key], 'base64').toString();
       const access = kubeconfigFromText(text, { name: `of ${this.name}, key ${key},` });

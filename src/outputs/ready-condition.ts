@@ -2,7 +2,7 @@
 // then. It says what the annotation `causeway.dev/status` says, in the words that Kubernetes has for it. Pure.
 
 import type { SourceObject } from '../cluster/cluster.ts';
-import { isRecord } from '../config/fields.ts';
+import { isRecord } from '../config/is-record.ts';
 import type { KubeObject } from '../kube/kube-object.ts';
 import { printable } from '../text/printable.ts';
 import type { ObjectState } from './object-states.ts';

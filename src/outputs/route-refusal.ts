@@ -1,6 +1,6 @@
 // What the Gateway says about one of our routes: why it does not serve it, from `status.parents`. Pure.
 
-import { isRecord } from '../config/fields.ts';
+import { isRecord } from '../config/is-record.ts';
 import type { KubeObject } from '../kube/kube-object.ts';
 import type { Refusal } from './output.ts';
 import { unanswered } from './unanswered.ts';

@@ -17,6 +17,8 @@ const RETRY_MS = 30_000;
 /** Between two reads: at most 50 a second. */
 const PAUSE_MS = 20;
 const IDLE_MS = 1000;
+/** Most gateways have no tenants: they are not woken for nothing. update() wakes. */
+const EMPTY_MS = 3_600_000;
 
 export interface ServingCertificates extends AsyncDisposable {
   /** The clusters whose certificates are wanted, all of them. */
@@ -52,6 +54,7 @@ export function openServingCertificates(
   const entries = new Map<string, Entry>();
 
   async function step(): Promise<number> {
+    if (entries.size === 0) return EMPTY_MS;
     if (!isLeader()) return IDLE_MS;
     const now = clock.now();
     const due = entries.values().find(({ dueAt }) => dueAt <= now);

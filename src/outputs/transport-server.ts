@@ -4,7 +4,7 @@
 import type { Cluster } from '../cluster/cluster.ts';
 import { isWildcard } from '../cluster/hostname.ts';
 import type { OutputOptions } from '../config/config.ts';
-import { isRecord } from '../config/fields.ts';
+import { isRecord } from '../config/is-record.ts';
 import type { KubeObject } from '../kube/kube-object.ts';
 import { apiVersionOf, resource } from '../kube/resources.ts';
 import { objectName } from './object-name.ts';

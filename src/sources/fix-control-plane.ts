@@ -2,7 +2,7 @@
 // which would replace the user's entries, so items are appended by JSON patch; nothing that is there changes.
 
 import type { Cluster } from '../cluster/cluster.ts';
-import { isRecord } from '../config/fields.ts';
+import { isRecord } from '../config/is-record.ts';
 import type { PatchOperation } from '../kube/kube-api.ts';
 import { gapsOf } from './control-plane-gaps.ts';
 import {

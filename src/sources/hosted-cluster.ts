@@ -3,7 +3,7 @@
 // names) or let more clients in (allow lists): those are passed on as they are.
 
 import type { SourceObject } from '../cluster/cluster.ts';
-import { isRecord } from '../config/fields.ts';
+import { isRecord } from '../config/is-record.ts';
 import type { KubeObject } from '../kube/kube-object.ts';
 import { type Resource, resource } from '../kube/resources.ts';
 import { type ClusterObject, type CommonFields, commonFields, keepClusterObject } from './cluster-object.ts';

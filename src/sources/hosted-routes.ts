@@ -4,7 +4,7 @@
 import type { Route } from '../cluster/cluster.ts';
 import type { WatchOptions } from '../config/config.ts';
 import { readHost } from '../config/host.ts';
-import { toRouteOfKind } from '../config/route-schema.ts';
+import { toRouteOfKind } from '../config/to-route.ts';
 import type { HostedClusterFields, KeptRoute } from './hosted-cluster.ts';
 import type { HostedControlPlane } from './hosted-control-planes.ts';
 import { isSet } from './json-fields.ts';

@@ -1,7 +1,7 @@
 // Reads fields of objects that others write. Nothing is trusted to be there or to have its type, and a key such as
 // `__proto__` is a key like any other.
 
-import { isRecord } from '../config/fields.ts';
+import { isRecord } from '../config/is-record.ts';
 
 const MAX_PORT = 65_535;
 /** RFC 1123's subdomain, as most objects are called. */

@@ -1,7 +1,7 @@
 // What sources keep of a Service: 10,000 of them in full would take hundreds of megabytes. Services are written by
 // tenants, so any field may be missing or of the wrong type.
 
-import { isRecord } from '../config/fields.ts';
+import { isRecord } from '../config/is-record.ts';
 import type { Service } from '../kube/kube-object.ts';
 import type { PortChoice } from './service-lookup.ts';
 

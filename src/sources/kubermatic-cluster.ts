@@ -10,7 +10,7 @@ import { formatHostPort } from '../config/address.ts';
 import { readHost } from '../config/host.ts';
 import { DNS_LABEL } from '../config/names.ts';
 import { quote } from '../config/reading.ts';
-import { toRoute, toRouteOfKind } from '../config/route-schema.ts';
+import { toRoute, toRouteOfKind } from '../config/to-route.ts';
 import { parseIp } from '../wire/ip-address.ts';
 import { readRangeList, readRangeText } from './allow-ranges.ts';
 import { choosePort, type KeptService } from './kept-service.ts';

@@ -1,8 +1,8 @@
 // The annotations by which a Service asks Kubermatic's nodeport-proxy to be reachable: by SNI, with a host for each of its
 // ports, or through a tunnel, by CONNECT. Pure. NodePorts are left to nodeport-proxy: they are no names.
 
-import { isRecord } from '../config/fields.ts';
 import { readHost } from '../config/host.ts';
+import { isRecord } from '../config/is-record.ts';
 import { quote, show } from '../config/reading.ts';
 import type { KeptService } from './kept-service.ts';
 import type { Problem } from './service-finding.ts';

@@ -1,7 +1,7 @@
 // A route of a control plane whose backends are those of a Service port, and the finding where it has none.
 
 import type { Route } from '../cluster/cluster.ts';
-import { toRoute } from '../config/route-schema.ts';
+import { toRoute } from '../config/to-route.ts';
 import type { Report } from './report.ts';
 import { type SoughtService, serviceFinding } from './service-finding.ts';
 import type { FoundService, PortChoice, ServiceLookup } from './service-lookup.ts';

@@ -5,7 +5,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Cluster, Origin } from '../cluster/cluster.ts';
 import type { Finding } from '../cluster/finding.ts';
 import type { SourceOptions } from '../config/config.ts';
-import { toRouteOfKind } from '../config/route-schema.ts';
+import { toRouteOfKind } from '../config/to-route.ts';
 import type { KeptService } from './kept-service.ts';
 import {
   isExposed,

@@ -3,7 +3,7 @@
 // mistake (host names) or let more clients in (source ranges): those are passed on as they are.
 
 import type { AgentAddon } from '../cluster/cluster.ts';
-import { isRecord } from '../config/fields.ts';
+import { isRecord } from '../config/is-record.ts';
 import { type Resource, resource } from '../kube/resources.ts';
 import {
   annotationOf,

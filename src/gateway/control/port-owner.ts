@@ -14,8 +14,8 @@ export function portOwner(port: number): string | undefined {
   const socket = ['tcp', 'tcp6'].flatMap(name => listeningOn(name, port))[0];
   if (socket === undefined) return undefined;
   const user = `user ${nameOfUser(socket.uid)}`;
-  const process = processWith(socket.inode);
-  return process === undefined ? user : `${process.name}, process ${process.pid}, ${user}`;
+  const owner = processWith(socket.inode);
+  return owner === undefined ? user : `${owner.name}, process ${owner.pid}, ${user}`;
 }
 
 function listeningOn(

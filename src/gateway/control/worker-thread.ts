@@ -13,6 +13,7 @@ import { OwnPages } from '../shared/shared-pages.ts';
 import { ThreadControl } from '../shared/thread-control.ts';
 import type { Verdicts } from '../shared/verdicts.ts';
 import { type EndRecorder, isCounted, recordEnd, releaseLimits } from '../stages/record-end.ts';
+import { threadHeaps } from './thread-heaps.ts';
 import type {
   Answer,
   FromWorker,
@@ -118,7 +119,11 @@ export class WorkerThread {
     const exited = Promise.withResolvers<void>();
     let worker: Worker;
     try {
-      worker = new Worker(entryOf(this.kind), { workerData, name: `causeway-${this.name}` });
+      worker = new Worker(entryOf(this.kind), {
+        workerData,
+        name: `causeway-${this.name}`,
+        resourceLimits: threadHeaps[this.kind],
+      });
     } catch (error) {
       // The system cannot create another thread.
       return error as Error;

@@ -4,11 +4,12 @@
 // Certificates are not verified: the gateway passes TLS through and does not have the tenant's CA. A check tells
 // whether a backend answers; the client, which has the CA, decides whether it is the right one.
 
-import { type IncomingMessage, request } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { connect as connectTls, createSecureContext, type TLSSocket } from 'node:tls';
 import { buildProxyV1, buildProxyV2 } from '../../wire/proxy-protocol.ts';
 import { type FaultOwner, guard } from '../guard.ts';
+import { http } from '../http/node-http.ts';
 import type { HealthTarget } from './health-target.ts';
 
 export interface CheckResult {
@@ -139,7 +140,7 @@ class Attempt implements FaultOwner {
   #ask(stream: Socket | TLSSocket): void {
     const { health, host } = this.#target;
     this.#stage = 'HTTP answer';
-    const asked = request({
+    const asked = http.request({
       createConnection: () => stream,
       path: health.path ?? '/',
       setHost: false,

@@ -3,6 +3,7 @@
 
 import { Worker } from 'node:worker_threads';
 import { threadEntry } from '../../program-file.ts';
+import { threadHeaps } from '../control/thread-heaps.ts';
 import type { FaultReport } from '../fault-log.ts';
 import {
   BACKEND_CHECKS_FAILED,
@@ -175,6 +176,7 @@ export class HealthThread implements AsyncDisposable {
       worker = new Worker(threadEntry('gateway/health/health-worker'), {
         workerData: start,
         name: 'causeway-health',
+        resourceLimits: threadHeaps.health,
       });
     } catch (error) {
       // The system has no thread left.

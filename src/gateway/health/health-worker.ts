@@ -1,6 +1,7 @@
 // Entry point of the health thread: a schedule, the checks in flight, and the control thread's messages. It writes
 // results to the backends' shared memory, where workers read them, and reports changes to the control thread.
 
+import { flushCompileCache } from 'node:module';
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import { FaultLog } from '../fault-log.ts';
 import {
@@ -141,4 +142,8 @@ class HealthWorker {
   }
 }
 
-if (parentPort !== null) new HealthWorker(workerData as HealthStart).serve(parentPort);
+if (parentPort !== null) {
+  new HealthWorker(workerData as HealthStart).serve(parentPort);
+  // It will not end in a way that does this.
+  flushCompileCache();
+}

@@ -1,7 +1,7 @@
 // Dials HTTP backends: tries a backend's addresses in turn, each with its share of the time. BackendAgent is the
 // node:http Agent for requests that need a connection of their own; kept-connections.ts has the shared ones.
 
-import { Agent, type ClientRequestArgs } from 'node:http';
+import type { ClientRequestArgs } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { formatIp } from '../../wire/ip-address.ts';
@@ -9,6 +9,7 @@ import { type FaultOwner, guard } from '../guard.ts';
 import { descriptorOf, reactorErrorOf } from '../io/net-reactor.ts';
 import { type DialFailure, failureOf } from '../stages/dial-failure.ts';
 import type { TableBackend } from '../table/table.ts';
+import { http } from './node-http.ts';
 
 /** A request, and how to open its connection. */
 export interface BackendRequest extends ClientRequestArgs {
@@ -35,7 +36,7 @@ export class DialError extends Error {
   }
 }
 
-export class BackendAgent extends Agent {
+export class BackendAgent extends http.Agent {
   override createConnection(
     options: ClientRequestArgs,
     callback?: (error: Error | null, socket: Duplex) => void,

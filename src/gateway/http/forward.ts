@@ -2,7 +2,7 @@
 // response. Bodies stream both ways with back-pressure. If a backend cannot be reached, another is tried by the same
 // rules as for every connection; once bytes have gone to one, no other is tried.
 
-import { type ClientRequest, type IncomingMessage, request as sendRequest } from 'node:http';
+import type { ClientRequest, IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { framingOf } from '../../wire/http-response.ts';
@@ -17,6 +17,7 @@ import { type BackendRequest, DialError } from './backend-agent.ts';
 import type { Exchange } from './exchange.ts';
 import { requestHeaders, responseHeaders, trailers } from './forward-headers.ts';
 import { type HttpThread, now } from './http-thread.ts';
+import { http } from './node-http.ts';
 import { type AnswerHead, headText, sendInformational } from './send-informational.ts';
 
 /** RFC 9110 9.2.2: these may be sent again, in case the backend is just closing the kept connection. */
@@ -74,7 +75,7 @@ function attempt(thread: HttpThread, exchange: Exchange, route: TableRoute, mayR
   }
   let upstream: ClientRequest;
   try {
-    upstream = sendRequest(options);
+    upstream = http.request(options);
   } catch {
     // The head has a byte that node:http accepts but refuses to write.
     return thread.refuse(exchange, 'bad-request');

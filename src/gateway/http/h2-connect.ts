@@ -93,6 +93,11 @@ export class H2Connect {
     return this.#verdicts[worker];
   }
 
+  /** The number of sessions. */
+  get size(): number {
+    return this.#sessions.size;
+  }
+
   /** `first` is what the client has sent so far. */
   serve(connection: HandedOff, first: Buffer): void {
     const { socket, handOff } = connection;

@@ -21,10 +21,12 @@ import { type DialFailure, dialFailureIndex, reasonOfFailure } from '../stages/d
 import { reasonIndex, releaseLimits } from '../stages/record-end.ts';
 import { routeHttp } from '../stages/route.ts';
 import { servedOverTls } from '../stages/served-over-tls.ts';
+import { SweepTimer } from '../sweep-timer.ts';
 import type { TableListener } from '../table/listener-table.ts';
 import type { Table } from '../table/table.ts';
 import { acceptHandOff } from './accept-hand-off.ts';
 import { BackendAgent } from './backend-agent.ts';
+import { checkForTimeouts } from './check-for-timeouts.ts';
 import type { Exchange, HttpConnection, Incoming } from './exchange.ts';
 import { expiredTimeout } from './expired-timeout.ts';
 import { forward, hasBody } from './forward.ts';
@@ -88,7 +90,7 @@ export class HttpThread {
   #usedRows = 0;
   readonly #http: Server;
   #server: NetServer | undefined;
-  readonly #sweepTimer: NodeJS.Timeout;
+  readonly #sweeps: SweepTimer;
   #draining = false;
 
   constructor(options: HttpThreadOptions) {
@@ -103,14 +105,18 @@ export class HttpThread {
     this.kept = new KeptConnections(error => this.#faults.write(error));
     this.h2 = new H2Connect(options.verdicts, options.settings, options.faults);
     this.#log = options.log;
-    this.#http = createRequestServer(SWEEP_MS, {
+    this.#http = createRequestServer({
       arrived: (request, response, upgradeHead) => this.#arrived(request, response, upgradeHead),
       mayUpgrade: socket => this.#mayUpgrade(socket),
       connect: socket => this.#connect(socket),
       error: (error, socket) => this.#onClientError(error, socket),
       fault: (error, socket) => this.#faultAt(socket, error),
     });
-    this.#sweepTimer = setInterval(() => this.#sweep(), SWEEP_MS);
+    this.#sweeps = new SweepTimer(
+      SWEEP_MS,
+      () => this.#sweep(),
+      isRunning => checkForTimeouts(this.#http, isRunning ? SWEEP_MS : undefined),
+    );
     this.configure(options.settings);
   }
 
@@ -159,7 +165,7 @@ export class HttpThread {
 
   /** Closes everything, so that the thread can end. */
   stop(): void {
-    clearInterval(this.#sweepTimer);
+    this.#sweeps[Symbol.dispose]();
     this.#server?.close();
     this.h2.stop();
     this.#http.close();
@@ -186,6 +192,7 @@ export class HttpThread {
         const { socket, link } = connection;
         this.#report(connection, noVerdict);
         this.#connections.set(socket, connection);
+        this.#sweeps.start();
         socket.once(
           'close',
           guard(connection, (hadError: boolean) => this.#connectionClosed(connection, hadError)),
@@ -200,7 +207,10 @@ export class HttpThread {
       fault: (connection, error) => this.#fault(connection, error),
       handOffFault: (error, handOff) => this.#handOffFault(error, handOff),
       borrow: ({ worker, handle, generation }) => this.#verdicts[worker]?.borrow(handle, generation),
-      h2: (connection, first) => this.h2.serve(connection, first),
+      h2: (connection, first) => {
+        this.#sweeps.start();
+        this.h2.serve(connection, first);
+      },
     });
   }
 
@@ -548,8 +558,11 @@ export class HttpThread {
     connection.countedOut = bytesWritten;
   }
 
-  /** Counts the bytes of long responses, and ends connections that timed out or that their worker has ended. */
-  #sweep(): void {
+  /**
+   * Counts the bytes of long responses, and ends connections that timed out or that their worker has ended. Returns
+   * whether any connection is left, to a client or a backend.
+   */
+  #sweep(): boolean {
     const time = now();
     this.#forEach(connection => {
       const { worker, handle, generation } = connection.handOff;
@@ -568,6 +581,7 @@ export class HttpThread {
     this.h2.sweep();
     this.kept.sweep();
     this.#log.flush();
+    return this.#connections.size + this.h2.size + this.kept.size > 0;
   }
 
   /** An exception ends only the connection that it was thrown for. */

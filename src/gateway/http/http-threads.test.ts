@@ -17,7 +17,7 @@ import { ACTIVE_AT } from '../shared/shared-memory.ts';
 const LIMIT = 8;
 const WAIT_MS = 10_000;
 
-async function given(engine: EngineName) {
+async function given(engine: EngineName, kind = 'apps-http') {
   /** `/hold` is never answered. */
   const backend = createServer((request, response) => {
     // Not kept, because open sockets are counted below.
@@ -25,17 +25,18 @@ async function given(engine: EngineName) {
   });
   await once(backend.listen(0, '127.0.0.1'), 'listening');
   const { port } = backend.address() as net.AddressInfo;
-  const cluster = sampleCluster('a', {
-    limits: { connections: LIMIT, perSource: LIMIT },
-    routes: [sampleRoute({ kind: 'apps-http', hosts: ['a.lab'], backends: [`127.0.0.1:${port}`] })],
-  });
-  const sample = await startSampleGateway(engine, { clusters: [cluster] });
+  const clusterOf = (kind: string) =>
+    sampleCluster('a', {
+      limits: { connections: LIMIT, perSource: LIMIT },
+      routes: [sampleRoute({ kind, hosts: ['a.lab'], backends: [`127.0.0.1:${port}`] })],
+    });
+  const sample = await startSampleGateway(engine, { clusters: [clusterOf(kind)] });
   const stop = async () => {
     await sample[Symbol.asyncDispose]();
     backend.closeAllConnections();
     backend.close();
   };
-  return { ...sample, [Symbol.asyncDispose]: stop };
+  return { ...sample, clusterOf, [Symbol.asyncDispose]: stop };
 }
 
 function connect(gateway: Gateway): net.Socket {
@@ -54,6 +55,17 @@ async function visit(gateway: Gateway): Promise<number> {
   const [chunk] = await once(socket, 'data');
   socket.destroy();
   return Number(String(chunk).slice(9, 12));
+}
+
+/** The status of a response on a new connection; 0 if there is none. */
+async function statusOf(gateway: Gateway): Promise<number> {
+  const socket = connect(gateway);
+  const { promise, resolve } = Promise.withResolvers<number>();
+  socket.once('close', () => resolve(0)).once('data', chunk => resolve(Number(String(chunk).slice(9, 12))));
+  ask(socket, '/');
+  const status = await promise;
+  socket.destroy();
+  return status;
 }
 
 /** False while no thread serves yet. */
@@ -95,6 +107,25 @@ async function until(holds: () => boolean): Promise<void> {
 }
 
 for (const engine of ['epoll', 'net'] as const) {
+  test(`HTTP threads (${engine}): those that an edit starts are restarted like others`, async () => {
+    await using it = await given(engine, 'api');
+    const { gateway, config, deaths } = it;
+    gateway.killWorker(0, 'http');
+    await gateway.apply({ ...config, clusters: [it.clusterOf('apps-http')] });
+    assert.equal(await visit(gateway), 200, 'served as soon as it is applied');
+    assert.deepEqual(deaths, [], 'there was no thread to kill before');
+    gateway.killWorker(0, 'http');
+    gateway.killWorker(1, 'http');
+    await until(() => deaths.length === 2);
+    assert.deepEqual(deaths.toSorted(), ['http-0', 'http-1']);
+    const deadline = performance.now() + WAIT_MS;
+    while ((await statusOf(gateway)) !== 200) {
+      assert.ok(performance.now() < deadline, 'no HTTP thread serves again');
+      await sleep(20);
+    }
+    assert.equal(gateway.trouble, undefined);
+  });
+
   test(`HTTP threads (${engine}): one that dies ends its connections as shutdown and restarts`, async () => {
     await using it = await given(engine);
     const { gateway, records, deaths } = it;

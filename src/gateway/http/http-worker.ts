@@ -1,5 +1,6 @@
 // Entry point of an HTTP thread: one HttpThread, and the control thread's messages to it.
 
+import { flushCompileCache } from 'node:module';
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import type {
   FromWorker,
@@ -135,4 +136,6 @@ class HttpWorker {
 if (parentPort !== null) {
   const start = workerData as ProtocolThreadStart;
   await new HttpWorker(start, parentPort).run(start.socket);
+  // It may not end in a way that does this.
+  flushCompileCache();
 }

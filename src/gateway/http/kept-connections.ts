@@ -47,6 +47,11 @@ export class KeptConnections {
     this.#now = now;
   }
 
+  /** The number of connections, idle or not. */
+  get size(): number {
+    return this.#all.size;
+  }
+
   take(backendSlot: number): KeptConnection | undefined {
     const idle = this.#idle.get(backendSlot);
     for (;;) {

@@ -1,10 +1,12 @@
 // node:http as the HTTP thread needs it: strict, with all headers and timeouts, and with one handler for every kind of
 // request. It never listens: connections are given to it.
 
-import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { guard } from '../guard.ts';
+import { NEVER_MS } from './check-for-timeouts.ts';
 import { hasBody } from './forward.ts';
+import { http } from './node-http.ts';
 
 /** The same as the limit of the worker's parser. */
 const MAX_HEAD = 16_384;
@@ -22,14 +24,14 @@ export interface RequestServerEvents {
   fault(error: unknown, socket: Socket): void;
 }
 
-/** `sweepMs` is how often it checks for heads that take too long. */
-export function createRequestServer(sweepMs: number, events: RequestServerEvents): Server {
-  const server = createServer({
+/** It checks for timeouts only where checkForTimeouts() says so. */
+export function createRequestServer(events: RequestServerEvents): Server {
+  const server = http.createServer({
     maxHeaderSize: MAX_HEAD,
     // We refuse a missing Host ourselves, with a reason.
     requireHostHeader: false,
     requestTimeout: 0,
-    connectionsCheckingInterval: sweepMs,
+    connectionsCheckingInterval: NEVER_MS,
     // An upgrade request that is not granted is served like any other request.
     shouldUpgradeCallback: request => {
       try {
@@ -42,7 +44,7 @@ export function createRequestServer(sweepMs: number, events: RequestServerEvents
   });
   // Every header is judged, and the head's size bounds their number. By default, those after the 2000th are dropped.
   server.maxHeadersCount = 0;
-  // node:http checks for late heads and idle connections only once it listens, which it never does here.
+  // node:http keeps a list of its connections only once it listens, which it never does here.
   server.emit('listening');
   // A client may send FIN after its request and still get the response. Not documented.
   (server as Server & { httpAllowHalfOpen: boolean }).httpAllowHalfOpen = true;
@@ -81,7 +83,7 @@ function upgradeResponse(
   events: Pick<RequestServerEvents, 'fault'>,
 ): ServerResponse {
   const { socket } = request;
-  const response = new ServerResponse(request);
+  const response = new http.ServerResponse(request);
   response.assignSocket(socket);
   response.shouldKeepAlive = false;
   // A response that does not switch protocols streams like any other, and needs `drain`.

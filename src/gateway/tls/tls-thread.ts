@@ -19,6 +19,7 @@ import type { Settings } from '../stages/data-path.ts';
 import { dialFailureIndex, reasonOfFailure } from '../stages/dial-failure.ts';
 import { reasonIndex } from '../stages/record-end.ts';
 import { refusalBytes } from '../stages/refusal.ts';
+import { SweepTimer } from '../sweep-timer.ts';
 import { type GatewayConnection, GatewayDialer, GatewayError, type GatewayTls } from './dial-gateway.ts';
 import { endTunnel, TunnelContexts } from './end-tunnel.ts';
 import { enterTunnel } from './enter-tunnel.ts';
@@ -57,13 +58,12 @@ export class TlsThread {
   readonly #connections = new Map<Socket, TlsConnection>();
   readonly #dialer = new GatewayDialer();
   #server: Server | undefined;
-  readonly #sweepTimer: NodeJS.Timeout;
+  readonly #sweeps = new SweepTimer(SWEEP_MS, () => this.#sweep());
   #serve: Serve = connection => this.refuse(connection, 'no-backend');
 
   constructor(options: TlsThreadOptions) {
     this.settings = options.settings;
     this.#options = options;
-    this.#sweepTimer = setInterval(() => this.#sweep(), SWEEP_MS);
   }
 
   /** The number of connections. */
@@ -84,7 +84,7 @@ export class TlsThread {
   }
 
   stop(): void {
-    clearInterval(this.#sweepTimer);
+    this.#sweeps[Symbol.dispose]();
     this.#server?.close();
     for (const connection of this.#connections.values()) guard(connection, () => connection.cut())();
   }
@@ -221,6 +221,7 @@ export class TlsThread {
     const connection = new TlsConnection(handed, isCurrent, (one, error) => this.#fault(one, error));
     this.#report(handOff, -1, undefined, false);
     this.#connections.set(socket, connection);
+    this.#sweeps.start();
     socket.once(
       'close',
       guard(connection, () => this.#connections.delete(socket)),
@@ -244,7 +245,8 @@ export class TlsThread {
     connection.cut();
   }
 
-  #sweep(): void {
+  /** Returns whether any connection is left. */
+  #sweep(): boolean {
     const now = performance.now();
     for (const connection of this.#connections.values()) {
       guard(connection, () => {
@@ -252,6 +254,7 @@ export class TlsThread {
         else connection.check();
       })();
     }
+    return this.#connections.size > 0;
   }
 }
 

@@ -1,5 +1,6 @@
 // Entry point of a TLS thread: one TlsThread, and the control thread's messages to it.
 
+import { flushCompileCache } from 'node:module';
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import type { FromWorker, ProtocolThreadStart, ToWorker } from '../control/worker-messages.ts';
 import { FaultLog } from '../fault-log.ts';
@@ -81,4 +82,6 @@ class TlsWorker {
 if (parentPort !== null) {
   const start = workerData as ProtocolThreadStart;
   await new TlsWorker(start, parentPort).run(start.socket);
+  // It may not end in a way that does this.
+  flushCompileCache();
 }
