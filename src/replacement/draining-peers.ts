@@ -1,7 +1,7 @@
 // Counts the connections that old processes in the same runDir still have.
 
 import * as net from 'node:net';
-import type { Reply, Request } from './messages.ts';
+import { parseReply, type Request } from './messages.ts';
 import { peersIn } from './predecessor.ts';
 
 export class DrainingPeers implements Disposable {
@@ -32,8 +32,8 @@ export class DrainingPeers implements Disposable {
       const lines = (rest + text).split('\n');
       rest = lines.pop() ?? '';
       for (const line of lines) {
-        const reply = JSON.parse(line) as Reply;
-        if (reply.kind === 'connections' && this.#counts.has(socket)) this.#counts.set(socket, reply.count);
+        const reply = parseReply(line);
+        if (reply?.kind === 'connections' && this.#counts.has(socket)) this.#counts.set(socket, reply.count);
       }
     });
     socket.on('error', () => {});

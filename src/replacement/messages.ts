@@ -22,6 +22,16 @@ export type Reply =
   | { readonly kind: 'replaced' }
   | { readonly kind: 'connections'; readonly count: number };
 
+/** Undefined if it is no message: another program may have a socket in the folder. */
+export function parseReply(line: string): Reply | undefined {
+  try {
+    const reply = JSON.parse(line) as Reply | null;
+    return typeof reply === 'object' && reply !== null ? reply : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
 /** `starting`: it is about to take over. */
 export type Phase = 'starting' | 'serving' | 'draining';
 

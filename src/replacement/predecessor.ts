@@ -10,6 +10,7 @@ import { closeSocket } from '../gateway/control/inherited-sockets.ts';
 import {
   descriptorCount,
   type Phase,
+  parseReply,
   type Reply,
   type Request,
   type Sockets,
@@ -141,8 +142,8 @@ async function receiveReply(
     text += received.text;
     const end = text.indexOf('\n');
     if (end < 0) continue;
-    const reply = JSON.parse(text.slice(0, end)) as Reply;
-    if (reply.kind !== 'sockets' || descriptors.length >= descriptorCount(reply)) return reply;
+    const reply = parseReply(text.slice(0, end));
+    if (reply?.kind !== 'sockets' || descriptors.length >= descriptorCount(reply)) return reply;
   }
   return 'silent';
 }
@@ -163,7 +164,7 @@ function ask(peer: Peer, request: Request, answerMs: number): Promise<Reply | 's
     socket.on('data', (chunk: string) => {
       text += chunk;
       const end = text.indexOf('\n');
-      if (end >= 0) done(JSON.parse(text.slice(0, end)) as Reply);
+      if (end >= 0) done(parseReply(text.slice(0, end)));
     });
     socket.write(`${JSON.stringify(request)}\n`);
   });
