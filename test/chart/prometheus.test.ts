@@ -1,5 +1,5 @@
-// Metrics for others: promtool accepts them, the alerts fire when they should, and a real Prometheus scrapes a gateway and an
-// agent, evaluates every rule and answers every query of the dashboard.
+// Metrics for others: promtool accepts them, the alerts fire when they should, and a real Prometheus scrapes a gateway, an
+// agent and the demo, evaluates every rule and answers every query of the dashboard.
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -8,10 +8,12 @@ import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { parse } from 'yaml';
 import { certificateFor } from '../../testbed/certificates.ts';
+import { freePort } from '../../testbed/free-port.ts';
 import { missingPrograms } from '../../testbed/packages.ts';
+import { startProgram } from '../../testbed/program.ts';
 import { run } from '../../testbed/run.ts';
 import { type RunningAgent, startAgent } from '../../testbed/start-agent.ts';
-import { type Causeway, startCauseway } from '../../testbed/start-causeway.ts';
+import { type Causeway, causewayBin, startCauseway } from '../../testbed/start-causeway.ts';
 import { startPrometheus } from '../../testbed/start-prometheus.ts';
 import { tempDir } from '../../testbed/temp-dir.ts';
 import { Backend, hello, servedBy, until, visit } from '../features/given.ts';
@@ -139,14 +141,24 @@ test('a Prometheus evaluates all rules and answers all queries of the dashboard'
   skip,
   timeout: 120_000,
 }, async () => {
+  await using dir = await tempDir();
+  await using _demo = await startProgram({
+    command: causewayBin,
+    args: ['demo', '--port', String(await freePort())],
+    cwd: dir.path,
+    ready: { log: /Ctrl-C/ },
+    stopSignal: 'SIGINT',
+  });
+  const { admin } = parse(readFileSync(dir.file('demo-out/causeway.yaml'), 'utf8'));
   const jobs = {
     'causeway-admin': new URL(gateway.admin).host,
     'causeway-agent': new URL(agent.metrics).host,
+    'causeway-demo': admin.on,
   };
   await using prometheus = await startPrometheus({ jobs, ruleFile: ALERTS });
   const value = async (query: string) =>
     (await prometheus.ask(`query?query=${encodeURIComponent(query)}`)).result;
-  await until('both jobs', async () => (await value('up == 1')).length === 2, 60_000);
+  await until('all jobs', async () => (await value('up == 1')).length === 3, 60_000);
   const rules = async (): Promise<{ name: string; health: string; lastError?: string; state: string }[]> =>
     (await prometheus.ask('rules')).groups.flatMap(({ rules: all }: { rules: object[] }) => all);
   const isPending = ({ name, state }: { name: string; state: string }) =>
@@ -161,7 +173,7 @@ test('a Prometheus evaluates all rules and answers all queries of the dashboard'
   assert.ok(!pending.includes('CausewayDown'), `${pending}`);
 
   // Rates need two scrapes.
-  await until('rates', async () => (await value('rate(process_cpu_seconds_total[1m])')).length === 2, 60_000);
+  await until('rates', async () => (await value('rate(process_cpu_seconds_total[1m])')).length === 3, 60_000);
   for (const { title, expr } of dashboardQueries()) {
     const result = await value(expr);
     if (!MAY_BE_EMPTY.includes(title)) assert.notEqual(result.length, 0, `${title}: ${expr}`);
