@@ -7,10 +7,12 @@ import { cp, mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promis
 import { join, resolve } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { missingPrograms } from '../../testbed/packages.ts';
+import { startProgram } from '../../testbed/program.ts';
 import { type RunResult, run } from '../../testbed/run.ts';
 import { startCauseway } from '../../testbed/start-causeway.ts';
 import { type TempDir, tempDir } from '../../testbed/temp-dir.ts';
 import { Backend, hello, servedBy } from '../features/given.ts';
+import { followUserPath, upgradeUnderLoad } from '../packages/user-path.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 /** Sources of the package. They are copied, because other tests use the tree. */
@@ -113,6 +115,29 @@ describe('the package', { skip: missingPrograms('npm'), timeout: 2 * INSTALL_MS 
       engine,
       process.env.CAUSEWAY_TEST_ENGINE ?? (process.platform === 'linux' ? 'epoll' : 'net'),
     );
+  });
+
+  test('takes over from the one before, under load', async () => {
+    const start = (args: readonly string[]) =>
+      startProgram({
+        command: causeway,
+        args: [...args, '--run-dir', dir.file('run')],
+        ready: { log: /"msg":"ready"/ },
+      });
+    await using serving = await followUserPath({
+      run: args => run(causeway, args),
+      start,
+      async write(text) {
+        await writeFile(dir.file('causeway.yaml'), text);
+        return dir.file('causeway.yaml');
+      },
+    });
+    const install = async () =>
+      void (await npm(
+        ['install', '--global', '--prefix', dir.file('prefix'), dir.file(packed.filename)],
+        dir.path,
+      ));
+    await upgradeUnderLoad(serving, install, { start });
   });
 
   test('brings nothing but Node and koffi', async () => {
