@@ -41,7 +41,6 @@ export class ControlSocket implements AsyncDisposable {
     this.#gateway = gateway;
     this.#onFault = onFault;
     this.#server = net.createServer(socket => this.#serve(socket));
-    this.#server.on('error', onFault);
   }
 
   static async open(
@@ -56,7 +55,7 @@ export class ControlSocket implements AsyncDisposable {
     await new Promise<void>((resolve, reject) => {
       control.#server.once('error', reject);
       control.#server.listen(control.#path, () => {
-        control.#server.off('error', reject);
+        control.#server.off('error', reject).on('error', onFault);
         resolve();
       });
     });

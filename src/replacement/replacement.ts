@@ -64,7 +64,8 @@ export class Replacement implements AsyncDisposable {
       const other = this.predecessor === undefined ? await servingPeer(runDir, pid, ASK_MS) : undefined;
       if (other !== undefined) {
         const text = 'another gateway has this runDir; this one cannot be replaced while it runs';
-        return log.info({ runDir, pid: other.pid }, text);
+        // Of interest to few: on a machine with several gateways only those that are upgraded need a folder of their own.
+        return log.debug({ runDir, pid: other.pid }, text);
       }
       this.#control = await ControlSocket.open(runDir, pid, gateway, onFault);
       if (this.predecessor === undefined) await this.#draining.follow(runDir, pid);

@@ -163,7 +163,7 @@ test('status has exactly these keys', async () => {
     sources: [{ name: 'file', up: true, synced: true, error: null }],
     leader: false,
     findings: [],
-    counts: { clusters: 1, routes: 3, hosts: 4, connections: 0 },
+    counts: { clusters: 1, routes: 3, hosts: 4, connections: 0, draining: 0 },
     health: { backends: 2, down: 0, stretch: 1 },
     traffic: { ...none, unrouted: none },
   });

@@ -285,7 +285,7 @@ describe('runDir', { concurrency: true }, () => {
   test('of a gateway that runs: a second one without --replace serves, and says that it cannot be replaced', async () => {
     await using here = await place();
     await here.start();
-    const second = await here.start();
+    const second = await here.start([], here.config('log: { level: debug }'));
     await said(second, 'another gateway has this runDir; this one cannot be replaced while it runs');
     assert.equal(await servedBy(second.port, hello('named.test')), 'named');
   });
