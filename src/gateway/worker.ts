@@ -47,6 +47,8 @@ class Worker {
   readonly #handles = new Map<number, number[]>();
   /** Indexes of listeners that another process has open too. */
   readonly #shared = new Set<number>();
+  /** Numbers of requests to answer when no listener is closing. */
+  readonly #waiting: number[] = [];
   #dialFailedAt = 0;
 
   constructor(start: WorkerStart, io: Reactor, control: MessagePort) {
@@ -75,6 +77,7 @@ class Worker {
       (status, reported) => this.#post({ kind: 'uplink-refused', status, reported }),
       (error, client) => this.#faults.write(error, this.#describeClient(client)),
     );
+    this.#path.listenersClosed = () => this.#answerWaiting();
   }
 
   run(): void {
@@ -99,6 +102,10 @@ class Worker {
         break;
       case 'table':
         this.#apply(message);
+        break;
+      case 'listeners-closed':
+        this.#waiting.push(message.request);
+        if (this.#path.closing.size === 0) this.#answerWaiting();
         break;
       case 'addresses':
         for (const [slot, addresses] of message.backends) this.#path.table.setAddresses(slot, addresses);
@@ -160,6 +167,10 @@ class Worker {
       result: isOpen ? this.#io.listeningPort(result) : result,
       descriptor: isOpen ? this.#io.descriptor(result) : -1,
     });
+  }
+
+  #answerWaiting(): void {
+    for (const request of this.#waiting.splice(0)) this.#post({ kind: 'applied', request });
   }
 
   #close(index: number): void {

@@ -59,8 +59,6 @@ import { type ThreadKind, WorkerThread } from './worker-thread.ts';
 const NAMES_MS = 500;
 /** While draining, how often we check for open connections. */
 const DRAIN_POLL_MS = 50;
-/** By then a listener that was asked to close has accepted its backlog, and is closed. */
-const LISTENER_CLOSES_MS = 150;
 /** How long workers may take to cut their connections. */
 const CUT_MS = 1000;
 /**
@@ -408,7 +406,7 @@ export class Gateway implements AsyncDisposable {
     this.#send({ kind: 'drain' });
     this.#listeners[Symbol.dispose]();
     const deadline = performance.now() + limitMs;
-    await sleep(LISTENER_CLOSES_MS);
+    await this.#listenersClosed();
     while (this.connections > 0 && !this.#stopped) {
       if (performance.now() >= deadline) return this.#cut('drained');
       await sleep(DRAIN_POLL_MS);
@@ -529,10 +527,15 @@ export class Gateway implements AsyncDisposable {
     if (closed.length > 0) {
       this.#listeners.close(closed);
       // The next change may need the same address again.
-      await sleep(LISTENER_CLOSES_MS);
+      await this.#listenersClosed();
     }
     this.#retired.add(change.freed, performance.now());
     this.#recycle();
+  }
+
+  /** Listeners that were asked to close have accepted what waited there, and are closed. */
+  async #listenersClosed(): Promise<void> {
+    await Promise.all(this.#workers.map(worker => worker.listenersClosed()));
   }
 
   #mustAccept(): void {

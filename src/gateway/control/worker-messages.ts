@@ -65,6 +65,8 @@ export type Question =
   /** Memory for slots that are about to be served. All threads have it before any gets the table. */
   | { readonly kind: 'pages'; readonly request: number; readonly pages: Pages }
   | TableMessage
+  /** Answered once no listener is closing any more. */
+  | { readonly kind: 'listeners-closed'; readonly request: number }
   /** The path that an HTTP or TLS thread listens on from now on. */
   | { readonly kind: 'listen'; readonly request: number; readonly socket: string }
   /** Asks for the texts of these connections, and whether they are still open. */
@@ -136,7 +138,7 @@ export type Answer =
       readonly result: number;
       readonly descriptor: number;
     }
-  /** Pages or a table are in use. */
+  /** Pages or a table are in use; listeners are closed. */
   | { readonly kind: 'applied'; readonly request: number }
   | { readonly kind: 'listening'; readonly request: number; readonly error?: string }
   /** One for each row; null if it is no longer that connection. */

@@ -166,6 +166,11 @@ export class WorkerThread {
     return opened?.kind === 'opened' ? opened : undefined;
   }
 
+  /** When it resolves, listeners that were closing are closed, or the thread is gone. */
+  async listenersClosed(): Promise<void> {
+    await this.#ask({ kind: 'listeners-closed', request: this.#requests++ }, ANSWER_MS);
+  }
+
   /** When it resolves, the thread has the memory for new slots, or is gone. */
   async use(pages: Pages): Promise<void> {
     await this.#ask({ kind: 'pages', request: this.#requests++, pages }, ANSWER_MS);

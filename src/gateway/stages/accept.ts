@@ -13,6 +13,8 @@ const BATCH = 64;
 const EXHAUSTED_MS = 100;
 /** Longer than a round trip to most places, so that handshakes under way can complete. */
 const CLOSING_MS = 100;
+/** Between the two looks that find nothing before a listener closes. */
+const LAST_LOOK_MS = 5;
 /** A closing listener of `net` cannot refuse new connections: whoever keeps connecting does not keep it open. */
 const CLOSING_MAX_MS = 5000;
 /** The longest backlog a listener can have. */
@@ -40,6 +42,7 @@ export function closeListener(path: DataPath, listener: number): void {
   path.io.quiesce(listener);
   const now = path.io.now();
   path.rows.state[listener] = CLOSING;
+  path.closing.add(listener);
   path.rows.startedAt[listener] = now;
   path.rows.activeAt[listener] = now;
   path.wheel.set(listener, now + CLOSING_MS);
@@ -53,8 +56,17 @@ export function listenerTimer(path: DataPath, listener: number): void {
   } finally {
     const now = io.now();
     const quietAt = Math.min(rows.activeAt[listener] + CLOSING_MS, rows.startedAt[listener] + CLOSING_MAX_MS);
-    if (now >= quietAt) close(path, listener);
-    else wheel.set(listener, quietAt);
+    const hasLooked = path.lastLooks.delete(listener);
+    if (now < quietAt) {
+      wheel.set(listener, quietAt);
+    } else if (hasLooked) {
+      close(path, listener);
+    } else {
+      // This thread may not have run for a while, and Node looks at timers first: it has accepted nothing then. Between
+      // two timers it looks at its sockets.
+      path.lastLooks.add(listener);
+      wheel.set(listener, now + LAST_LOOK_MS);
+    }
   }
 }
 
@@ -66,6 +78,7 @@ export function retryListener(path: DataPath, listener: number): void {
 function close(path: DataPath, listener: number): void {
   path.release(listener);
   path.io.close(listener);
+  if (path.closing.delete(listener) && path.closing.size === 0) path.listenersClosed();
 }
 
 /** True when more connections may be waiting. */
