@@ -176,7 +176,7 @@ clusters:
     const lines = gateway.program.log().trimEnd().split('\n');
     assert.equal(lines.length, 1);
     const { level, msg, listen, admin, engine, workers, time, version, ...rest } = JSON.parse(lines[0]);
-    assert.deepEqual(rest, { clusters: 1, routes: 2, hosts: 3 });
+    assert.deepEqual(rest, { replaced: null, clusters: 1, routes: 2, hosts: 3 });
     assert.match(version, /^\d+\.\d+\.\d+/);
     assert.deepEqual([level, msg, workers], ['info', 'ready', 1]);
     assert.ok(['net', 'epoll'].includes(engine));
