@@ -16,8 +16,9 @@ import { tempDir } from '../../testbed/temp-dir.ts';
 import { until } from '../features/given.ts';
 
 const REPLICAS = 2;
-const TUNNELS = 300;
-const RATE = 500;
+const TUNNELS = 200;
+/** Node accepts one connection in each turn of its loop: `net` must keep up on a busy machine. */
+const RATE = 200;
 
 test('a rolling update behind a load balancer loses nothing', { skip: missingNetns() }, async () => {
   await using stack = new AsyncDisposableStack();
@@ -69,7 +70,7 @@ ${servers.join('\n')}`,
   for (let i = REPLICAS; i < 2 * REPLICAS; i++) await until(`no replica ${i}`, async () => !(await isUp(i)));
 
   const peer = { port: () => port, processes: async () => [], [Symbol.asyncDispose]: async () => {} };
-  const parts = { flood: 300, rate: RATE, hosts: 10, pings: TUNNELS, every: 1, down: 1, up: 1, any: 1 };
+  const parts = { flood: 300, rate: RATE, hosts: 10, pings: TUNNELS, every: 1, any: 1 };
   const load = await startLoad(bed, peer, parts);
   await load.running;
   for (let i = 0; i < REPLICAS; i++) {
