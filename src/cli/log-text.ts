@@ -112,8 +112,10 @@ function line(...parts: readonly string[]): string {
   return parts.join(' ');
 }
 
+/** What is null is nothing to read about. */
 function fieldsText(fields: Fields, paint: Paint): string {
   return Object.entries(fields)
+    .filter(([, value]) => value !== null)
     .map(([key, value]) => {
       if (typeof value === 'number' && /(?:Ms|^ms)$/.test(key))
         return ` ${paint(DIM, `${printable(key.replace(/Ms$/, ''))}=`)}${durationText(value)}`;

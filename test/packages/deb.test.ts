@@ -49,7 +49,7 @@ describe('the Debian package', { skip: missingDebian() || missingPrograms('linti
     const own = 'uses-no-compression-for-control-tarball,uses-no-compression-for-data-tarball';
     const flags = ['--fail-on', 'error', '--allow-root', '--suppress-tags', own];
     const args = [...flags, dir.file('causeway_1.0.0.deb')];
-    const { code, stdout, stderr } = await run('lintian', args);
+    const { code, stdout, stderr } = await run('lintian', args, { env: { TMPDIR: dir.path } });
     assert.equal(code, 0, `${stdout}${stderr}`);
   });
 
