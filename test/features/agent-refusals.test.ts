@@ -47,7 +47,16 @@ after(async () => {
 
 let lines = 0;
 let accepted = 0;
-beforeEach(() => {
+let marks = 0;
+beforeEach(async () => {
+  // Lines of the test before may still be on their way: none comes behind that of a connection after the last one.
+  await until('the connections of the test before to end', async () => {
+    const { counts } = (await world.gateway.status()) as { counts: { connections: number } };
+    return counts.connections === 0;
+  });
+  const host = `mark-${marks++}.test`;
+  await visit(world.gateway.port, hello(host));
+  await world.gateway.line(line => line.msg === 'connection' && line.host === host);
   lines = world.gateway.connections().length;
   accepted = world.plain.accepted.length;
 });
