@@ -29,10 +29,13 @@ export const PACKAGES: readonly DebianPackage[] = [
   // Our own packages are made and checked with these.
   { name: 'binutils', programs: ['strip'] },
   { name: 'lintian', programs: ['lintian'] },
-  { name: 'systemd', programs: ['systemd-analyze'] },
+  { name: 'systemd', programs: ['systemd-analyze', 'systemd-socket-activate'] },
+  // A supervisor's socket in a test.
+  { name: 'python3', programs: ['python3'] },
   // external-dns writes to named, and dig asks it.
   { name: 'bind9', programs: ['named'] },
   { name: 'bind9-dnsutils', programs: ['dig'] },
+  { name: 'dnsmasq-base', programs: ['dnsmasq'] },
   // With promtool, which checks metrics and alert rules.
   { name: 'prometheus', programs: ['prometheus', 'promtool'] },
   { name: 'default-jdk-headless', programs: ['java', 'javac'] },

@@ -48,7 +48,7 @@ export const commands: readonly CommandEntry[] = [
   },
   {
     name: 'render',
-    summary: 'Print the Kubernetes permissions that a config file needs',
+    summary: 'Print Kubernetes permissions or DNS records that a config file needs',
     load: async () => (await import('./render.ts')).renderCommand,
   },
 ];

@@ -40,10 +40,30 @@ test('causeway render reports mistakes in the file', async () => {
   assert.match(stderr, /^FILE:2:11: sources\[0\]: unknown key "kamji"; did you mean "kamaji"/);
 });
 
+test('causeway render dns says what is not among its records', async () => {
+  const dns = ['dns', '--format', 'hosts', '--address', '192.0.2.1'];
+  assert.deepEqual(await render('listen: [":1"]', ...dns), {
+    code: 1,
+    stdout: '',
+    stderr: 'FILE: no cluster has a host, so there is nothing to name\n',
+  });
+  const cluster = 'clusters: [{ name: a, api: { hosts: [a.test], backends: ["192.0.2.9:1"] } }]';
+  assert.deepEqual(await render(`listen: [":1"]\nsources: [{ kamaji: {} }]\n${cluster}`, ...dns), {
+    code: 0,
+    stdout: '192.0.2.1 a.test\n',
+    stderr: 'FILE: hosts of clusters that its sources bring are not among these records\n',
+  });
+});
+
 for (const [args, message] of [
-  [[], /^causeway: Name a target: rbac\./],
+  [[], /^causeway: Name a target: rbac, dns\./],
   [['rbca'], /Unknown target 'rbca'\. Did you mean 'rbac'\?/],
-  [['dns'], /This version cannot render 'dns' yet/],
+  [['haproxy'], /This version cannot render 'haproxy' yet/],
+  [['dns'], /--format is missing: one of bind, windows, infoblox, /],
+  [['dns', '--format', 'bnd'], /Unknown --format 'bnd': did you mean bind\?/],
+  [['dns', '--format', 'bind'], /--address is missing: the address of the gateway/],
+  [['dns', '--format', 'bind', '--address', 'gw'], /--address must be an IPv4 or IPv6 address: gw/],
+  [['rbac', '--format', 'bind'], /--format is for causeway render dns/],
   [['rbac', 'x.yaml'], /Give the file with -c: causeway render rbac -c x\.yaml/],
 ] as const) {
   test(`causeway render ${args.join(' ')}: wrong usage`, async () => {

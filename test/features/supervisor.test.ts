@@ -5,6 +5,7 @@ import { writeFile } from 'node:fs/promises';
 import { after, before, describe, test } from 'node:test';
 import { freePort } from '../../testbed/free-port.ts';
 import { logLines } from '../../testbed/log-lines.ts';
+import { missingPrograms } from '../../testbed/packages.ts';
 import { type Program, startProgram } from '../../testbed/program.ts';
 import { causewayBin, startCauseway } from '../../testbed/start-causeway.ts';
 import { tempDir } from '../../testbed/temp-dir.ts';
@@ -42,7 +43,7 @@ async function startSupervisor(path: string): Promise<Program> {
   });
 }
 
-describe('NOTIFY_SOCKET', { concurrency: true }, () => {
+describe('NOTIFY_SOCKET', { concurrency: true, skip: missingPrograms('python3') }, () => {
   test('hears READY, RELOADING, WATCHDOG and STOPPING', async () => {
     await using dir = await tempDir();
     for (const path of [dir.file('notify'), `@causeway-test-${process.pid}`]) {
@@ -90,7 +91,7 @@ describe('NOTIFY_SOCKET', { concurrency: true }, () => {
   });
 });
 
-describe('LISTEN_FDS', { concurrency: true }, () => {
+describe('LISTEN_FDS', { skip: missingPrograms('systemd-socket-activate') }, () => {
   test('listeners and the admin side use the sockets with their addresses', async () => {
     await using dir = await tempDir();
     const [first, second, admin, unused] = [

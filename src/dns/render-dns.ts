@@ -1,0 +1,34 @@
+// `causeway render dns`: the formats, and what they are made from.
+
+import type { DnsAnswers } from './dns-answer.ts';
+import { renderCloudflare, renderCloudflared } from './render-cloudflare.ts';
+import { renderCoredns, renderDnsmasq, renderHosts } from './render-resolvers.ts';
+import { renderBind, renderInfoblox, renderWindows } from './render-zones.ts';
+import { zonesOf } from './zones.ts';
+
+const formats: Readonly<Record<string, (answers: DnsAnswers) => string>> = {
+  bind: renderBind,
+  windows: renderWindows,
+  infoblox: renderInfoblox,
+  dnsmasq: renderDnsmasq,
+  coredns: renderCoredns,
+  cloudflare: renderCloudflare,
+  cloudflared: renderCloudflared,
+  hosts: renderHosts,
+};
+
+export const dnsFormats: readonly string[] = Object.keys(formats);
+
+/** Short enough for a move of the gateway to be noticed within a minute. */
+const TTL_SECONDS = 60;
+
+export interface DnsRequest extends Pick<DnsAnswers, 'addresses' | 'port' | 'serial'> {
+  readonly hosts: readonly string[];
+}
+
+/** Undefined if there is no host to name. */
+export function renderDns(format: string, { hosts, ...rest }: DnsRequest): string | undefined {
+  const zones = zonesOf(hosts);
+  if (zones.length === 0) return undefined;
+  return formats[format]({ zones, ttl: TTL_SECONDS, ...rest });
+}
