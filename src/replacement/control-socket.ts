@@ -6,13 +6,20 @@ import { rm } from 'node:fs/promises';
 import * as net from 'node:net';
 import { join } from 'node:path';
 import { descriptorOf } from '../gateway/io/net-reactor.ts';
-import { offerOf, type Phase, type Reply, type Request, type Sockets } from './messages.ts';
+import {
+  messageText,
+  offerOf,
+  type Phase,
+  type Reply,
+  type Request,
+  type Sockets,
+  sendMessage,
+  takeMessages,
+} from './messages.ts';
 import { sendDescriptors } from './pass-descriptors.ts';
 
 /** How often a watcher hears the number of connections. */
 const WATCH_MS = 500;
-/** Longer than any request. */
-const LONGEST_LINE = 4096;
 
 export interface Replaceable {
   readonly phase: Phase;
@@ -72,14 +79,9 @@ export class ControlSocket implements AsyncDisposable {
   #serve(socket: net.Socket): void {
     this.#connections.add(socket);
     socket.unref();
-    let rest = '';
-    socket.setEncoding('utf8');
-    socket.on('data', (text: string) => {
-      const lines = (rest + text).split('\n');
-      rest = lines.pop() ?? '';
-      if (rest.length > LONGEST_LINE) return void socket.destroy();
+    takeMessages<Request>(socket, request => {
       try {
-        for (const line of lines) this.#answer(socket, JSON.parse(line) as Request);
+        this.#answer(socket, request);
       } catch (error) {
         this.#onFault(error);
         socket.destroy();
@@ -96,15 +98,15 @@ export class ControlSocket implements AsyncDisposable {
 
   #answer(socket: net.Socket, request: Request): void {
     if (request.kind === 'who') {
-      say(socket, { kind: 'gateway', pid: this.#pid, phase: this.#gateway.phase });
+      sendMessage(socket, { kind: 'gateway', pid: this.#pid, phase: this.#gateway.phase });
     } else if (request.kind === 'take-over') {
       this.#offer(socket, request.pid);
     } else if (request.kind === 'serving') {
       if (this.#successor?.socket !== socket) return void socket.destroy();
       this.#replacedBy = this.#successor.pid;
       this.#gateway.replacedBy(this.#replacedBy);
-      say(socket, { kind: 'replaced' });
-    } else {
+      sendMessage(socket, { kind: 'replaced' });
+    } else if (request.kind === 'watch') {
       this.#watch(socket);
     }
   }
@@ -112,26 +114,22 @@ export class ControlSocket implements AsyncDisposable {
   #offer(socket: net.Socket, pid: number): void {
     const by = this.#replacedBy ?? this.#successor?.pid;
     if (by !== undefined || this.#gateway.phase !== 'serving')
-      return say(socket, { kind: 'busy', by: by ?? this.#pid });
+      return sendMessage(socket, { kind: 'busy', by: by ?? this.#pid });
     this.#successor = { socket, pid };
     const { offer, descriptors } = offerOf(this.#gateway.offer());
     const reply: Reply = { kind: 'sockets', pid: this.#pid, ...offer };
-    sendDescriptors(descriptorOf(socket), `${JSON.stringify(reply)}\n`, descriptors);
+    sendDescriptors(descriptorOf(socket), messageText(reply), descriptors);
   }
 
   #watch(socket: net.Socket): void {
     let last = -1;
     const tell = () => {
       const count = this.#gateway.connections;
-      if (count !== last) say(socket, { kind: 'connections', count });
+      if (count !== last) sendMessage(socket, { kind: 'connections', count });
       last = count;
     };
     tell();
     const timer = setInterval(tell, WATCH_MS).unref();
     socket.on('close', () => clearInterval(timer));
   }
-}
-
-function say(socket: net.Socket, reply: Reply): void {
-  socket.write(`${JSON.stringify(reply)}\n`);
 }

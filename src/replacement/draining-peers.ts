@@ -1,7 +1,7 @@
 // Counts the connections that old processes in the same runDir still have.
 
 import * as net from 'node:net';
-import { parseReply, type Request } from './messages.ts';
+import { type Reply, sendMessage, takeMessages } from './messages.ts';
 import { peersIn } from './predecessor.ts';
 
 export class DrainingPeers implements Disposable {
@@ -26,18 +26,11 @@ export class DrainingPeers implements Disposable {
   #follow(path: string): void {
     const socket = net.connect(path).unref();
     this.#counts.set(socket, 0);
-    let rest = '';
-    socket.setEncoding('utf8');
-    socket.on('data', (text: string) => {
-      const lines = (rest + text).split('\n');
-      rest = lines.pop() ?? '';
-      for (const line of lines) {
-        const reply = parseReply(line);
-        if (reply?.kind === 'connections' && this.#counts.has(socket)) this.#counts.set(socket, reply.count);
-      }
+    takeMessages<Reply>(socket, reply => {
+      if (reply.kind === 'connections' && this.#counts.has(socket)) this.#counts.set(socket, reply.count);
     });
     socket.on('error', () => {});
     socket.on('close', () => this.#counts.delete(socket));
-    socket.write(`${JSON.stringify({ kind: 'watch' } satisfies Request)}\n`);
+    sendMessage(socket, { kind: 'watch' });
   }
 }

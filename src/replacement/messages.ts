@@ -1,6 +1,10 @@
 // What processes say to each other over the sockets in runDir: lines of JSON.
 
+import type { Socket } from 'node:net';
 import type { InheritedSocket } from '../gateway/control/inherited-sockets.ts';
+
+/** Longer than any message between processes that only ask and count. */
+const LONGEST = 4096;
 
 /** From a process that asks. */
 export type Request =
@@ -23,13 +27,40 @@ export type Reply =
   | { readonly kind: 'connections'; readonly count: number };
 
 /** Undefined if it is no message: another program may have a socket in the folder. */
-export function parseReply(line: string): Reply | undefined {
+export function parseMessage<Message extends Request | Reply>(line: string): Message | undefined {
   try {
-    const reply = JSON.parse(line) as Reply | null;
-    return typeof reply === 'object' && reply !== null ? reply : undefined;
+    const message = JSON.parse(line) as Message | null;
+    return typeof message === 'object' && message !== null ? message : undefined;
   } catch {
     return undefined;
   }
+}
+
+export function sendMessage(socket: Socket, message: Request | Reply): void {
+  socket.write(messageText(message));
+}
+
+export function messageText(message: Request | Reply): string {
+  return `${JSON.stringify(message)}\n`;
+}
+
+/** Calls `take` for each message that arrives. Whoever says something else is not one of us, and is left. */
+export function takeMessages<Message extends Request | Reply>(
+  socket: Socket,
+  take: (message: Message) => void,
+): void {
+  let rest = '';
+  socket.setEncoding('utf8');
+  socket.on('data', (text: string) => {
+    const lines = (rest + text).split('\n');
+    rest = lines.pop() ?? '';
+    for (const line of lines) {
+      const message = parseMessage<Message>(line);
+      if (message === undefined) return void socket.destroy();
+      take(message);
+    }
+    if (rest.length > LONGEST) socket.destroy();
+  });
 }
 
 /** `starting`: it is about to take over. */

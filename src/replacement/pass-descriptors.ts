@@ -19,6 +19,7 @@ import { sockaddrOf } from '../gateway/io/sockaddr.ts';
 /** The kernel takes 253 at most. */
 const MOST = 200;
 const SCM_RIGHTS = 1;
+const MSG_CTRUNC = 8;
 const MSG_CMSG_CLOEXEC = 0x4000_0000;
 /** struct cmsghdr without its data. */
 const HEADER_BYTES = 16;
@@ -81,7 +82,10 @@ export class DescriptorReceiver {
     send(this.#libc, this.descriptor, Buffer.from(text), []);
   }
 
-  /** What has arrived: undefined if nothing has, an empty text at the end. The caller owns the descriptors. */
+  /**
+   * What has arrived: undefined if nothing has, an empty text at the end. The caller owns the descriptors. Throws if they
+   * do not fit.
+   */
   receive(): { readonly text: string; readonly descriptors: readonly number[] } | undefined {
     const message = messageOf(this.#bytes, this.#control);
     const length = this.#libc.recvmsg(this.descriptor, message.header, MSG_CMSG_CLOEXEC);
@@ -89,6 +93,8 @@ export class DescriptorReceiver {
       if (this.#libc.errno() === EAGAIN) return undefined;
       return { text: '', descriptors: [] };
     }
+    if (message.wasCut())
+      throw new Error('this process has no room for more open files (ulimit -n, LimitNOFILE)');
     return {
       text: this.#bytes.toString('utf8', 0, length),
       descriptors: descriptorsIn(this.#control, message.controlLength()),
@@ -115,8 +121,17 @@ function descriptorsIn(control: Buffer, length: number): readonly number[] {
   return descriptors;
 }
 
+interface Message {
+  readonly header: Buffer;
+  /** The header points to it, so it must live as long. */
+  readonly vector: Buffer;
+  controlLength(): number;
+  /** Descriptors did not fit, and are lost. */
+  wasCut(): boolean;
+}
+
 /** struct msghdr with one struct iovec; both buffers must outlive its use. */
-function messageOf(bytes: Buffer, control: Buffer): { header: Buffer; controlLength: () => number } {
+function messageOf(bytes: Buffer, control: Buffer): Message {
   const vector = Buffer.alloc(16);
   vector.writeBigUInt64LE(BigInt(koffi.address(bytes)), 0);
   vector.writeBigUInt64LE(BigInt(bytes.length), 8);
@@ -125,6 +140,10 @@ function messageOf(bytes: Buffer, control: Buffer): { header: Buffer; controlLen
   header.writeBigUInt64LE(1n, 24);
   if (control.length > 0) header.writeBigUInt64LE(BigInt(koffi.address(control)), 32);
   header.writeBigUInt64LE(BigInt(control.length), 40);
-  // The closure keeps the vector alive for as long as the message.
-  return { header, controlLength: () => (vector.length === 0 ? 0 : Number(header.readBigUInt64LE(40))) };
+  return {
+    header,
+    vector,
+    controlLength: () => Number(header.readBigUInt64LE(40)),
+    wasCut: () => (header.readInt32LE(48) & MSG_CTRUNC) !== 0,
+  };
 }

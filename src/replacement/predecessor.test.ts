@@ -49,6 +49,25 @@ test('servingPeer() finds the process that serves, or is about to, or does not a
   }
 });
 
+test('beginReplacement() gives up on a process that serves and hands nothing over', async () => {
+  for (const answer of ['nonsense\n', '{"kind":"connections","count":1}\n', undefined]) {
+    await using dir = await tempDir();
+    await using server = createServer(socket => {
+      socket.on('error', () => {});
+      socket.on('data', chunk => {
+        if (String(chunk).includes('who')) socket.write('{"kind":"gateway","pid":1,"phase":"serving"}\n');
+        else if (answer === undefined) socket.destroy();
+        else socket.write(answer);
+      });
+    }).listen(dir.file(`${OTHER}.sock`));
+    await new Promise(resolve => server.once('listening', resolve));
+    await assert.rejects(
+      beginReplacement(dir.path, process.pid, ANSWER_MS),
+      /^ReplaceError: The gateway \(process \d+\) does not hand its listeners over; its log says why$/,
+    );
+  }
+});
+
 test('beginReplacement() finds nobody in an empty folder, nor behind sockets that nobody listens on', async () => {
   await using dir = await tempDir();
   assert.equal(await beginReplacement(dir.path, process.pid), undefined);

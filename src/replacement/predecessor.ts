@@ -9,12 +9,15 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { closeSocket } from '../gateway/control/inherited-sockets.ts';
 import {
   descriptorCount,
+  messageText,
   type Phase,
-  parseReply,
+  parseMessage,
   type Reply,
   type Request,
   type Sockets,
+  sendMessage,
   socketsOf,
+  takeMessages,
 } from './messages.ts';
 import { DescriptorReceiver } from './pass-descriptors.ts';
 import { ReplaceError } from './replace-error.ts';
@@ -62,17 +65,20 @@ export async function servingPeer(
 }
 
 /** Undefined if there is nobody to replace. Throws a ReplaceError. */
-export async function beginReplacement(folder: string, ownPid: number): Promise<Predecessor | undefined> {
-  const deadline = performance.now() + BUSY_MS;
+export async function beginReplacement(
+  folder: string,
+  ownPid: number,
+  answerMs = ANSWER_MS,
+): Promise<Predecessor | undefined> {
+  const started = performance.now();
   for (;;) {
-    const peer = await servingPeer(folder, ownPid, ANSWER_MS);
+    const peer = await servingPeer(folder, ownPid, answerMs);
     if (peer === undefined) return undefined;
     const begun = peer.phase === 'serving' ? await Predecessor.begin(peer, ownPid) : peer.pid;
     if (begun instanceof Predecessor) return begun;
-    if (begun !== undefined && performance.now() > deadline)
-      throw new ReplaceError(
-        `Process ${begun} has been replacing the gateway (process ${peer.pid}) for ${BUSY_MS / 60_000} minutes; end it and try again`,
-      );
+    const waited = performance.now() - started;
+    if (begun === undefined && waited > answerMs) throw new ReplaceError(keeps(peer.pid));
+    if (begun !== undefined && waited > BUSY_MS) throw new ReplaceError(busy(peer.pid, begun));
     await sleep(BUSY_LOOK_MS);
   }
 }
@@ -88,13 +94,17 @@ export class Predecessor implements Disposable {
     this.#receiver = receiver;
   }
 
-  /** The number of the process that is replacing it already, if one is; undefined if it has just ended. */
+  /**
+   * The number of the process that is replacing it already, if one is; undefined if it has ended, or hands nothing over.
+   * Throws a ReplaceError.
+   */
   static async begin(peer: Peer, ownPid: number): Promise<Predecessor | number | undefined> {
-    const receiver = DescriptorReceiver.connect(peer.path);
-    if (receiver === undefined) return undefined;
     const descriptors: number[] = [];
+    let receiver: DescriptorReceiver | undefined;
     try {
-      receiver.send(`${JSON.stringify({ kind: 'take-over', pid: ownPid } satisfies Request)}\n`);
+      receiver = DescriptorReceiver.connect(peer.path);
+      if (receiver === undefined) return undefined;
+      receiver.send(messageText({ kind: 'take-over', pid: ownPid }));
       const reply = await receiveReply(receiver, descriptors);
       if (reply === 'silent') throw new ReplaceError(silent(peer.pid));
       if (reply?.kind === 'sockets')
@@ -102,16 +112,17 @@ export class Predecessor implements Disposable {
       receiver.close();
       return reply?.kind === 'busy' ? reply.by : undefined;
     } catch (error) {
-      receiver.close();
+      receiver?.close();
       closeSocket({ descriptors });
-      throw error;
+      if (error instanceof ReplaceError) throw error;
+      throw new ReplaceError(`Cannot get the listeners of process ${peer.pid}: ${(error as Error).message}`);
     }
   }
 
   /** This process accepts. Resolves when the old one has stopped accepting, or is gone; false if it does not answer. */
   async stop(): Promise<boolean> {
     try {
-      this.#receiver.send(`${JSON.stringify({ kind: 'serving' } satisfies Request)}\n`);
+      this.#receiver.send(messageText({ kind: 'serving' }));
     } catch {
       // It has ended meanwhile.
       return true;
@@ -142,7 +153,7 @@ async function receiveReply(
     text += received.text;
     const end = text.indexOf('\n');
     if (end < 0) continue;
-    const reply = parseReply(text.slice(0, end));
+    const reply = parseMessage<Reply>(text.slice(0, end));
     if (reply?.kind !== 'sockets' || descriptors.length >= descriptorCount(reply)) return reply;
   }
   return 'silent';
@@ -157,17 +168,19 @@ function ask(peer: Peer, request: Request, answerMs: number): Promise<Reply | 's
       socket.destroy();
       resolve(reply);
     };
-    let text = '';
-    socket.setEncoding('utf8');
     socket.on('error', () => done(undefined));
     socket.on('close', () => done(undefined));
-    socket.on('data', (chunk: string) => {
-      text += chunk;
-      const end = text.indexOf('\n');
-      if (end >= 0) done(parseReply(text.slice(0, end)));
-    });
-    socket.write(`${JSON.stringify(request)}\n`);
+    takeMessages<Reply>(socket, done);
+    sendMessage(socket, request);
   });
+}
+
+function keeps(pid: number): string {
+  return `The gateway (process ${pid}) does not hand its listeners over; its log says why`;
+}
+
+function busy(pid: number, by: number): string {
+  return `Process ${by} has been replacing the gateway (process ${pid}) for ${BUSY_MS / 60_000} minutes; end it and try again`;
 }
 
 function silent(pid: number): string {
