@@ -6,7 +6,7 @@ import { mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:f
 import { basename, join } from 'node:path';
 import type { Arch } from './arch.ts';
 import { DEBIAN_ARCH, HOST_ARCH, TRIPLET } from './arch.ts';
-import { ROOT } from './source-tree.ts';
+import { CACHE } from './source-tree.ts';
 import { tool } from './tool.ts';
 
 /** By the folder of the bundle that they go to, which bin/causeway adds one by one as needed. */
@@ -17,7 +17,6 @@ export const LIBRARIES = {
 
 /** Debian's packages with them. */
 const PACKAGES = ['libatomic1', 'libgcc-s1', 'libstdc++6'];
-const CACHE = join(ROOT, 'node_modules/.cache/causeway');
 
 interface Library {
   readonly name: string;

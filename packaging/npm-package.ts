@@ -4,10 +4,8 @@
 import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { ROOT } from './source-tree.ts';
+import { CACHE, ROOT } from './source-tree.ts';
 import { tool } from './tool.ts';
-
-const CACHE = join(ROOT, 'node_modules/.cache/causeway');
 
 /** The folder of the package: an installed one if there is one of that version, else a downloaded one. */
 export async function npmPackage(name: string, version: string): Promise<string> {

@@ -5,6 +5,8 @@ import { join, resolve } from 'node:path';
 import { tool } from './tool.ts';
 
 export const ROOT = resolve(import.meta.dirname, '..');
+/** For what is downloaded. */
+export const CACHE = join(ROOT, 'node_modules/.cache/causeway');
 
 interface Manifest {
   readonly name: string;

@@ -1,17 +1,11 @@
 // Listening sockets that a supervisor has opened for this process: $LISTEN_FDS, see sd_listen_fds(3).
 
 import type { InheritedSocket } from '../gateway/control/inherited-sockets.ts';
-import type { Libc } from '../gateway/io/libc.ts';
 
 /** The first descriptor that is passed. */
 const FIRST_DESCRIPTOR = 3;
-/** Linux; libc.ts is imported only where sockets are given. */
 const F_SETFD = 2;
 const FD_CLOEXEC = 1;
-const AF_INET = 2;
-const AF_INET6 = 10;
-const IPPROTO_IPV6 = 41;
-const IPV6_V6ONLY = 26;
 
 /** The listening TCP sockets that were passed to this process. They are not passed on to its children. */
 export async function givenSockets(
@@ -20,38 +14,31 @@ export async function givenSockets(
 ): Promise<readonly InheritedSocket[]> {
   const count = Number(environment['LISTEN_FDS'] ?? 0);
   if (!(count > 0) || environment['LISTEN_PID'] !== `${pid}`) return [];
-  const { loadLibc } = await import('../gateway/io/libc.ts');
-  const libc = loadLibc();
-  return Array.from({ length: count }, (_, i) => FIRST_DESCRIPTOR + i).flatMap(descriptor => {
-    libc.fcntl(descriptor, F_SETFD, FD_CLOEXEC);
-    return listeningSocket(libc, descriptor);
-  });
-}
-
-function listeningSocket(libc: Libc, descriptor: number): readonly InheritedSocket[] {
-  const sockaddr = Buffer.alloc(112);
+  // Only where sockets are given: koffi may be missing on a platform.
+  const [libcModule, sockaddrModule] = await Promise.all([
+    import('../gateway/io/libc.ts'),
+    import('../gateway/io/sockaddr.ts'),
+  ]);
+  const { AF_INET, AF_INET6, IPPROTO_IPV6, IPV6_V6ONLY } = libcModule;
+  const { readSockaddr, SOCKADDR_BYTES } = sockaddrModule;
+  const libc = libcModule.loadLibc();
+  const bytes = Buffer.alloc(SOCKADDR_BYTES);
   const length = Buffer.alloc(4);
-  length.writeInt32LE(sockaddr.length);
-  if (libc.getsockname(descriptor, sockaddr, length) < 0) return [];
-  const family = sockaddr.readUInt16LE(0);
-  const address = new Uint8Array(16);
-  if (family === AF_INET) {
-    address.set([0xff, 0xff], 10);
-    address.set(sockaddr.subarray(4, 8), 12);
-  } else if (family === AF_INET6) {
-    address.set(sockaddr.subarray(8, 24));
-  } else {
-    return [];
-  }
   const isV6Only = Buffer.alloc(4);
-  length.writeInt32LE(isV6Only.length);
-  if (family === AF_INET6) libc.getsockopt(descriptor, IPPROTO_IPV6, IPV6_V6ONLY, isV6Only, length);
-  const dualStack = family === AF_INET6 && isV6Only.readInt32LE(0) === 0 && address.every(byte => byte === 0);
-  return [
-    {
-      address: { address, port: sockaddr.readUInt16BE(2), dualStack },
-      descriptors: [descriptor],
-      isKept: true,
-    },
-  ];
+  const sockets: InheritedSocket[] = [];
+  for (let descriptor = FIRST_DESCRIPTOR; descriptor < FIRST_DESCRIPTOR + count; descriptor++) {
+    libc.fcntl(descriptor, F_SETFD, FD_CLOEXEC);
+    length.writeInt32LE(bytes.length);
+    if (libc.getsockname(descriptor, bytes, length) < 0) continue;
+    const family = bytes.readUInt16LE(0);
+    if (family !== AF_INET && family !== AF_INET6) continue;
+    const address = new Uint8Array(16);
+    const port = readSockaddr(bytes, address, 0);
+    isV6Only.writeInt32LE(1);
+    length.writeInt32LE(isV6Only.length);
+    if (family === AF_INET6) libc.getsockopt(descriptor, IPPROTO_IPV6, IPV6_V6ONLY, isV6Only, length);
+    const dualStack = isV6Only.readInt32LE(0) === 0 && address.every(byte => byte === 0);
+    sockets.push({ address: { address, port, dualStack }, descriptors: [descriptor], isKept: true });
+  }
+  return sockets;
 }

@@ -31,7 +31,7 @@ export interface Service extends AsyncDisposable {
   /** On SIGHUP. Resolves when the new configuration is served or refused. */
   reload?(): Promise<void>;
   /** Resolves when another process has replaced this one. */
-  readonly isReplaced?: Promise<void>;
+  readonly takenOver?: Promise<void>;
 }
 
 export class Lifetime {
@@ -73,7 +73,7 @@ export class Lifetime {
     const service = await start();
     this.#service = service;
     service.drained.then(this.#ended.resolve, this.#ended.reject);
-    void service.isReplaced?.then(() => this.#supervisor.leave());
+    void service.takenOver?.then(() => this.#supervisor.leave());
     if (this.#signals === 0) {
       ready(service);
       this.#supervisor.ready(process.pid, process.env);

@@ -79,7 +79,7 @@ export class Controller implements AsyncDisposable, Replaceable {
   readonly #saver: ClusterSaver | undefined;
   readonly #hasSaved: boolean;
   readonly #drained = Promise.withResolvers<void>();
-  readonly #hasSuccessor = Promise.withResolvers<void>();
+  readonly #takenOver = Promise.withResolvers<void>();
   readonly #inherited: InheritedSockets;
   /** The process that this one has replaced. */
   #replaced: number | null = null;
@@ -181,8 +181,8 @@ export class Controller implements AsyncDisposable, Replaceable {
   }
 
   /** Resolves when another process has replaced this one. */
-  get isReplaced(): Promise<void> {
-    return this.#hasSuccessor.promise;
+  get takenOver(): Promise<void> {
+    return this.#takenOver.promise;
   }
 
   /** The number of the process that this one has replaced. */
@@ -285,7 +285,7 @@ export class Controller implements AsyncDisposable, Replaceable {
 
   /** Another process serves on the same sockets: this one only keeps the connections that it has. */
   replacedBy(pid: number): void {
-    this.#hasSuccessor.resolve();
+    this.#takenOver.resolve();
     if (this.#isDraining) return;
     this.#isDraining = true;
     const { drainMs } = this.#loop.config.timeouts;

@@ -1,4 +1,5 @@
-// Listening sockets that are open before the gateway starts: those of the process that it replaces, or of a supervisor. A listener that finds its own among them uses it instead of opening one.
+// Listening sockets that are open before the gateway starts: those of the process that it replaces, or of a supervisor.
+// A listener that finds its own among them uses it instead of opening one.
 
 import { closeSync } from 'node:fs';
 import { parseIp } from '../../wire/ip-address.ts';

@@ -158,7 +158,9 @@ export class OpenListeners implements Disposable {
     worker: WorkerThread,
     { index, address, inherited, descriptors }: Opened,
   ): Promise<number | undefined> {
-    for (const descriptor of inherited === undefined ? [undefined] : this.#shareOf(worker, inherited)) {
+    for (const descriptor of inherited === undefined
+      ? [undefined]
+      : this.#descriptorsFor(worker, inherited)) {
       const open = await worker.open({
         kind: 'open',
         index,
@@ -173,7 +175,7 @@ export class OpenListeners implements Disposable {
   }
 
   /** With more workers than sockets some share one; with fewer each has several, so that none is left out. */
-  #shareOf(worker: WorkerThread, { descriptors }: InheritedSocket): readonly number[] {
+  #descriptorsFor(worker: WorkerThread, { descriptors }: InheritedSocket): readonly number[] {
     const workers = this.#workers.length;
     if (workers >= descriptors.length) return [descriptors[worker.number % descriptors.length]];
     return descriptors.filter((_, i) => i % workers === worker.number);

@@ -42,7 +42,7 @@ export function closeListener(path: DataPath, listener: number): void {
   path.io.quiesce(listener);
   const now = path.io.now();
   path.rows.state[listener] = CLOSING;
-  path.closing.add(listener);
+  path.closing.set(listener, false);
   path.rows.startedAt[listener] = now;
   path.rows.activeAt[listener] = now;
   path.wheel.set(listener, now + CLOSING_MS);
@@ -56,16 +56,14 @@ export function listenerTimer(path: DataPath, listener: number): void {
   } finally {
     const now = io.now();
     const quietAt = Math.min(rows.activeAt[listener] + CLOSING_MS, rows.startedAt[listener] + CLOSING_MAX_MS);
-    const hasLooked = path.lastLooks.delete(listener);
-    if (now < quietAt) {
-      wheel.set(listener, quietAt);
-    } else if (hasLooked) {
+    const isQuiet = now >= quietAt;
+    // Two looks: this thread may not have run for a while, and Node looks at timers first. Between two of them it looks
+    // at its sockets.
+    if (isQuiet && path.closing.get(listener) === true) {
       close(path, listener);
     } else {
-      // This thread may not have run for a while, and Node looks at timers first: it has accepted nothing then. Between
-      // two timers it looks at its sockets.
-      path.lastLooks.add(listener);
-      wheel.set(listener, now + LAST_LOOK_MS);
+      path.closing.set(listener, isQuiet);
+      wheel.set(listener, isQuiet ? now + LAST_LOOK_MS : quietAt);
     }
   }
 }

@@ -83,12 +83,10 @@ export class DataPath implements ReactorHandlers {
   /** Backends in the order to try them, only for connections whose first attempt failed. */
   readonly dialOrders = new Map<number, readonly number[]>();
   readonly tunnelLinks = new TunnelLinks();
-  /** Listeners that are closing: they accept what waits. */
-  readonly closing = new Set<number>();
+  /** Listeners that are closing, and accept what waits: whether the last look found nothing. */
+  readonly closing = new Map<number, boolean>();
   /** Called when the last of them is closed. */
   listenersClosed: () => void = () => {};
-  /** Closing listeners that were quiet when their time was over: one more look, then they close. */
-  readonly lastLooks = new Set<number>();
   lingering = 0;
   /** Handles that used up their turn and have more to do. */
   #again: number[] = [];
