@@ -3,11 +3,11 @@
 // machine's own.
 
 import { randomBytes } from 'node:crypto';
-import { copyFile, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { freePort } from './free-port.ts';
-import { findProgram } from './packages.ts';
-import { type Program, startProgram } from './program.ts';
+import type { Program } from './program.ts';
 import { run } from './run.ts';
+import { runNamed } from './run-named.ts';
 import { tempDir } from './temp-dir.ts';
 
 export interface BindOptions {
@@ -67,19 +67,7 @@ export async function startBind({ zones }: BindOptions): Promise<Bind> {
     await writeFile(dir.file(`${name}.zone`), `${start}${lines}\n`);
   }
   await writeFile(dir.file('named.conf'), configuration(dir.path, port, key, names));
-  // Debian's and Ubuntu's AppArmor profile lets /usr/sbin/named read only the machine's own files.
-  const command = dir.file('named');
-  await copyFile(findProgram('named') ?? 'named', command);
-  const program = stack.use(
-    await startProgram({
-      command,
-      args: ['-g', '-n', '1', '-c', dir.file('named.conf')],
-      cwd: dir.path,
-      ready: { log: / running$/m },
-      // On SIGTERM it would write its journals into the zone files first.
-      stopSignal: 'SIGKILL',
-    }),
-  );
+  const program = stack.use(await runNamed(dir));
 
   // It would run, and refuse to answer for such a zone.
   if (/not loaded due to errors/.test(program.log()))

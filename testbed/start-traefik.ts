@@ -11,6 +11,8 @@ import { tempDir } from './temp-dir.ts';
 export interface TraefikOptions {
   /** Host name to `address:port`. TLS is passed through. */
   readonly routes: Readonly<Record<string, string>>;
+  /** The whole dynamic configuration instead, and how many TCP routers it has. */
+  readonly dynamic?: { readonly text: string; readonly routers: number };
   /** The entry point. Default: 127.0.0.1 and any free port. */
   readonly bindAddress?: string;
   readonly port?: number;
@@ -32,7 +34,10 @@ export async function startTraefik(options: TraefikOptions): Promise<Traefik> {
   const dir = stack.use(await tempDir());
   const file = dir.file('routes.yaml');
   const write = (routes: TraefikOptions['routes']) => writeFile(file, JSON.stringify(dynamic(routes)));
-  await write(routes);
+  const { dynamic: whole } = options;
+  if (whole === undefined) await write(routes);
+  else await writeFile(file, whole.text);
+  const count = whole?.routers ?? Object.keys(routes).length;
   const port = options.port ?? (await freePort());
   const admin = await freePort();
   const program = stack.use(
@@ -52,7 +57,7 @@ export async function startTraefik(options: TraefikOptions): Promise<Traefik> {
       ],
       cwd: dir.path,
       netns,
-      ready: { probe: async () => (await routersOf(admin, netns)) === Object.keys(routes).length },
+      ready: { probe: async () => (await routersOf(admin, netns)) === count },
       stopSignal: 'SIGKILL',
     }),
   );

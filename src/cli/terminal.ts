@@ -19,6 +19,13 @@ export function printError(...lines: readonly string[]): void {
   process.stderr.write(lines.map(line => `${printable(line)}\n`).join(''));
 }
 
+/** Lets whoever reads stdout stop early, as `head` does. Otherwise Node ends with a stack trace. */
+export function letReaderLeave(): void {
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE') throw error;
+  });
+}
+
 /** Writes a value for other programs to stdout. */
 export function writeJson(value: unknown): void {
   process.stdout.write(`${printableJson(JSON.stringify(value, null, 2))}\n`);

@@ -3,9 +3,9 @@
 // hide its claims; the schema reports values that are not names.
 
 import { CATCH_ALL, isHostname, isWildcard, normalizeHost } from '../cluster/hostname.ts';
-import { pathOfKind } from './cluster-schema.ts';
 import { isRecord } from './is-record.ts';
 import type { Path } from './mistake.ts';
+import { pathOfKind } from './path-of-kind.ts';
 import { quote } from './reading.ts';
 
 /** Where a claim was made; its path is built only when it is needed. */

@@ -6,6 +6,7 @@ import { CLUSTER_ID, CLUSTER_ID_WORDS } from '../cluster/cluster-id.ts';
 import { choose, field, form, limit, list, map, oneOf, record } from './fields.ts';
 import { isRecord } from './is-record.ts';
 import { DNS_LABEL, DNS_LABEL_WORDS } from './names.ts';
+import { pathOfKind } from './path-of-kind.ts';
 import { bad, either, good, type Reading } from './reading.ts';
 import { cidrs, hosts, hostsOrAll, poolBackends, poolShape } from './route-schema.ts';
 import { type KindWithDefaults, toRoute } from './to-route.ts';
@@ -67,13 +68,6 @@ const cluster: z.ZodType<Cluster> = map({
 });
 
 export const clusters = list(cluster, '[{ name: …, api: … }], or []');
-
-/** The path of a route of this kind, below its cluster. */
-export function pathOfKind(kind: string): readonly string[] {
-  if (kind === 'apps-https') return ['apps', 'https'];
-  if (kind === 'apps-http') return ['apps', 'http'];
-  return kind === 'api' || kind === 'konnectivity' ? [kind] : ['routes', kind];
-}
 
 /** A route with its own hosts. */
 function route(kind: KindWithDefaults): z.ZodType<Route> {

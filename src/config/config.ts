@@ -170,10 +170,23 @@ export interface OutputOptions {
     readonly addresses: readonly string[];
     readonly ttlMs: number;
   };
-  readonly dnsServer: { readonly on: ListenAddress; readonly addresses: readonly string[] };
+  readonly dnsServer: DnsServerOptions;
   readonly tenantAgent: TenantAgentOptions;
   /** `agents`, or an IP address. */
   readonly tenantEndpoints: { readonly address: string };
+}
+
+export interface DnsServerOptions {
+  readonly on: ListenAddress;
+  /** Of this gateway; at least one. */
+  readonly addresses: readonly string[];
+  /** Where the apps of clusters whose nodes are followed lead to. */
+  readonly targets: 'gateway' | 'nodes';
+  readonly ttlMs: number;
+  /** Absent or empty: found from the hosts. */
+  readonly zones: readonly string[];
+  /** Empty: `ns.` and the zone, at `addresses`. */
+  readonly nameServers: readonly string[];
 }
 
 export const ingressFlavors = [

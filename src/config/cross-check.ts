@@ -52,13 +52,17 @@ function checkAddresses(
 }
 
 function* addressesOf(data: Record<string, unknown>): Generator<{ path: Path; on: unknown }> {
-  const { listen, admin, tunnel } = data;
+  const { listen, admin, tunnel, outputs } = data;
   for (const [i, listener] of (Array.isArray(listen) ? listen : []).entries()) {
     if (isRecord(listener)) yield { path: ['listen', i, 'on'], on: listener.on };
     else yield { path: ['listen', i], on: listener };
   }
   if (isRecord(admin)) yield { path: ['admin', 'on'], on: admin.on };
   if (isRecord(tunnel)) yield { path: ['tunnel', 'on'], on: tunnel.on };
+  for (const [i, output] of (Array.isArray(outputs) ? outputs : []).entries()) {
+    const server = isRecord(output) ? output.dnsServer : undefined;
+    if (isRecord(server)) yield { path: ['outputs', i, 'dnsServer', 'on'], on: server.on };
+  }
 }
 
 function checkAdmin(admin: unknown, report: Report): void {

@@ -110,7 +110,16 @@ export const outputs: z.ZodType<readonly OutputSettings[]> = plugged<OutputOptio
       }
       return { ...rest, ttlMs: ttl };
     }),
-    dnsServer: map({ on: field(readListenAddress), addresses: ips }),
+    dnsServer: map({
+      on: field(readListenAddress),
+      addresses: ips.refine(given => given.length > 0, {
+        error: 'must have the addresses of this gateway: addresses: [203.0.113.10]',
+      }),
+      targets: oneOf(['gateway', 'nodes']).default('gateway'),
+      ttl: durationMs(1000, 'cannot be off: use a duration such as 60s').default(DNS_TTL_MS),
+      zones: list(field(readHost), '[clusters.example.com]').default([]),
+      nameServers: list(field(readHost), '[ns1.example.com]').default([]),
+    }).transform(({ ttl, ...rest }) => ({ ...rest, ttlMs: ttl })),
     tenantAgent: map({
       image: name.optional(),
       imagePullSecrets: names.default([]),

@@ -4,6 +4,7 @@
 import type { Config } from './config.ts';
 import { crossCheck } from './cross-check.ts';
 import { byPlace, formatPath, type Mistake, type Path, type Positions } from './mistake.ts';
+import { pathOfKind } from './path-of-kind.ts';
 import { collect, readDocument } from './read-document.ts';
 import { schema, toConfig } from './schema.ts';
 import { warn } from './warnings.ts';
@@ -15,7 +16,7 @@ export type ReadConfig =
       readonly ok: true;
       readonly config: Config;
       readonly warnings: readonly Mistake[];
-      /** Positions of keys whose values can fail later: listen addresses, and files. */
+      /** Positions of keys whose values can fail later: listen addresses, files, and what an engine cannot do. */
       readonly positions: Positions;
     }
   | { readonly ok: false; readonly mistakes: readonly Mistake[] };
@@ -31,7 +32,9 @@ export function readConfig(text: string, file: string): ReadConfig {
   const warnings = collect(yaml, []);
   warn(config, warnings.report);
   const positions = new Map(
-    canFailLater(config).map(path => [formatPath(path), yaml.placeOf(path, 'value')] as const),
+    [...canFailLater(config), ...dependOnEngine(config)].map(
+      path => [formatPath(path), yaml.placeOf(path, 'value')] as const,
+    ),
   );
   return { ok: true, config, warnings: warnings.found.toSorted(byPlace), positions };
 }
@@ -51,5 +54,31 @@ function canFailLater({ admin, identity, limits, listen, sources, tunnel }: Conf
     ),
     ...(tunnel?.on === undefined ? [] : [['tunnel', 'on']]),
     ...(tunnel?.certificates.flatMap((_, i) => pair(['tunnel', 'certificates', i])) ?? []),
+  ];
+}
+
+/** HAProxy cannot do everything: haproxy/unsupported.ts. */
+function dependOnEngine({ clusters, engine, identity, limits, listen, sources, tunnel }: Config): Path[] {
+  return [
+    ...listen.flatMap(({ agents, balancers }, i) => [
+      ...(balancers.length === 0 ? [] : [['listen', i, 'balancers']]),
+      ...(agents.length === 0
+        ? []
+        : [
+            ['listen', i, 'agents'],
+            ['listen', i, 'idTlv'],
+          ]),
+    ]),
+    ...(identity === undefined ? [] : [['identity']]),
+    ...(tunnel === undefined ? [] : [['tunnel']]),
+    ...(sources.length === 0 ? [] : [['sources']]),
+    ...(engine === 'haproxy' ? [['engine']] : []),
+    ...Object.keys(limits).map(key => ['limits', key]),
+    ...clusters.flatMap(({ identityRequired, routes }, i) => [
+      ...(identityRequired ? [['clusters', i, 'identity']] : []),
+      ...routes.flatMap(({ connect, kind }) =>
+        connect.length === 0 ? [] : [['clusters', i, ...pathOfKind(kind), 'connect']],
+      ),
+    ]),
   ];
 }

@@ -5,9 +5,9 @@ import { knownKinds } from '../cluster/cluster.ts';
 import { nearest } from '../text/nearest.ts';
 import { maskedCidr } from './address.ts';
 import type { Report } from './claims.ts';
-import { pathOfKind } from './cluster-schema.ts';
 import type { Config, Listener } from './config.ts';
 import type { Path } from './mistake.ts';
+import { pathOfKind } from './path-of-kind.ts';
 import { quote } from './reading.ts';
 
 /** Expects a valid file, so that list indexes in Config equal those in the file. */

@@ -5,16 +5,21 @@ import { hostsOf } from './zones.ts';
 
 /** Not proxied: Cloudflare would end the TLS that the gateway passes on. */
 export function renderCloudflare({ zones, addresses, ttl }: DnsAnswers): string {
-  const calls = zones.flatMap(({ names }) =>
-    names.flatMap(({ name }) =>
+  const calls = zones.flatMap(({ name: zone, names }, index) => [
+    ...(zones.length === 1 ? [] : [`\n# ${zone}`, `ZONE_ID=$ZONE_ID_${index + 1}`]),
+    ...names.flatMap(({ name }) =>
       addresses.map(address => {
         const record = { type: typeOf(address), name, content: address, ttl, proxied: false };
         return `record '${JSON.stringify(record)}'`;
       }),
     ),
-  );
+  ]);
+  const ids =
+    zones.length === 1
+      ? 'ZONE_ID to the id of the zone at Cloudflare'
+      : `${zones.map((_, index) => `ZONE_ID_${index + 1}`).join(', ')} to the ids of the zones at Cloudflare`;
   return `#!/bin/sh
-# Set ZONE_ID to the id of the zone at Cloudflare, and API_TOKEN to a token that may edit its DNS.
+# Set ${ids}, and API_TOKEN to a token that may edit their DNS.
 set -eu
 record() {
   curl -sSf -X POST "https://api.cloudflare.com/client/v4/zones/$ZONE_ID/dns_records" \\

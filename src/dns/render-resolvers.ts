@@ -7,9 +7,10 @@ import { type DnsName, hostsOf, type Zone } from './zones.ts';
 export function renderDnsmasq({ zones, addresses, ttl }: DnsAnswers): string {
   const lines = zones.flatMap(zone =>
     hostsOf(zone).flatMap(({ name }) => {
-      if (!name.startsWith('*.')) return addresses.map(address => `host-record=${name},${address},${ttl}`);
-      const parent = name.slice(2);
       // `local`: what has no address of that family is not asked elsewhere.
+      if (!name.startsWith('*.'))
+        return [`local=/${name}/`, ...addresses.map(address => `host-record=${name},${address},${ttl}`)];
+      const parent = name.slice(2);
       return [`local=/${parent}/`, ...addresses.map(address => `address=/${parent}/${address}`)];
     }),
   );
@@ -22,10 +23,10 @@ export function renderCoredns(answers: DnsAnswers): string {
 }
 
 function serverBlock(zone: Zone, { addresses, ttl, serial }: DnsAnswers): string {
-  const match = `match ^(${hostsOf(zone)
-    .map(({ name }) => pattern(name))
-    .join('|')})\\.$`;
-  const soa = `authority "${zone.name}. ${ttl} IN SOA ns.${zone.name}. hostmaster.${zone.name}. ${serial} 3600 900 604800 ${ttl}"`;
+  const hosts = hostsOf(zone).map(({ name }) => name);
+  const match = matchOf(hosts.map(pattern));
+  const record = (type: string, data: string) => `"${zone.name}. ${ttl} IN ${type} ${data}"`;
+  const soa = record('SOA', `ns.${zone.name}. hostmaster.${zone.name}. ${serial} 3600 900 604800 ${ttl}`);
   const families = (['A', 'AAAA'] as const).flatMap(type => {
     const own = ofType(addresses, type);
     if (own.length === 0) return [];
@@ -34,19 +35,46 @@ function serverBlock(zone: Zone, { addresses, ttl, serial }: DnsAnswers): string
   });
   return `${zone.name}:53 {
 ${families.join('\n')}
-    # The names exist, without records of other types.
+    template IN SOA {
+        ${matchOf([pattern(zone.name)])}
+        answer ${soa}
+        fallthrough
+    }
+    template IN NS {
+        ${matchOf([pattern(zone.name)])}
+        answer ${record('NS', `ns.${zone.name}.`)}
+        fallthrough
+    }
+    # The names exist, without records of other types; and so do names that others are below.
     template ANY ANY {
-        ${match}
+        ${matchOf([...hosts, ...namesBetween(zone.name, hosts)].map(pattern))}
         rcode NOERROR
-        ${soa}
+        authority ${soa}
         fallthrough
     }
     template ANY ANY {
         rcode NXDOMAIN
-        ${soa}
+        authority ${soa}
     }
 }
 `;
+}
+
+function matchOf(patterns: readonly string[]): string {
+  return `match ^(${patterns.join('|')})\\.$`;
+}
+
+/** The zone, and what is between it and its hosts: a resolver that asks for those first must not hear that nothing is there. */
+function namesBetween(zone: string, hosts: readonly string[]): readonly string[] {
+  const names = new Set([zone]);
+  for (const host of hosts) {
+    let name = host;
+    while (name !== zone && name.includes('.')) {
+      name = name.slice(name.indexOf('.') + 1);
+      names.add(name);
+    }
+  }
+  return [...names].filter(name => !hosts.includes(name));
 }
 
 /** Of one name. A wildcard of the gateway stands for exactly one label. */

@@ -70,6 +70,8 @@ set -eu
 wapi() {
   curl -sSf -u "$WAPI_USER" -H 'Content-Type: application/json' -X POST "https://$GRID/wapi/v2.12/$1" -d "$2"
 }
+# The zones must be there. If one is not:
+${zones.map(({ name }) => `# wapi zone_auth '${JSON.stringify({ fqdn: name, view: 'default' })}'`).join('\n')}
 ${calls.join('\n')}
 
 # The same for Data Management > CSV Import, without the leading '# ':

@@ -65,3 +65,21 @@ test('every host is in exactly one zone, as owner and zone say', () => {
     }),
   );
 });
+
+test('zonesOf() puts hosts into the nearest of the zones that it is given', () => {
+  const zones = zonesOf(
+    ['api.a.lab.test', '*.lab.test', 'lab.test', 'x.other.test', 'xlab.test'],
+    ['lab.test', 'a.lab.test', 'empty.test'],
+  );
+  assert.deepEqual(
+    zones.map(({ name, names }) => [name, ...names.map(({ owner }) => owner)]),
+    [['a.lab.test', 'api'], ['empty.test'], ['lab.test', '@', '*'], ['other.test', 'x'], ['xlab.test', '@']],
+  );
+});
+
+test('zonesOf() never begins a zone with a wildcard', () => {
+  assert.deepEqual(
+    zonesOf(['*.lab']).map(({ name, names }) => [name, names[0].owner]),
+    [['lab', '*']],
+  );
+});

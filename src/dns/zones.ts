@@ -21,19 +21,31 @@ export function hostsOf({ names }: Zone): readonly DnsName[] {
 
 /**
  * Hosts, exact and `*.`, in the fewest zones that do not reach beyond them: hosts with the same last two labels share a
- * zone, which is their longest common suffix. `"*"` is no name.
+ * zone, which is their longest common suffix. `"*"` is no name. Zones that are given have the hosts below them, and exist
+ * without any.
  */
-export function zonesOf(hosts: Iterable<string>): readonly Zone[] {
+export function zonesOf(hosts: Iterable<string>, given: readonly string[] = []): readonly Zone[] {
   const unique = [...new Set(hosts)].filter(host => host !== '*');
-  const groups = Map.groupBy(unique, host => withoutStar(host).split('.').slice(-2).join('.'));
-  return [...groups.values()].map(zoneOf).toSorted((a, b) => (a.name < b.name ? -1 : 1));
+  const nearestFirst = given.toSorted((a, b) => b.length - a.length);
+  const zoneAround = (host: string) =>
+    nearestFirst.find(zone => withoutStar(host) === zone || host.endsWith(`.${zone}`));
+  const others = unique.filter(host => zoneAround(host) === undefined);
+  const groups = Map.groupBy(others, host => withoutStar(host).split('.').slice(-2).join('.'));
+  const found = [...groups.values()].map(group => zoneOf(group, commonSuffix(group.map(parentOf))));
+  const named = [...new Set(given)].map(zone =>
+    zoneOf(
+      unique.filter(host => zoneAround(host) === zone),
+      zone,
+    ),
+  );
+  return [...found, ...named].toSorted((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-function zoneOf(hosts: readonly string[]): Zone {
-  const name = commonSuffix(hosts.map(parentOf));
+function zoneOf(hosts: readonly string[], name: string): Zone {
   const names = [...hosts.map(host => ({ name: host })), ...hiddenNames(hosts)]
-    .map(each => ({ ...each, owner: ownerIn(name, each.name) }))
-    .toSorted((a, b) => (reversed(a.name) < reversed(b.name) ? -1 : 1));
+    .map(each => ({ order: reversed(each.name), each: { ...each, owner: ownerIn(name, each.name) } }))
+    .toSorted((a, b) => (a.order < b.order ? -1 : 1))
+    .map(({ each }) => each);
   return { name, names };
 }
 
@@ -46,16 +58,12 @@ function hiddenNames(
 ): readonly { readonly name: string; readonly because: string }[] {
   const all = new Set(hosts);
   const hidden = new Map<string, string>();
-  for (const wildcard of hosts.filter(host => host.startsWith('*.'))) {
-    const parent = wildcard.slice(2);
-    for (const host of hosts) {
-      const below = withoutStar(host);
-      if (!below.endsWith(`.${parent}`)) continue;
-      const name = `${below
-        .slice(0, -parent.length - 1)
-        .split('.')
-        .at(-1)}.${parent}`;
-      if (all.has(name) || (name === below && !host.startsWith('*.'))) continue;
+  for (const host of hosts) {
+    const below = withoutStar(host);
+    for (let dot = below.indexOf('.'), at = 0; dot >= 0; at = dot + 1, dot = below.indexOf('.', at)) {
+      const wildcard = `*.${below.slice(dot + 1)}`;
+      const name = below.slice(at);
+      if (!all.has(wildcard) || all.has(name) || name === host) continue;
       hidden.set(name, `${host} hides it from ${wildcard}`);
     }
   }
@@ -64,6 +72,7 @@ function hiddenNames(
 
 /** What a zone must at least contain: the host without its first label. */
 function parentOf(host: string): string {
+  if (host.startsWith('*.')) return host.slice(2);
   const labels = host.split('.');
   return labels.length > 2 ? labels.slice(1).join('.') : host;
 }

@@ -5,6 +5,8 @@ import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import * as fc from 'fast-check';
 import { parseClientHello } from './client-hello.ts';
+import { buildDnsQuery } from './dns-message.ts';
+import { parseDnsQuery } from './dns-query.ts';
 import { alpnExtension, ascii, helloMessage, helloSamples, inRecords, messageOf } from './hello.samples.ts';
 import { parseHttpHead } from './http-head.ts';
 import { parseResponseHead } from './http-response.ts';
@@ -67,6 +69,23 @@ const codecs: readonly Codec[] = [
       ascii('CONNECT kube:6443 HTTP/1.1\r\n\r\n'),
       ascii('GET / HTTP/1.0\r\nHost: a.example\r\nAccept:\t*/* \r\nx-empty:\r\n\r\n'),
       ascii('CONNECT any HTTP/1.1\r\nX-Gardener-Destination: outbound|443||kube-apiserver.x.svc\r\n\r\n'),
+    ],
+  },
+  {
+    name: 'parseDnsQuery()',
+    parse: parseDnsQuery,
+    samples: [
+      buildDnsQuery({ id: 0x1234, name: 'x.apps.example.com', type: 28 }),
+      // Without EDNS.
+      Uint8Array.from([0, 1, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 1, 0x61, 0, 0, 1, 0, 1]),
+      // A record with a compressed name before OPT, which has an option.
+      Buffer.from(
+        `000101000001000000000002 0161 00 00010001 c00c00fa00ff000000000001aa 00002904d00000800000050003000161`.replaceAll(
+          ' ',
+          '',
+        ),
+        'hex',
+      ),
     ],
   },
   {

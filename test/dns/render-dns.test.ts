@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict';
 import { copyFile, writeFile } from 'node:fs/promises';
 import { after, before, describe, test } from 'node:test';
+import { parse as parseYaml } from 'yaml';
 import { freePort } from '../../testbed/free-port.ts';
 import { goBuild } from '../../testbed/go-build.ts';
 import { findProgram, missingPrograms } from '../../testbed/packages.ts';
@@ -126,6 +127,12 @@ ${zones.join('\n')}\n`,
     });
     await answersRight(port);
     for (const name of NOT_SERVED) assert.equal((await dig(port, name, 'A')).status, 'NXDOMAIN', name);
+    // A resolver that minimizes names asks for these first (RFC 9156).
+    for (const name of ['hub.linuxera.lab', 'apps.hub.linuxera.lab', 'k8s.example.com'])
+      for (const type of ['A', 'NS'] as const)
+        assert.equal((await dig(port, name, type)).status, 'NOERROR', name);
+    assert.deepEqual((await dig(port, 'k8s.example.com', 'NS')).data, ['ns.k8s.example.com.']);
+    assert.equal((await dig(port, 'k8s.example.com', 'SOA')).data.length, 1);
   });
 
   test('dnsmasq: asks nobody else, also where an address of that family is missing', async () => {
@@ -163,6 +170,70 @@ ${zones.join('\n')}\n`,
     for (const name of SERVED) assert.deepEqual((await dig(port, name, 'AAAA')).data, [], name);
   });
 
+  /** What every record says, as `name address`; hidden names among them. */
+  const RECORDS = [...SERVED.filter(name => !name.startsWith('console.')), '*.apps.hub.linuxera.lab']
+    .flatMap(name => Object.values(ADDRESSES).flatMap(own => own.map(address => `${name} ${address}`)))
+    .toSorted();
+
+  test('windows: commands of the module DnsServer, by their parameters', async () => {
+    const record =
+      /^Add-DnsServerResourceRecord(A|AAAA) -ZoneName "([\w.-]+)" -Name "([\w.*-]+|@)" -IPv([46])Address "([\da-f.:]+)" -TimeToLive \(New-TimeSpan -Seconds 60\)$/;
+    const zone = /^Add-DnsServerPrimaryZone -Name "([\w.-]+)" -ZoneFile "\1\.dns"$/;
+    const lines = (await render('windows')).trim().split('\n');
+    const commands = lines.filter(line => !line.startsWith('#') && !zone.test(line));
+    const found = commands.map(line => {
+      const [, type, zoneName, name, version, address] = record.exec(line) ?? assert.fail(line);
+      assert.equal(type, version === '4' ? 'A' : 'AAAA');
+      return `${name === '@' ? '' : `${name}.`}${zoneName} ${address}`;
+    });
+    assert.deepEqual(found.toSorted(), RECORDS);
+    assert.equal(lines.filter(line => zone.test(line)).length, 2);
+  });
+
+  test('infoblox: objects of the WAPI, and the same as CSV with its headers', async () => {
+    const text = await render('infoblox');
+    const objects = [...text.matchAll(/^wapi record:(a|aaaa) '(.+)'$/gm)].map(([, type, json]) => {
+      const { name, ttl, use_ttl: useTtl, view, ...address } = JSON.parse(json) as Record<string, unknown>;
+      assert.deepEqual([ttl, useTtl, view], [60, true, 'default']);
+      assert.deepEqual(Object.keys(address), [type === 'a' ? 'ipv4addr' : 'ipv6addr']);
+      return `${name} ${Object.values(address)}`;
+    });
+    assert.deepEqual(objects.toSorted(), RECORDS);
+    const csv = text.slice(text.indexOf('CSV Import')).split('\n').slice(1);
+    const rows = csv.map(line => line.replace(/^# /, '').split(',')).filter(row => row.length > 1);
+    const heads = rows.filter(([kind]) => kind.startsWith('header-'));
+    assert.deepEqual(heads, [
+      ['header-arecord', 'address*', 'fqdn*', 'ttl', 'view'],
+      ['header-aaaarecord', 'address*', 'fqdn*', 'ttl', 'view'],
+    ]);
+    const records = rows.filter(([kind]) => /^a(aaa)?record$/.test(kind));
+    assert.deepEqual(records.map(([, address, name]) => `${name} ${address}`).toSorted(), RECORDS);
+    assert.equal(heads.length + records.length, rows.length);
+  });
+
+  test('cloudflare: records of its API, none of them proxied; cloudflared: a rule for each host', async () => {
+    const calls = [...(await render('cloudflare')).matchAll(/^record '(.+)'$/gm)].map(([, json]) => {
+      const { type, name, content, ttl, proxied } = JSON.parse(json) as Record<string, unknown>;
+      assert.deepEqual([ttl, proxied], [60, false]);
+      assert.equal(type, String(content).includes(':') ? 'AAAA' : 'A');
+      return `${name} ${content}`;
+    });
+    assert.deepEqual(calls.toSorted(), RECORDS);
+    const { ingress } = parseYaml(await render('cloudflared')) as {
+      ingress: { hostname?: string; service: string; originRequest?: { matchSNItoHost: boolean } }[];
+    };
+    const last = ingress.pop();
+    assert.equal(last?.service, 'http_status:404');
+    for (const { service, originRequest } of ingress)
+      assert.deepEqual([service, originRequest?.matchSNItoHost], ['https://203.0.113.10:6443', true]);
+    assert.deepEqual(ingress.map(({ hostname }) => hostname).toSorted(), [
+      '*.apps.hub.linuxera.lab',
+      'a.b.apps.hub.linuxera.lab',
+      'api.hub.linuxera.lab',
+      'tenant-01.k8s.example.com',
+    ]);
+  });
+
   test('the other formats name every host', async () => {
     for (const format of ['windows', 'infoblox', 'cloudflare', 'cloudflared', 'hosts']) {
       const text = await render(format);
@@ -171,6 +242,7 @@ ${zones.join('\n')}\n`,
           text.includes(format === 'windows' ? host.replace(/\.(hub|k8s)$/, '') : host),
           `${format}: ${host}`,
         );
+      if (format === 'cloudflare') assert.match(text, /^ZONE_ID=\$ZONE_ID_2$/m);
       if (format === 'infoblox' || format === 'cloudflare') {
         await writeFile(dir.file('script'), text);
         const { code, stderr } = await run('sh', ['-n', dir.file('script')]);
