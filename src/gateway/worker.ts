@@ -29,8 +29,9 @@ import { SourceCounts } from './shared/source-counts.ts';
 import { ThreadControl } from './shared/thread-control.ts';
 import { Verdicts } from './shared/verdicts.ts';
 import { acceptAll, closeListener, leaveListener } from './stages/accept.ts';
-import { DataPath, type Shared } from './stages/data-path.ts';
-import { cutHandedOff } from './stages/end.ts';
+import type { Shared } from './stages/data-path.ts';
+import { Dispatcher } from './stages/dispatch.ts';
+import { cutAll, cutHandedOff } from './stages/end.ts';
 import { revoke, revokeOne } from './stages/revoke.ts';
 import { compileListener } from './table/listener-table.ts';
 
@@ -41,7 +42,7 @@ class Worker {
   readonly #control: MessagePort;
   readonly #io: Reactor;
   readonly #memory: Shared;
-  readonly #path: DataPath;
+  readonly #path: Dispatcher;
   readonly #faults: FaultLog;
   /** Listener index → handles: one, or more if an old process had more workers. */
   readonly #handles = new Map<number, number[]>();
@@ -67,16 +68,12 @@ class Worker {
       records: new RecordWriter(start.records, () => this.#post({ kind: 'records' })),
       verdicts: new Verdicts(start.verdicts),
     };
-    this.#path = new DataPath(
-      start.number,
-      this.#io,
-      this.#memory,
-      start.settings,
-      message => this.#message(message as ToWorker),
-      slot => this.#dialFailed(slot),
-      (status, reported) => this.#post({ kind: 'uplink-refused', status, reported }),
-      (error, client) => this.#faults.write(error, this.#describeClient(client)),
-    );
+    this.#path = new Dispatcher(start.number, this.#io, this.#memory, start.settings, {
+      message: message => this.#message(message as ToWorker),
+      failed: slot => this.#dialFailed(slot),
+      uplinkRefused: (status, reported) => this.#post({ kind: 'uplink-refused', status, reported }),
+      fault: (error, client) => this.#faults.write(error, this.#describeClient(client)),
+    });
     this.#path.listenersClosed = () => this.#answerWaiting();
   }
 
@@ -134,7 +131,7 @@ class Worker {
         cutHandedOff(this.#path, message.group, message.index);
         break;
       case 'cut':
-        this.#path.cut(message.reason);
+        cutAll(this.#path, message.reason);
         break;
       case 'describe':
         this.#post({ kind: 'described', request: message.request, texts: this.#describe(message) });

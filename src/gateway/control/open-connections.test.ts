@@ -2,7 +2,19 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
 import { formatIpPort, parseIp } from '../../wire/ip-address.ts';
-import { CLIENT, DIALING, IDENTIFYING, LINGERING, PEER, Rows, TLS, TUNNEL } from '../shared/rows.ts';
+import {
+  BACKEND_SIDE,
+  CLIENT,
+  CLIENT_SIDE,
+  DIALING,
+  IDENTIFYING,
+  LINGERING,
+  NO_SIDE,
+  PEER,
+  Rows,
+  TLS,
+  TUNNEL,
+} from '../shared/rows.ts';
 import { Verdicts } from '../shared/verdicts.ts';
 import { describeRows, openRecords, parseConnectionId } from './open-connections.ts';
 
@@ -29,6 +41,7 @@ function worker(number: number, rows: Rows | undefined, before: (rows: Rows) => 
 function open(rows: Rows, handle: number, host: string, startedAt: number, slot = 7): void {
   rows.clear(handle);
   rows.state[handle] = slot === 0 ? IDENTIFYING : TUNNEL;
+  rows.side[handle] = CLIENT_SIDE;
   rows.slot[handle] = slot;
   rows.host[handle] = host;
   rows.protocol[handle] = TLS;
@@ -67,12 +80,14 @@ test('openRecords() leaves out backends, free rows and refused connections', asy
   const rows = new Rows(Rows.memory(16));
   open(rows, 1, 'tunnel', 1);
   open(rows, 2, 'its backend', 2, 1);
+  rows.side[2] = BACKEND_SIDE;
   rows.slot[2] = 0;
   open(rows, 3, 'no route yet', 3, 0);
   open(rows, 4, 'dialling', 4);
   rows.state[4] = DIALING;
   open(rows, 5, 'refused', 5);
   rows.state[5] = LINGERING;
+  rows.side[5] = NO_SIDE;
   const records = await openRecords([worker(0, rows)], 10, all);
   assert.deepEqual(
     records.map(({ host }) => host),

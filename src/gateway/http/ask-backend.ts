@@ -7,8 +7,9 @@ import { guard } from '../guard.ts';
 import { type BackendRequest, dialAddresses } from './backend-agent.ts';
 import type { Exchange } from './exchange.ts';
 import { responseHeaders, trailers } from './forward-headers.ts';
-import type { HttpThread } from './http-thread.ts';
+
 import type { KeptConnection, ResponseReceiver } from './kept-connections.ts';
+import type { RequestThread } from './request-thread.ts';
 import { type AnswerHead, sendInformational } from './send-informational.ts';
 
 /** node:http accepts these, but they must not be passed on: RFC 9110 5.5 allows none of them in a value. */
@@ -36,7 +37,7 @@ export function requestText(method: string, target: string, headers: readonly st
 }
 
 export function askBackend(
-  thread: HttpThread,
+  thread: RequestThread,
   exchange: Exchange,
   request: BackendRequest,
   text: string,
@@ -52,7 +53,7 @@ export function askBackend(
 }
 
 function ask(
-  thread: HttpThread,
+  thread: RequestThread,
   exchange: Exchange,
   connection: KeptConnection,
   text: string,

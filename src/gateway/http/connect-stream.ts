@@ -9,10 +9,10 @@ import { type FaultOwner, guard } from '../guard.ts';
 import { descriptorOf } from '../io/net-reactor.ts';
 import { buildHandOff, readRowHeader, type WorkerRow } from '../shared/hand-off.ts';
 import type { HandedOff } from '../shared/receive-hand-off.ts';
-import { noVerdict, type Verdict } from '../shared/verdicts.ts';
+import { noVerdict, type Verdict, type Verdicts } from '../shared/verdicts.ts';
+import type { Settings } from '../stages/data-path.ts';
 import { reasonIndex } from '../stages/record-end.ts';
 import { StallMeter } from '../stall-meter.ts';
-import type { H2Connect } from './h2-connect.ts';
 
 /** Bytes that came before a reset are passed on, unless the client takes longer than this to read them. */
 const LAST_BYTES_MS = 2000;
@@ -22,6 +22,18 @@ const wasReset = { ...noVerdict, reason: reasonIndex['client-reset'] };
 const wasFaulty = { ...noVerdict, reason: reasonIndex.fault };
 const hasStalled = { ...noVerdict, reason: reasonIndex['idle-timeout'] };
 const unavailable = { status: 503, body: Buffer.from('over-limit: the gateway is full or shutting down\n') };
+
+/** What a stream needs of its thread. */
+export interface StreamThread {
+  readonly settings: Settings;
+  /** The paths that streams go back to, by worker. */
+  readonly internalListeners: readonly string[];
+  /** Round-robin over the workers. */
+  nextInternalListener(): string | undefined;
+  verdictsOf(row: WorkerRow): Verdicts | undefined;
+  /** Our own code threw on behalf of a stream of that connection. */
+  reportFault(error: unknown, connection: HandedOff): void;
+}
 
 /** A stream as its HTTP/2 connection sees it. */
 export interface TunnelStream extends FaultOwner {
@@ -35,7 +47,7 @@ export interface TunnelStream extends FaultOwner {
 
 /** `head` is the CONNECT for the worker. */
 export function serveStream(
-  thread: H2Connect,
+  thread: StreamThread,
   connection: HandedOff,
   stream: ServerHttp2Stream,
   head: Uint8Array,
@@ -48,7 +60,7 @@ export function serveStream(
 }
 
 class ConnectStream implements TunnelStream {
-  readonly #thread: H2Connect;
+  readonly #thread: StreamThread;
   readonly #connection: HandedOff;
   readonly #stream: ServerHttp2Stream;
   readonly #connectBytes: Uint8Array;
@@ -62,7 +74,12 @@ class ConnectStream implements TunnelStream {
   readonly #meter = new StallMeter();
   #cutTimer: NodeJS.Timeout | undefined;
 
-  constructor(thread: H2Connect, connection: HandedOff, stream: ServerHttp2Stream, connectBytes: Uint8Array) {
+  constructor(
+    thread: StreamThread,
+    connection: HandedOff,
+    stream: ServerHttp2Stream,
+    connectBytes: Uint8Array,
+  ) {
     this.#thread = thread;
     this.#connection = connection;
     this.#stream = stream;

@@ -73,3 +73,7 @@ export interface Exchange extends Incoming {
   status: number;
   isOver: boolean;
 }
+
+export function hasBody({ headers }: Pick<IncomingMessage, 'headers'>): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
+}

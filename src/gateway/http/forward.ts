@@ -9,15 +9,15 @@ import { framingOf } from '../../wire/http-response.ts';
 import { buildProxyV1, buildProxyV2 } from '../../wire/proxy-protocol.ts';
 import { guard } from '../guard.ts';
 import { firstBackend, orderBackends } from '../stages/balance.ts';
+import { attemptEnd, type DialTerms, pauseBefore } from '../stages/dial-policy.ts';
 import { countBackend } from '../stages/record-end.ts';
-import { ALL_ATTEMPTS, retryPause } from '../stages/retry-pause.ts';
 import type { TableRoute } from '../table/table.ts';
 import { askBackend, requestText } from './ask-backend.ts';
 import { type BackendRequest, DialError } from './backend-agent.ts';
-import type { Exchange } from './exchange.ts';
+import { type Exchange, hasBody } from './exchange.ts';
 import { requestHeaders, responseHeaders, trailers } from './forward-headers.ts';
-import { type HttpThread, now } from './http-thread.ts';
 import { http } from './node-http.ts';
+import { now, type RequestThread } from './request-thread.ts';
 import { type AnswerHead, headText, sendInformational } from './send-informational.ts';
 
 /** RFC 9110 9.2.2: these may be sent again, in case the backend is just closing the kept connection. */
@@ -25,7 +25,7 @@ const idempotent: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT'
 /** Without a body, these need no length. Other methods must send `Content-Length: 0`. */
 const bodiless: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'DELETE', 'TRACE', 'CONNECT']);
 
-export function forward(thread: HttpThread, exchange: Exchange): void {
+export function forward(thread: RequestThread, exchange: Exchange): void {
   const { route, row } = exchange;
   if (route === undefined) return;
   if (route.backends.length === 0) return thread.refuse(exchange, 'no-backend');
@@ -34,11 +34,12 @@ export function forward(thread: HttpThread, exchange: Exchange): void {
   attempt(thread, exchange, route);
 }
 
-function attempt(thread: HttpThread, exchange: Exchange, route: TableRoute, mayReuse = true): void {
+function attempt(thread: RequestThread, exchange: Exchange, route: TableRoute, mayReuse = true): void {
   const { rows, shared, settings } = thread;
   const { row, order, request, judged, connection } = exchange;
   const backend = route.backends[order[exchange.attempt % order.length]];
   if (judged === undefined) return;
+  const startedAt = now();
   countBackend(rows, shared, row, backend.slot);
   const method = request.method ?? 'GET';
   // A PROXY header ties the connection to one client.
@@ -56,10 +57,7 @@ function attempt(thread: HttpThread, exchange: Exchange, route: TableRoute, mayR
     setHost: false,
     headers,
     backend,
-    connectMs: Math.max(
-      1,
-      Math.min(settings.connectMs, exchange.dialAt + ALL_ATTEMPTS * settings.connectMs - now()),
-    ),
+    connectMs: Math.max(1, attemptEnd(exchange.dialAt, settings.connectMs, startedAt) - startedAt),
     keepaliveMs: settings.keepaliveMs,
     clientFiles: settings.clientFiles,
     header: proxyHeader(exchange, route),
@@ -141,7 +139,7 @@ function proxyHeader({ connection }: Exchange, route: TableRoute): Uint8Array | 
 }
 
 /** The body is read only once there is a connection, so that another backend can be tried until then. */
-function connected(thread: HttpThread, exchange: Exchange, upstream: ClientRequest): void {
+function connected(thread: RequestThread, exchange: Exchange, upstream: ClientRequest): void {
   if (exchange.isOver) return;
   const { request, upgradeHead, connection } = exchange;
   reached(thread, exchange, false);
@@ -160,14 +158,14 @@ function connected(thread: HttpThread, exchange: Exchange, upstream: ClientReque
   );
 }
 
-function reached(thread: HttpThread, exchange: Exchange, wasKept: boolean): void {
+function reached(thread: RequestThread, exchange: Exchange, wasKept: boolean): void {
   exchange.dialMs = wasKept ? 0 : now() - exchange.dialAt;
   thread.shared.counters.observeSeconds(exchange.route?.slot ?? 0, exchange.dialMs / 1000);
   thread.reportBackend(exchange);
 }
 
 function failed(
-  thread: HttpThread,
+  thread: RequestThread,
   exchange: Exchange,
   route: TableRoute,
   error: Error,
@@ -181,26 +179,34 @@ function failed(
   thread.refuse(exchange, 'backend-reset');
 }
 
-function dialAgain(thread: HttpThread, exchange: Exchange, route: TableRoute, { failure }: DialError): void {
-  const { settings, rows } = thread;
-  const deadline = exchange.dialAt + ALL_ATTEMPTS * settings.connectMs;
-  thread.onDialFailed(rows.backendSlot[exchange.row]);
+function dialAgain(
+  thread: RequestThread,
+  exchange: Exchange,
+  route: TableRoute,
+  { failure }: DialError,
+): void {
+  thread.onDialFailed(thread.rows.backendSlot[exchange.row]);
   exchange.attempt++;
-  if (exchange.attempt > settings.retries || now() >= deadline) return thread.giveUp(exchange, failure);
   if (exchange.attempt === 1) exchange.order = orderBackends(thread, exchange.row, route, exchange.order[0]);
-  const pause = retryPause(exchange.attempt, exchange.order.length);
+  const next = () => pauseBefore(exchange.attempt, exchange.order.length, termsOf(thread, exchange), now());
+  const pause = next();
+  if (pause === undefined) return thread.giveUp(exchange, failure);
   if (pause === 0) return attempt(thread, exchange, route);
   setTimeout(
     guard(exchange.connection, () => {
       if (exchange.isOver) return;
-      if (now() < deadline) attempt(thread, exchange, route);
-      else thread.giveUp(exchange, failure);
+      if (next() === undefined) thread.giveUp(exchange, failure);
+      else attempt(thread, exchange, route);
     }),
-    Math.max(0, Math.min(pause, deadline - now())),
+    pause,
   );
 }
 
-function respond(thread: HttpThread, exchange: Exchange, answer: IncomingMessage): void {
+function termsOf({ settings }: RequestThread, { dialAt }: Exchange): DialTerms {
+  return { startedAt: dialAt, connectMs: settings.connectMs, retries: settings.retries };
+}
+
+function respond(thread: RequestThread, exchange: Exchange, answer: IncomingMessage): void {
   const { response, request, connection } = exchange;
   if (exchange.isOver) {
     answer.destroy();
@@ -252,7 +258,7 @@ function headOf({ httpVersion, statusCode = 0, rawHeaders }: IncomingMessage) {
 
 /** The backend switched protocols: from here on bytes pass unread, and each direction has its own FIN. */
 function splice(
-  thread: HttpThread,
+  thread: RequestThread,
   exchange: Exchange,
   answer: IncomingMessage,
   backend: Socket,
@@ -299,8 +305,4 @@ function splice(
   });
   client.once('close', closed);
   backend.once('close', closed);
-}
-
-export function hasBody({ headers }: Pick<IncomingMessage, 'headers'>): boolean {
-  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
 }

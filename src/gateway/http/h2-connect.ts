@@ -25,7 +25,7 @@ import type { Settings } from '../stages/data-path.ts';
 import { reasonIndex } from '../stages/record-end.ts';
 import { AbuseBudget } from './abuse-budget.ts';
 import { buildConnectHead } from './connect-head.ts';
-import { serveStream, type TunnelStream } from './connect-stream.ts';
+import { type StreamThread, serveStream, type TunnelStream } from './connect-stream.ts';
 
 /** Concurrent streams. A client that needs more opens another connection. */
 const MAX_STREAMS = 256;
@@ -62,8 +62,7 @@ interface Session extends FaultOwner {
   reason: CloseReason | undefined;
 }
 
-export class H2Connect {
-  /** The paths that streams go back to, by worker. */
+export class H2Connect implements StreamThread {
   internalListeners: readonly string[] = [];
   settings: Settings;
   readonly #verdicts: readonly Verdicts[];
@@ -79,12 +78,10 @@ export class H2Connect {
     this.#faults = faults;
   }
 
-  /** Our own code threw on behalf of a stream of that connection. */
   reportFault(error: unknown, connection: HandedOff): void {
     this.#faults.write(error, { client: clientOf(connection) });
   }
 
-  /** Round-robin over the workers. */
   nextInternalListener(): string | undefined {
     return this.internalListeners[this.#nextListener++ % this.internalListeners.length];
   }

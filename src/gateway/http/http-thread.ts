@@ -12,10 +12,10 @@ import { descriptorOf } from '../io/net-reactor.ts';
 import type { HandOff } from '../shared/hand-off.ts';
 import { listenOnPath } from '../shared/listen-on-path.ts';
 import { CLIENT, REQUEST, type Rows } from '../shared/rows.ts';
-import { BYTES_IN_AT, BYTES_OUT_AT, type RequestCounters } from '../shared/shared-memory.ts';
+import { BYTES_IN_AT, BYTES_OUT_AT } from '../shared/shared-memory.ts';
 import type { ThreadControl } from '../shared/thread-control.ts';
 import { noVerdict, type Verdict, type Verdicts } from '../shared/verdicts.ts';
-import { isAllowed, type LimitCounters, takeLimits } from '../stages/admit.ts';
+import { isAllowed, takeLimits } from '../stages/admit.ts';
 import type { Settings } from '../stages/data-path.ts';
 import { type DialFailure, dialFailureIndex, reasonOfFailure } from '../stages/dial-failure.ts';
 import { reasonIndex, releaseLimits } from '../stages/record-end.ts';
@@ -27,15 +27,16 @@ import type { Table } from '../table/table.ts';
 import { acceptHandOff } from './accept-hand-off.ts';
 import { BackendAgent } from './backend-agent.ts';
 import { checkForTimeouts } from './check-for-timeouts.ts';
-import type { Exchange, HttpConnection, Incoming } from './exchange.ts';
+import { type Exchange, type HttpConnection, hasBody, type Incoming } from './exchange.ts';
 import { expiredTimeout } from './expired-timeout.ts';
-import { forward, hasBody } from './forward.ts';
+import { forward } from './forward.ts';
 import { H2Connect } from './h2-connect.ts';
 import { judgeRequest } from './judge-request.ts';
 import { KeptConnections } from './kept-connections.ts';
 import { refusalFor, sendRefusal, stopReading } from './refusal-answer.ts';
 import type { RequestLog, RequestRecord } from './request-log.ts';
 import { createRequestServer, isUpgradeRequest } from './request-server.ts';
+import { type HttpShared, now, type RequestThread } from './request-thread.ts';
 
 /** How often node:http checks for late heads, and we for connections that their worker has ended. */
 const SWEEP_MS = 250;
@@ -47,13 +48,6 @@ const MAX_PIPELINED = 100;
 const CLIENT_CLOSED = 499;
 /** In counters and log, for a request that met a fault of ours; its client sees a reset. */
 const FAULT_STATUS = 500;
-
-/** The origin of this thread's clock. Reading it costs as much as reading the time. */
-const ORIGIN = performance.timeOrigin;
-
-export interface HttpShared extends LimitCounters {
-  readonly requests: RequestCounters;
-}
 
 export interface HttpThreadOptions {
   readonly rows: Rows;
@@ -68,15 +62,13 @@ export interface HttpThreadOptions {
   readonly faults: FaultLog;
 }
 
-export class HttpThread {
+export class HttpThread implements RequestThread {
   readonly rows: Rows;
   readonly shared: HttpShared;
   readonly table: Table;
   readonly listeners: TableListener[] = [];
   settings: Settings;
-  /** For requests that may be sent again. */
   readonly kept: KeptConnections;
-  /** For requests that need a connection of their own. */
   readonly single = new BackendAgent();
   readonly onDialFailed: (backendSlot: number) => void;
   /** HTTP/2 connections: CONNECT only, which goes back to a worker. */
@@ -317,12 +309,10 @@ export class HttpThread {
     return refusal;
   }
 
-  /** No backend could be reached. */
   giveUp(exchange: Exchange, failure: DialFailure): void {
     this.refuse(exchange, reasonOfFailure(failure), dialFailureIndex[failure]);
   }
 
-  /** Responds with the reason's status and closes: a refusal ends the connection. */
   refuse(exchange: Exchange, reason: CloseReason, failure = 0): void {
     if (exchange.isOver) return;
     const { status, refusal } = refusalFor(reason, this.#explain(exchange, reason));
@@ -349,7 +339,6 @@ export class HttpThread {
     return servedOverTls(this.table, listener, judged.host, judged.hostHeader);
   }
 
-  /** Ends a request in the middle, so that the client sees that its response is incomplete. */
   cut(exchange: Exchange, reason: CloseReason): void {
     if (exchange.isOver) return;
     this.#reportExchange(exchange.connection, exchange, reason, true);
@@ -358,7 +347,6 @@ export class HttpThread {
     exchange.connection.socket.destroy();
   }
 
-  /** Every request ends here, once: its limits are released, and it is counted and logged. */
   endRequest(exchange: Exchange, isRefused = false): void {
     if (exchange.isOver) return;
     exchange.isOver = true;
@@ -519,12 +507,10 @@ export class HttpThread {
     this.#verdicts[worker]?.say(handle, generation, verdict);
   }
 
-  /** The FIN of an upgraded connection's backend is about to be passed on. */
   reportBackendFin({ connection }: Exchange): void {
     if (connection.last !== undefined) this.#report(connection, { ...connection.last, isEnding: true });
   }
 
-  /** A backend was reached: the worker's row shows it from now on. */
   reportBackend(exchange: Exchange): void {
     this.#reportExchange(exchange.connection, exchange, undefined);
   }
@@ -695,6 +681,3 @@ function redirect(exchange: Exchange): void {
 }
 
 /** The clock that all threads share. */
-export function now(): number {
-  return ORIGIN + performance.now();
-}

@@ -5,7 +5,7 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { guard } from '../guard.ts';
 import { NEVER_MS } from './check-for-timeouts.ts';
-import { hasBody } from './forward.ts';
+import { hasBody } from './exchange.ts';
 import { http } from './node-http.ts';
 
 /** The same as the limit of the worker's parser. */

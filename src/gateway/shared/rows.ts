@@ -3,93 +3,100 @@
 // handles writes here. The memory is shared so that the control thread can list open connections and clean up after a
 // dead worker.
 
-/** States of a handle. */
+/** States of a handle, in the order of a connection's life. */
 export const FREE = 0;
-export const LISTENER = 1;
 /** A listener that is open but does not accept yet. */
-export const OPENED = 7;
+export const OPENED = 1;
+export const LISTENER = 2;
 /** A listener that accepts the remaining connections and then closes. */
-export const CLOSING = 8;
+export const CLOSING = 3;
 /** Client: the destination is not known yet. */
-export const IDENTIFYING = 2;
+export const IDENTIFYING = 4;
 /** Client: routed and admitted, no backend yet. */
-export const DIALING = 3;
+export const DIALING = 5;
 /** Backend: connect under way. */
-export const CONNECTING = 4;
-/** Either side: bytes flow. */
-export const TUNNEL = 5;
-/** Client: already counted and answered; draining input before close. */
-export const LINGERING = 6;
-
+export const CONNECTING = 6;
 /** Backend of an agent: awaiting the gateway's answer to a CONNECT. */
-export const GREETING = 10;
+export const GREETING = 7;
+/** Either side: bytes flow. */
+export const TUNNEL = 8;
+/** Client: already counted and answered; draining input before close. */
+export const LINGERING = 9;
 /** In the HTTP thread's own rows: a request in progress. */
-export const REQUEST = 9;
+export const REQUEST = 10;
 
-/** Flags of either side of a tunnel. */
+/** Which side of a connection a handle is. */
+export const NO_SIDE = 0;
+/** From accept until the connection has ended; not while it lingers. */
+export const CLIENT_SIDE = 1;
+export const BACKEND_SIDE = 2;
+
+/** `counts`: what the connection is counted in. Each is undone once, when the connection ends or before. */
+/** Among the open connections; it has not ended yet. */
+export const ALIVE = 1 << 0;
+/** As not yet routed. */
+export const PENDING = 1 << 1;
+/** Per source, as not yet routed. */
+export const PENDING_COUNTED = 1 << 2;
+/** Per source, for the whole gateway. */
+export const COUNTED = 1 << 3;
+/** Per source, for its cluster. */
+export const SOURCE_COUNTED = 1 << 4;
+/** As active in its cluster. */
+export const ADMITTED = 1 << 5;
+/** As active on its route. */
+export const ROUTE_COUNTED = 1 << 6;
+/** As active on its backend. */
+export const BACKEND_COUNTED = 1 << 7;
+
+/** `flags` of either side of a tunnel. */
 /** More bytes may be waiting to be read. */
-export const MORE = 1;
-/** The peer sent FIN and everything before it was read. */
-export const ENDED = 2;
-/** FIN was sent to it, or will be once the bytes kept for it are written. */
-export const SHUT = 4;
-/** Reset or failed: the bytes it sent before are still passed on, then the reset. */
-export const FAILING = 8;
+export const MORE = 1 << 0;
 /** In the list of handles to resume. */
-export const QUEUED = 16;
-/** Flags of a client. */
-/** The true client is known: the balancer's PROXY header has been read, or none will come. */
-export const CLIENT_KNOWN = 32;
-export const BALANCER_HEADER = 64;
-export const AGENT_HEADER = 128;
-/** The source has too many connections: refused as soon as the protocol for the refusal is known. */
-export const OVER = 256;
-/** Counted as active in its cluster. */
-export const ADMITTED = 512;
-/** Counted as not yet routed. */
-export const PENDING = 1024;
-/** Counted per source for the whole gateway. */
-export const COUNTED = 2048;
-/** Counted per source as not yet routed. */
-export const PENDING_COUNTED = 8192;
-/** The agent's header named the source of the agent's client. */
-export const HAS_ORIGIN = 4096;
-/** Counted per source for its cluster. */
-export const SOURCE_COUNTED = 16384;
+export const QUEUED = 1 << 1;
 /** The reactor reported FIN or a reset: reads continue to the end. */
-export const HUNG = 32768;
-/** The tunnel has lasted, and TCP keepalive is set on its backend's side. */
-export const LASTING = 65536;
+export const HUNG = 1 << 2;
+/** The peer sent FIN and everything before it was read. */
+export const ENDED = 1 << 3;
 /** It sent FIN before the other side did. */
-export const FIRST_TO_END = 16777216;
-/** Backend: a timer is set to check whether the bytes kept for either side are being taken. */
-export const STALL_TIMER = 33554432;
-/** The reactor closed it because it took no bytes for too long. */
-export const STALLED = 67108864;
+export const FIRST_TO_END = 1 << 4;
+/** FIN was sent to it, or will be once the bytes kept for it are written. */
+export const SHUT = 1 << 5;
+/** Reset or failed: the bytes it sent before are still passed on, then the reset. */
+export const FAILING = 1 << 6;
 /** A write to it failed and consumed the error: reads no longer show whether FIN or a reset came first. */
-export const UNWRITABLE = 131072;
-/** Handed off to a protocol thread, and counted as such. */
-export const HANDED_OFF = 262144;
+export const UNWRITABLE = 1 << 7;
+/** The reactor closed it because it took no bytes for too long. */
+export const STALLED = 1 << 8;
+/** Backend: a timer is set to check whether the bytes kept for either side are being taken. */
+export const STALL_TIMER = 1 << 9;
+/** The tunnel has lasted, and TCP keepalive is set on its backend's side. */
+export const LASTING = 1 << 10;
+/** `flags` of a client: what is known of it. */
+/** The true client is known: the balancer's PROXY header has been read, or none will come. */
+export const CLIENT_KNOWN = 1 << 11;
+export const BALANCER_HEADER = 1 << 12;
+export const AGENT_HEADER = 1 << 13;
+/** The agent's header named the source of the agent's client. */
+export const HAS_ORIGIN = 1 << 14;
 /** A valid signature has proven the cluster id it names. */
-export const PROVEN = 524288;
+export const PROVEN = 1 << 15;
+/** The source has too many connections: refused as soon as the protocol for the refusal is known. */
+export const OVER = 1 << 16;
+/** `flags` of a client: its way through protocol threads. */
+/** Handed off to a protocol thread, and counted as such. */
+export const HANDED_OFF = 1 << 17;
+/** The HTTP thread has a descriptor of its own for this client and serves it; the worker neither reads nor writes. */
+export const LENT = 1 << 18;
 /** Came through an agent's tunnel: `agents` does not apply, and its id must be signed. */
-export const TUNNELLED = 1048576;
+export const TUNNELLED = 1 << 19;
 /**
  * A CONNECT stream of an HTTP/2 connection, sent back by the HTTP thread: verdicts carry its end, since a unix socket
  * has no RST.
  */
-export const RETURNED = 2097152;
+export const RETURNED = 1 << 20;
 /** An HTTP request that the worker itself has answered: no HTTP thread counts or logs it. */
-export const ANSWERED = 4194304;
-/** The HTTP thread has a descriptor of its own for this client and serves it; the worker neither reads nor writes. */
-export const LENT = 8388608;
-
-/** Counted among the open connections; not ended yet. */
-export const ALIVE = 268435456;
-/** Counted as active on its backend. */
-export const BACKEND_COUNTED = 536870912;
-/** Counted as active on its route. */
-export const ROUTE_COUNTED = 1073741824;
+export const ANSWERED = 1 << 21;
 
 export const protocols = ['', 'tls', 'connect', 'http', 'h2'] as const;
 export const NO_PROTOCOL = 0;
@@ -107,8 +114,8 @@ export const ORIGIN = 2;
 export const DESTINATION = 3;
 const PLACES = 4;
 
-/** Seven doubles, thirteen 32-bit words, two 16-bit words and the ports, three bytes and the addresses. */
-const ROW_BYTES = 7 * 8 + 13 * 4 + (2 + PLACES) * 2 + 3 + PLACES * ADDRESS;
+/** Seven doubles, fifteen 32-bit words, two 16-bit words and the ports, five bytes and the addresses. */
+const ROW_BYTES = 7 * 8 + 15 * 4 + (2 + PLACES) * 2 + 5 + PLACES * ADDRESS;
 /** Before the rows: how many of them were ever used. Eight bytes keep the doubles after it aligned. */
 const HEADER_BYTES = 8;
 
@@ -116,6 +123,8 @@ export class Rows {
   readonly capacity: number;
   readonly #used: Int32Array;
   readonly state: Uint8Array;
+  readonly side: Uint8Array;
+  readonly counts: Uint8Array;
   readonly flags: Uint32Array;
   /** Changes with each use of the row, so that a message about one connection never applies to the next. */
   readonly generation: Uint32Array;
@@ -130,6 +139,8 @@ export class Rows {
   readonly cluster: Int32Array;
   /** Index into the route's backends, of the current attempt or the serving backend. */
   readonly backend: Int32Array;
+  /** Number of the protocol thread that serves it, or -1. */
+  readonly thread: Int32Array;
   /** Slot of that backend in shared memory, 0 when none. */
   readonly backendSlot: Int32Array;
   readonly attempt: Uint16Array;
@@ -156,7 +167,10 @@ export class Rows {
   readonly detailSeconds: Int32Array;
   readonly ports: Uint16Array;
   readonly addresses: Uint8Array;
-  /** Bytes waiting to be written to this handle or, before the tunnel, the bytes read from the client so far. */
+  /** Before the tunnel: the bytes read from this handle so far. */
+  readonly held: (Uint8Array | undefined)[] = [];
+  readonly heldTo: Int32Array;
+  /** Bytes waiting to be written to this handle. */
   readonly kept: (Uint8Array | undefined)[] = [];
   readonly keptFrom: Int32Array;
   readonly keptTo: Int32Array;
@@ -192,9 +206,11 @@ export class Rows {
     this.slot = carve(Int32Array);
     this.cluster = carve(Int32Array);
     this.backend = carve(Int32Array);
+    this.thread = carve(Int32Array);
     this.backendSlot = carve(Int32Array);
     this.understood = carve(Int32Array);
     this.needed = carve(Int32Array);
+    this.heldTo = carve(Int32Array);
     this.keptFrom = carve(Int32Array);
     this.keptTo = carve(Int32Array);
     this.detailSeconds = carve(Int32Array);
@@ -204,6 +220,8 @@ export class Rows {
     this.addressIndex = carve(Uint16Array);
     this.ports = carve(Uint16Array, PLACES);
     this.state = carve(Uint8Array);
+    this.side = carve(Uint8Array);
+    this.counts = carve(Uint8Array);
     this.protocol = carve(Uint8Array);
     this.detail = carve(Uint8Array);
     this.addresses = carve(Uint8Array, PLACES * ADDRESS);
@@ -253,12 +271,15 @@ export class Rows {
     if (handle >= this.#used[0]) this.#used[0] = handle + 1;
     this.generation[handle]++;
     this.state[handle] = FREE;
+    this.side[handle] = NO_SIDE;
+    this.counts[handle] = 0;
     this.flags[handle] = 0;
     this.peer[handle] = -1;
     this.protocol[handle] = NO_PROTOCOL;
     this.slot[handle] = 0;
     this.cluster[handle] = 0;
     this.backend[handle] = -1;
+    this.thread[handle] = -1;
     this.backendSlot[handle] = 0;
     this.attempt[handle] = 0;
     this.addressIndex[handle] = 0;
@@ -270,6 +291,8 @@ export class Rows {
     this.needed[handle] = 0;
     this.detail[handle] = 0;
     this.detailSeconds[handle] = 0;
+    this.held[handle] = undefined;
+    this.heldTo[handle] = 0;
     this.kept[handle] = undefined;
     this.keptFrom[handle] = 0;
     this.keptTo[handle] = 0;

@@ -34,13 +34,13 @@ export function sourceCountsBytes(entries: number): number {
   return bucketBytes(entries, ENTRIES);
 }
 
-/** Where a caller keeps in mind that it holds a count: `flag` in `flags[row]`. */
+/** Where a caller keeps in mind that it holds a count: `flag` in `counts[row]`. */
 interface Flags {
-  readonly flags: Uint32Array;
+  readonly counts: Uint8Array;
 }
 
 /** For callers that keep nothing in mind. */
-const NO_FLAGS: Flags = { flags: new Uint32Array(1) };
+const NO_FLAGS: Flags = { counts: new Uint8Array(1) };
 
 /**
  * All threads that share the memory must use the same seed, which should be random. The caller's flag changes right
@@ -57,25 +57,25 @@ export class SourceCounts {
   }
 
   /** Counts one more, sets the flag and returns the new count; or -1 if there is no room for another source. */
-  add(scope: number, address: Uint8Array, at: number, { flags } = NO_FLAGS, row = 0, flag = 0): number {
+  add(scope: number, address: Uint8Array, at: number, { counts } = NO_FLAGS, row = 0, flag = 0): number {
     const words = this.#words;
     const bucket = this.#bucketOf(scope, address, at);
     acquire(words, bucket);
     const entry = find(words, bucket, scope, address, at);
     const count = entry === NOT_FOUND ? insert(words, bucket, scope, address, at) : ++words[entry + COUNT_AT];
-    if (count >= 0) flags[row] |= flag;
+    if (count >= 0) counts[row] |= flag;
     release(words, bucket);
     return count;
   }
 
   /** Counts one less and clears the flag. Must not be called for a source that add() had no room for. */
-  remove(scope: number, address: Uint8Array, at: number, { flags } = NO_FLAGS, row = 0, flag = 0): void {
+  remove(scope: number, address: Uint8Array, at: number, { counts } = NO_FLAGS, row = 0, flag = 0): void {
     const words = this.#words;
     const bucket = this.#bucketOf(scope, address, at);
     acquire(words, bucket);
     const entry = find(words, bucket, scope, address, at);
     const left = entry === NOT_FOUND ? 0 : --words[entry + COUNT_AT];
-    flags[row] &= ~flag;
+    counts[row] &= ~flag;
     if (left === 0) shrink(words, bucket);
     release(words, bucket);
   }

@@ -1,7 +1,17 @@
 // accept: the first stage. Takes waiting connections from a listener, within the gateway's limits.
 
 import { EXHAUSTED } from '../io/reactor.ts';
-import { ALIVE, CLIENT, CLOSING, IDENTIFYING, LISTENER, OPENED, PEER, PENDING } from '../shared/rows.ts';
+import {
+  ALIVE,
+  CLIENT,
+  CLIENT_SIDE,
+  CLOSING,
+  IDENTIFYING,
+  LISTENER,
+  OPENED,
+  PEER,
+  PENDING,
+} from '../shared/rows.ts';
 import { TOTAL_CONNECTIONS, TOTAL_PENDING } from '../shared/shared-memory.ts';
 import type { DataPath } from './data-path.ts';
 import { end } from './end.ts';
@@ -100,10 +110,11 @@ function begin(path: DataPath, listener: number, handle: number): void {
   rows.clear(handle);
   rows.clearAddresses(handle);
   rows.state[handle] = IDENTIFYING;
+  rows.side[handle] = CLIENT_SIDE;
   Atomics.add(shared.totals, TOTAL_CONNECTIONS, 1);
-  rows.flags[handle] = ALIVE;
+  rows.counts[handle] = ALIVE;
   Atomics.add(shared.totals, TOTAL_PENDING, 1);
-  rows.flags[handle] |= PENDING;
+  rows.counts[handle] |= PENDING;
   const now = io.now();
   rows.startedAt[handle] = now;
   rows.activeAt[handle] = now;

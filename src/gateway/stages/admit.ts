@@ -42,9 +42,9 @@ export function takeLimits(
 
   // Count first, compare afterwards, so that two workers cannot both take the last place.
   const active = limits.clusters.add(cluster.slot, CLUSTER_ACTIVE, 1) + 1;
-  rows.flags[client] |= ADMITTED;
+  rows.counts[client] |= ADMITTED;
   limits.counters.add(route.slot, ACTIVE_AT, 1);
-  rows.flags[client] |= ROUTE_COUNTED;
+  rows.counts[client] |= ROUTE_COUNTED;
   const { connections, perSource, newPerSecond } = cluster.limits;
   if (connections !== undefined && active > connections) return 'over-limit';
   if (perSource !== undefined) {

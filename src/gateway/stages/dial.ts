@@ -1,5 +1,5 @@
 // dial: connects to a backend of the route. Each backend is tried once, the balanced one first; then the list again
-// after the pauses of retry-pause.ts, until 1 + `retries` attempts are made or three times `timeouts.connect` has
+// after the pauses of dial-policy.ts, until 1 + `retries` attempts are made or three times `timeouts.connect` has
 // passed. A backend given by name is one backend: its addresses share one attempt. The client gets no answer until all
 // have failed.
 
@@ -10,6 +10,7 @@ import { recognize } from '../../wire/recognize.ts';
 import { AGAIN, EXHAUSTED, FAILED, READABLE, type SocketAddress, WRITABLE } from '../io/reactor.ts';
 import { buildHandOff, rowHeader } from '../shared/hand-off.ts';
 import {
+  BACKEND_SIDE,
   BALANCER_HEADER,
   CLIENT,
   CONNECT,
@@ -28,7 +29,7 @@ import {
   TLS,
 } from '../shared/rows.ts';
 import { FIRST_SLOT, HANDED_OFF_SHARE, HTTP_SLOT, TOTAL_HANDED_OFF } from '../shared/shared-memory.ts';
-import type { TableRoute } from '../table/table.ts';
+import type { TableBackend, TableRoute } from '../table/table.ts';
 import { firstBackend, orderBackends } from './balance.ts';
 import type { DataPath } from './data-path.ts';
 import {
@@ -38,9 +39,9 @@ import {
   failureOf,
   reasonOfFailure,
 } from './dial-failure.ts';
+import { attemptEnd, lastMoment, pauseBefore } from './dial-policy.ts';
 import { end, refuse } from './end.ts';
 import { countBackend } from './record-end.ts';
-import { ALL_ATTEMPTS, retryPause } from './retry-pause.ts';
 import { beginTunnel } from './tunnel.ts';
 import { buildUplinkConnect, buildUplinkHeader, readConnectAnswer } from './uplink.ts';
 
@@ -92,10 +93,10 @@ export function greetingEvent(path: DataPath, backend: number): void {
     rows.detail[client] = dialFailureIndex.other;
     return refuse(path, client, 'connect-failed');
   }
-  const hold = rows.kept[backend];
-  if (hold !== undefined) path.giveBack(backend, hold);
-  rows.kept[backend] = undefined;
-  rows.keptTo[backend] = 0;
+  const hold = rows.held[backend];
+  if (hold !== undefined) path.holds.give(hold);
+  rows.held[backend] = undefined;
+  rows.heldTo[backend] = 0;
   rows.flags[backend] |= MORE;
   reached(path, client, backend, undefined, answer.rest.length === 0 ? undefined : answer.rest);
 }
@@ -106,6 +107,10 @@ export function dialTimer(path: DataPath, handle: number): void {
   if (rows.state[handle] !== DIALING) return failed(path, rows.peer[handle], handle, 'timeout');
   const route = path.table.route(rows.slot[handle]);
   if (route === undefined || isLate(path, handle)) return giveUp(path, handle);
+  if (route.backends.length === 0) return refuse(path, handle, 'no-backend');
+  // The table may have changed during the pause.
+  if (chosen(path, handle, route) === undefined)
+    choose(path, handle, route, firstBackend(path, handle, route));
   tryBackend(path, handle, route);
 }
 
@@ -117,31 +122,31 @@ export function clientWhileDialing(path: DataPath, client: number): void {
     return;
   }
   rows.flags[client] |= MORE;
-  while (rows.keptTo[client] - rows.understood[client] < MAX_AHEAD) {
-    let held = rows.kept[client] ?? path.holds.take();
-    rows.kept[client] = held;
-    if (rows.keptTo[client] === held.length) {
-      const larger = path.holds.grow(held, rows.keptTo[client]);
+  while (rows.heldTo[client] - rows.understood[client] < MAX_AHEAD) {
+    let held = rows.held[client] ?? path.holds.take();
+    rows.held[client] = held;
+    if (rows.heldTo[client] === held.length) {
+      const larger = path.holds.grow(held, rows.heldTo[client]);
       if (larger === undefined) return;
       held = larger;
-      rows.kept[client] = held;
+      rows.held[client] = held;
     }
-    const count = io.read(client, held, rows.keptTo[client], held.length);
+    const count = io.read(client, held, rows.heldTo[client], held.length);
     if (count === AGAIN) break;
     if (count <= 0) return end(path, client, 'client-gone');
-    const filled = rows.keptTo[client] + count === held.length;
-    rows.keptTo[client] += count;
+    const filled = rows.heldTo[client] + count === held.length;
+    rows.heldTo[client] += count;
     rows.bytesIn[client] += count;
     path.countIn(client, count);
     if (!filled) break;
   }
   // An agent does not identify its clients; remember the protocol so that a refusal can be sent in it.
-  if (rows.protocol[client] === NO_PROTOCOL && rows.kept[client] !== undefined) {
-    const protocol = recognize(rows.kept[client], rows.understood[client], rows.keptTo[client]);
+  if (rows.protocol[client] === NO_PROTOCOL && rows.held[client] !== undefined) {
+    const protocol = recognize(rows.held[client], rows.understood[client], rows.heldTo[client]);
     if (protocol === 'tls') rows.protocol[client] = TLS;
   }
   // Only a client that exceeded MAX_AHEAD has more to read.
-  if (rows.keptTo[client] - rows.understood[client] < MAX_AHEAD) rows.flags[client] &= ~MORE;
+  if (rows.heldTo[client] - rows.understood[client] < MAX_AHEAD) rows.flags[client] &= ~MORE;
 }
 
 /** A client that sends FIN after an HTTP request still expects the answer. The tunnel reads the remaining bytes. */
@@ -159,10 +164,16 @@ function choose(path: DataPath, client: number, route: TableRoute, index: number
   countBackend(rows, shared, client, route.backends[index].slot);
 }
 
+/** The backend that the connection is counted for; undefined when a new table no longer has it in that place. */
+function chosen({ rows }: DataPath, client: number, route: TableRoute): TableBackend | undefined {
+  const backend = route.backends[rows.backend[client]];
+  return backend?.slot === rows.backendSlot[client] ? backend : undefined;
+}
+
 function tryBackend(path: DataPath, client: number, route: TableRoute): void {
   const { rows } = path;
   const backend = route.backends[rows.backend[client]];
-  const addresses = backend?.addresses ?? [];
+  const { addresses } = backend;
   if (addresses.length === 0) rows.detail[client] = dialFailureIndex['name-not-found'];
   while (rows.addressIndex[client] < addresses.length) {
     const tried = rows.addressIndex[client];
@@ -187,10 +198,14 @@ function connect(path: DataPath, client: number, address: SocketAddress, left: n
   // Record the handle first: a fault from here on finds it in the client's row and closes it.
   rows.clear(handle);
   rows.state[handle] = CONNECTING;
+  rows.side[handle] = BACKEND_SIDE;
   rows.peer[handle] = client;
   rows.peer[client] = handle;
   if (io.descriptor(handle) < settings.clientFiles) {
-    path.wheel.set(handle, Math.min(io.now() + settings.connectMs / left, lastMoment(path, client)));
+    path.wheel.set(
+      handle,
+      Math.min(io.now() + settings.connectMs / left, lastMoment(rows.dialAt[client], settings.connectMs)),
+    );
     return 0;
   }
   // Descriptors from this number on are reserved: see open-files.ts.
@@ -207,8 +222,8 @@ function failed(path: DataPath, client: number, handle: number, failure: DialFai
   io.close(handle);
   rows.detail[client] = dialFailureIndex[failure];
   const route = path.table.route(rows.slot[client]);
-  const addresses = route?.backends[rows.backend[client]]?.addresses;
-  if (route === undefined || addresses === undefined || isLate(path, client)) return giveUp(path, client);
+  if (route === undefined || isLate(path, client)) return giveUp(path, client);
+  const addresses = chosen(path, client, route)?.addresses ?? [];
   if (++rows.addressIndex[client] < addresses.length) return tryBackend(path, client, route);
   nextAttempt(path, client, route);
 }
@@ -219,16 +234,24 @@ function nextAttempt(path: DataPath, client: number, route: TableRoute): void {
   path.dialFailed(route, rows.backend[client]);
   // A dead protocol thread restarts within moments. `retries` applies to backends, and to shortages of our own.
   const isAwaited = isHandedOff(route) && rows.detail[client] !== dialFailureIndex.exhausted;
-  if (attempt > settings.retries && !isAwaited) return giveUp(path, client);
+  if (route.backends.length === 0) return refuse(path, client, 'no-backend');
   let order = path.dialOrders.get(client);
   if (order === undefined || order.length !== route.backends.length) {
-    order = orderBackends(path, client, route, rows.backend[client]);
+    const isGone = chosen(path, client, route) === undefined;
+    const first = isGone ? firstBackend(path, client, route) : rows.backend[client];
+    order = orderBackends(path, client, route, first);
     path.dialOrders.set(client, order);
   }
+  const terms = {
+    startedAt: rows.dialAt[client],
+    connectMs: settings.connectMs,
+    retries: isAwaited ? Infinity : settings.retries,
+  };
+  const pause = pauseBefore(attempt, order.length, terms, io.now());
+  if (pause === undefined) return giveUp(path, client);
   choose(path, client, route, order[attempt % order.length]);
-  const pause = retryPause(attempt, order.length);
   if (pause === 0) return tryBackend(path, client, route);
-  wheel.set(client, Math.min(io.now() + pause, lastMoment(path, client)));
+  wheel.set(client, io.now() + pause);
 }
 
 /** Refuses with the reason of the last attempt. */
@@ -237,12 +260,8 @@ function giveUp(path: DataPath, client: number): void {
   refuse(path, client, reasonOfFailure(failure === '' ? 'other' : failure));
 }
 
-function lastMoment(path: DataPath, client: number): number {
-  return path.rows.dialAt[client] + ALL_ATTEMPTS * path.settings.connectMs;
-}
-
 function isLate(path: DataPath, client: number): boolean {
-  return path.io.now() >= lastMoment(path, client);
+  return path.io.now() >= lastMoment(path.rows.dialAt[client], path.settings.connectMs);
 }
 
 function connected(path: DataPath, client: number, handle: number): void {
@@ -255,7 +274,7 @@ function connected(path: DataPath, client: number, handle: number): void {
   const written = io.write(handle, request, 0, request.length);
   if (written !== request.length) return failed(path, client, handle, failureOf(written));
   rows.state[handle] = GREETING;
-  wheel.set(handle, Math.min(io.now() + settings.connectMs, lastMoment(path, client)));
+  wheel.set(handle, attemptEnd(rows.dialAt[client], settings.connectMs, io.now()));
   if ((rows.flags[handle] & MORE) !== 0) greetingEvent(path, handle);
 }
 
@@ -269,7 +288,7 @@ function reached(
 ): void {
   const { rows, io, shared, wheel } = path;
   const route = path.table.route(rows.slot[client]);
-  const backend = route?.backends[rows.backend[client]];
+  const backend = route && chosen(path, client, route);
   wheel.clear(handle);
   const dialMs = io.now() - rows.dialAt[client];
   rows.dialMs[client] = dialMs;
@@ -279,19 +298,19 @@ function reached(
     const isHanded = (rows.flags[client] & HANDED_OFF) !== 0;
     const used = (backend.preferred + rows.addressIndex[client]) % backend.addresses.length;
     backend.preferred = isHanded ? (used + 1) % backend.addresses.length : used;
-    // The only backend of an agent's route has one address per thread: cutHandedOff() needs its index.
-    if (isHanded && backend.addresses.length > 1) rows.backend[client] = used;
+    // Threads are the backends of our own routes, and the addresses of the only backend of an agent's route.
+    if (isHanded) rows.thread[client] = backend.addresses.length > 1 ? used : rows.backend[client];
   }
   path.dialOrders.delete(client);
   // The backend gets the client's bytes without the headers meant for the gateway.
   const from = rows.understood[client];
-  const held = rows.kept[client];
-  const to = rows.keptTo[client];
-  rows.kept[client] = undefined;
-  rows.keptTo[client] = 0;
+  const held = rows.held[client];
+  const to = rows.heldTo[client];
+  rows.held[client] = undefined;
+  rows.heldTo[client] = 0;
   if (header === undefined) return beginTunnel(path, client, handle, held, from, to, answer);
   const bytes = held === undefined ? header : Buffer.concat([header, held.subarray(from, to)]);
-  if (held !== undefined) path.giveBack(client, held);
+  if (held !== undefined) path.holds.give(held);
   beginTunnel(path, client, handle, bytes, 0, bytes.length, answer);
 }
 
@@ -345,7 +364,7 @@ function handOffHeader(path: DataPath, client: number, source: Endpoint, destina
     listener,
     isH2: rows.protocol[client] === H2,
     isTunnelled: false,
-    lentBehind: lend(path, client) ? rows.keptTo[client] - rows.understood[client] : undefined,
+    lentBehind: lend(path, client) ? rows.heldTo[client] - rows.understood[client] : undefined,
     // With a PROXY header the client is already known, and forwarding headers would be the client's own claims.
     trustForwarded:
       (rows.flags[client] & BALANCER_HEADER) === 0 &&

@@ -31,7 +31,9 @@ import { SourceCounts, sourceCountsBytes } from '../shared/source-counts.ts';
 import { Verdicts } from '../shared/verdicts.ts';
 import { compileListener } from '../table/listener-table.ts';
 import { TableAuthor } from '../table/table-author.ts';
-import { DataPath, type Settings, type Shared } from './data-path.ts';
+import type { Settings, Shared } from './data-path.ts';
+import { Dispatcher } from './dispatch.ts';
+import { cutAll } from './end.ts';
 
 const CAPACITY = 64;
 const LISTENING = 3;
@@ -221,9 +223,12 @@ function given() {
   const faults: unknown[] = [];
   const reactor = injection.into('io', io) as unknown as Reactor;
   const nothing = () => {};
-  const path = new DataPath(0, reactor, shared, settings, nothing, nothing, nothing, error =>
-    faults.push(error),
-  );
+  const path = new Dispatcher(0, reactor, shared, settings, {
+    message: nothing,
+    failed: nothing,
+    uplinkRefused: nothing,
+    fault: error => faults.push(error),
+  });
   injection.intoMethods('table', path.table, ['routesByHost', 'route']);
   injection.intoMethods('wheel', path.wheel, ['set', 'clear']);
   injection.intoMethods('holds', path.holds, ['take', 'give']);
@@ -300,7 +305,7 @@ const endings: Record<string, (it: Given, client: number, backend: () => number)
     it.io.time += 2 * IDLE_MS;
     it.path.turn();
   },
-  'a cut': it => it.path.cut('drained'),
+  'a cut': it => cutAll(it.path, 'drained'),
   'a refusal': (it, client) => {
     // Another client, without SNI: it is refused before the cut.
     const stranger = it.io.take();
@@ -310,7 +315,7 @@ const endings: Record<string, (it: Given, client: number, backend: () => number)
     event(it, stranger, READABLE);
     it.io.ended.add(stranger);
     event(it, stranger, READABLE | HUNG_UP);
-    it.path.cut('drained');
+    cutAll(it.path, 'drained');
     assert.ok(!it.io.open.has(client));
   },
 };
@@ -341,7 +346,7 @@ function run(it: Given, ending: keyof typeof endings): void {
   }
   injection.isArmed = false;
   if (io.open.has(neighbour.client)) assertPasses(it, neighbour.client, neighbour.backend());
-  path.cut('drained');
+  cutAll(path, 'drained');
 }
 
 function assertPasses(it: Given, client: number, backend: number): void {

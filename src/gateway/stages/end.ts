@@ -8,7 +8,6 @@ import type { DataPath } from './data-path.ts';
 import { linger } from './linger.ts';
 import { isClient, reasonIndex, recordEnd } from './record-end.ts';
 import { refusalBytes, refusalStatus } from './refusal.ts';
-import { hangUpBackend } from './tunnel.ts';
 
 const nothing = new Uint8Array(0);
 
@@ -75,7 +74,7 @@ export function cutAll(path: DataPath, reason: 'drained' | 'shutdown'): void {
 export function cutHandedOff(path: DataPath, kind: 'http' | 'tls', thread: number): void {
   const { rows } = path;
   for (let handle = 0; handle < rows.used; handle++) {
-    if ((rows.flags[handle] & HANDED_OFF) === 0 || rows.backend[handle] !== thread) continue;
+    if ((rows.flags[handle] & HANDED_OFF) === 0 || rows.thread[handle] !== thread) continue;
     if ((rows.slot[handle] === HTTP_SLOT) !== (kind === 'http') || !isClient(rows, handle)) continue;
     try {
       endWithReset(path, handle, 'shutdown');
@@ -98,6 +97,15 @@ function closeBoth(path: DataPath, client: number, reason: CloseReason, reset: b
     else path.io.close(handle);
   }
   if (inner !== undefined) endWithReset(path, inner, reason);
+}
+
+/** Closes the backend of a client that is about to be refused. */
+function hangUpBackend(path: DataPath, client: number): void {
+  const backend = path.rows.peer[client];
+  if (backend < 0) return;
+  path.rows.peer[client] = -1;
+  path.release(backend);
+  path.io.close(backend);
 }
 
 /** Counts the reason once, and writes the record if the log or a watcher of refusals wants it. */

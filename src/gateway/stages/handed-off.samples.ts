@@ -2,7 +2,7 @@
 
 import type { Reactor } from '../io/reactor.ts';
 import { NonceTable, nonceTableBytes } from '../shared/nonce-table.ts';
-import { ALIVE, HANDED_OFF, Rows, TUNNEL } from '../shared/rows.ts';
+import { ALIVE, BACKEND_SIDE, CLIENT_SIDE, HANDED_OFF, Rows, TUNNEL } from '../shared/rows.ts';
 import {
   BACKEND_FIELDS,
   CLUSTER_FIELDS,
@@ -11,7 +11,8 @@ import {
   TOTAL_FIELDS,
 } from '../shared/shared-memory.ts';
 import { Verdicts } from '../shared/verdicts.ts';
-import { DataPath, type Settings } from './data-path.ts';
+import type { DataPath, Settings } from './data-path.ts';
+import { Dispatcher } from './dispatch.ts';
 
 const CAPACITY = 16;
 export const CLIENT = 4;
@@ -34,7 +35,12 @@ export function handedOff(reactor: Partial<Reactor>, slot: number) {
     nonces: new NonceTable(new SharedArrayBuffer(nonceTableBytes(1)), 1),
   } as unknown as DataPath['shared'];
   const nothing = () => {};
-  const path = new DataPath(0, io, shared, { log: 'none' } as Settings, nothing, nothing, nothing, nothing);
+  const path = new Dispatcher(0, io, shared, { log: 'none' } as Settings, {
+    message: nothing,
+    failed: nothing,
+    uplinkRefused: nothing,
+    fault: nothing,
+  });
   for (const [handle, peer] of [
     [CLIENT, LINK],
     [LINK, CLIENT],
@@ -43,8 +49,11 @@ export function handedOff(reactor: Partial<Reactor>, slot: number) {
     rows.state[handle] = TUNNEL;
     rows.peer[handle] = peer;
   }
+  rows.side[CLIENT] = CLIENT_SIDE;
+  rows.side[LINK] = BACKEND_SIDE;
   rows.slot[CLIENT] = slot;
-  rows.flags[CLIENT] = ALIVE | HANDED_OFF;
+  rows.counts[CLIENT] = ALIVE;
+  rows.flags[CLIENT] = HANDED_OFF;
   verdicts.begin(CLIENT);
   return { path, rows, verdicts, counters };
 }

@@ -53,21 +53,21 @@ const FLOOD = 2;
 export function identify(path: DataPath, client: number): void {
   const { rows, io } = path;
   for (;;) {
-    let held = rows.kept[client] ?? path.holds.take();
-    rows.kept[client] = held;
-    let used = rows.keptTo[client];
+    let held = rows.held[client] ?? path.holds.take();
+    rows.held[client] = held;
+    let used = rows.heldTo[client];
     if (used === held.length) {
       const larger = path.holds.grow(held, used);
       if (larger === undefined) return refuse(path, client, 'not-recognized');
       held = larger;
-      rows.kept[client] = held;
+      rows.held[client] = held;
     }
     const count = io.read(client, held, used, held.length);
     if (count === AGAIN) {
       // A client that has sent nothing yet owns no buffer.
       if (used === 0) {
         path.holds.give(held);
-        rows.kept[client] = undefined;
+        rows.held[client] = undefined;
       }
       return;
     }
@@ -75,7 +75,7 @@ export function identify(path: DataPath, client: number): void {
     if (used + count === held.length) rows.flags[client] |= MORE;
     else rows.flags[client] &= ~MORE;
     used += count;
-    rows.keptTo[client] = used;
+    rows.heldTo[client] = used;
     rows.bytesIn[client] += count;
     if (!understand(path, client, held, used)) return;
     if ((rows.flags[client] & (MORE | HUNG)) === 0) return;

@@ -8,17 +8,15 @@ import {
   ALIVE,
   BACKEND_COUNTED,
   CLIENT,
+  CLIENT_SIDE,
   COUNTED,
-  DIALING,
   HANDED_OFF,
-  IDENTIFYING,
   PENDING,
   PENDING_COUNTED,
   RETURNED,
   ROUTE_COUNTED,
   type Rows,
   SOURCE_COUNTED,
-  TUNNEL,
 } from '../shared/rows.ts';
 import {
   ACTIVE_AT,
@@ -46,18 +44,6 @@ export interface Counts {
   readonly totals: Int32Array;
   readonly sources: SourceCounts;
 }
-
-const ALL_COUNTS =
-  ALIVE |
-  PENDING |
-  PENDING_COUNTED |
-  COUNTED |
-  SOURCE_COUNTED |
-  ADMITTED |
-  ROUTE_COUNTED |
-  BACKEND_COUNTED |
-  HANDED_OFF |
-  RETURNED;
 
 export const reasonIndex = Object.fromEntries(closeReasons.map((reason, index) => [reason, index])) as Record<
   CloseReason,
@@ -87,7 +73,7 @@ export function recordEnd(
   log: LogLevel,
 ): void {
   const { verdicts } = recorder;
-  const isAlive = (rows.flags[client] & ALIVE) !== 0;
+  const isAlive = (rows.counts[client] & ALIVE) !== 0;
   const isHandedOff = (rows.flags[client] & HANDED_OFF) !== 0;
   const isOurs = isHandedOff && rows.slot[client] < FIRST_SLOT;
   const verdict = isHandedOff ? verdicts.reason(client) : -1;
@@ -127,7 +113,7 @@ export function recordEndByForce(
   log: LogLevel,
 ): void {
   for (const release of releases) attemptTwice(() => release(rows, recorder, client));
-  if ((rows.flags[client] & ALIVE) === 0) return;
+  if ((rows.counts[client] & ALIVE) === 0) return;
   // If its route's counters are unreachable, count it among the connections without a route.
   for (const slot of [rows.slot[client], 0]) {
     rows.slot[client] = slot;
@@ -154,7 +140,7 @@ function attemptTwice(step: () => void): void {
 const releases: readonly ((rows: Rows, recorder: EndRecorder, client: number) => void)[] = [
   releasePending,
   (rows, { sources }, client) => {
-    if ((rows.flags[client] & COUNTED) === 0) return;
+    if ((rows.counts[client] & COUNTED) === 0) return;
     sources.remove(GATEWAY_SCOPE, rows.addresses, rows.addressAt(client, CLIENT), rows, client, COUNTED);
   },
   releaseSource,
@@ -187,39 +173,39 @@ export function countBackend(
   releaseBackend(rows, counts, client);
   rows.backendSlot[client] = slot;
   counts.backends.add(slot, BACKEND_ACTIVE, 1);
-  rows.flags[client] |= BACKEND_COUNTED;
+  rows.counts[client] |= BACKEND_COUNTED;
 }
 
 function releaseSource(rows: Rows, { sources }: Counts, client: number): void {
-  if ((rows.flags[client] & SOURCE_COUNTED) === 0) return;
+  if ((rows.counts[client] & SOURCE_COUNTED) === 0) return;
   const at = rows.addressAt(client, CLIENT);
   sources.remove(rows.cluster[client], rows.addresses, at, rows, client, SOURCE_COUNTED);
 }
 
 function releaseCluster(rows: Rows, { clusters }: Counts, client: number): void {
-  if ((rows.flags[client] & ADMITTED) === 0) return;
+  if ((rows.counts[client] & ADMITTED) === 0) return;
   clusters.add(rows.cluster[client], CLUSTER_ACTIVE, -1);
-  rows.flags[client] &= ~ADMITTED;
+  rows.counts[client] &= ~ADMITTED;
 }
 
 function releaseRoute(rows: Rows, { counters }: Counts, client: number): void {
-  if ((rows.flags[client] & ROUTE_COUNTED) === 0) return;
+  if ((rows.counts[client] & ROUTE_COUNTED) === 0) return;
   counters.add(rows.slot[client], ACTIVE_AT, -1);
-  rows.flags[client] &= ~ROUTE_COUNTED;
+  rows.counts[client] &= ~ROUTE_COUNTED;
 }
 
 function releaseBackend(rows: Rows, { backends }: Pick<Counts, 'backends'>, client: number): void {
-  if ((rows.flags[client] & BACKEND_COUNTED) === 0) return;
+  if ((rows.counts[client] & BACKEND_COUNTED) === 0) return;
   backends.add(rows.backendSlot[client], BACKEND_ACTIVE, -1);
-  rows.flags[client] &= ~BACKEND_COUNTED;
+  rows.counts[client] &= ~BACKEND_COUNTED;
 }
 
 /** The connection has ended from here on. */
 function countReason(rows: Rows, { counters, totals }: Counts, client: number, reason: CloseReason): void {
-  if ((rows.flags[client] & ALIVE) === 0) return;
+  if ((rows.counts[client] & ALIVE) === 0) return;
   counters.add(rows.slot[client], REASONS_AT + reasonIndex[reason], 1);
   Atomics.sub(totals, TOTAL_CONNECTIONS, 1);
-  rows.flags[client] &= ~ALIVE;
+  rows.counts[client] &= ~ALIVE;
 }
 
 function writeRecord(
@@ -239,22 +225,21 @@ function writeRecord(
 
 /** Undoes the counts of a connection that is not routed yet; safe to call more than once. */
 export function releasePending(rows: Rows, { totals, sources }: Counts, client: number): void {
-  if ((rows.flags[client] & PENDING_COUNTED) !== 0) {
+  if ((rows.counts[client] & PENDING_COUNTED) !== 0) {
     const at = rows.addressAt(client, CLIENT);
     sources.remove(PENDING_SCOPE, rows.addresses, at, rows, client, PENDING_COUNTED);
   }
-  if ((rows.flags[client] & PENDING) === 0) return;
+  if ((rows.counts[client] & PENDING) === 0) return;
   Atomics.sub(totals, TOTAL_PENDING, 1);
-  rows.flags[client] &= ~PENDING;
+  rows.counts[client] &= ~PENDING;
 }
 
 /** Whether the row holds any count; also true if its thread died inside recordEnd(). */
 export function isCounted(rows: Rows, handle: number): boolean {
-  return (rows.flags[handle] & ALL_COUNTS) !== 0;
+  return rows.counts[handle] !== 0 || (rows.flags[handle] & (HANDED_OFF | RETURNED)) !== 0;
 }
 
 /** Whether the handle is the client's side of a connection that has not ended. */
 export function isClient(rows: Rows, handle: number): boolean {
-  const state = rows.state[handle];
-  return state === IDENTIFYING || state === DIALING || (state === TUNNEL && rows.slot[handle] !== 0);
+  return rows.side[handle] === CLIENT_SIDE;
 }

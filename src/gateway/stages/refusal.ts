@@ -74,6 +74,11 @@ export function refusalStatus(reason: CloseReason): number {
   return refusals[reason]?.http ?? 0;
 }
 
+/** What a refused HTTP client reads. */
+export function refusalSentence(reason: CloseReason): string {
+  return `${reason}: ${refusals[reason]?.text ?? ''}`;
+}
+
 const responses = new Map<string, Uint8Array>();
 
 function usualResponse(status: number, reason: CloseReason, text: string): Uint8Array {

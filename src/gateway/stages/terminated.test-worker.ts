@@ -5,7 +5,8 @@ import { AGAIN, type Reactor } from '../io/reactor.ts';
 import { LISTENER } from '../shared/rows.ts';
 import { compileListener } from '../table/listener-table.ts';
 import { acceptAll } from './accept.ts';
-import { DataPath, type Settings } from './data-path.ts';
+import type { Settings } from './data-path.ts';
+import { Dispatcher } from './dispatch.ts';
 import { CLIENT_HANDLE, LISTENING, type TerminatedWork, takePart } from './terminated.samples.ts';
 
 const settings: Settings = {
@@ -49,8 +50,13 @@ const reactor = {
   shutdown: () => {},
 } as unknown as Reactor;
 const nothing = () => {};
-const path = new DataPath(0, reactor, shared, settings, nothing, nothing, nothing, error => {
-  throw error;
+const path = new Dispatcher(0, reactor, shared, settings, {
+  message: nothing,
+  failed: nothing,
+  uplinkRefused: nothing,
+  fault: error => {
+    throw error;
+  },
 });
 path.listeners[0] = compileListener({ on: ':1', balancers: [], agents: [], idTlv: [] });
 path.rows.state[LISTENING] = LISTENER;

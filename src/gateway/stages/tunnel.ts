@@ -7,6 +7,8 @@
 import { type CloseReason, closeReasons } from '../close-reason.ts';
 import { AGAIN, FAILED, HUNG_UP, READABLE, TIMED_OUT, WRITABLE } from '../io/reactor.ts';
 import {
+  BACKEND_SIDE,
+  CLIENT_SIDE,
   ENDED,
   FAILING,
   FIRST_TO_END,
@@ -88,7 +90,7 @@ export function continueTunnel(path: DataPath, handle: number): void {
  * are checked only here, not moved with every byte.
  */
 export function tunnelTimer(path: DataPath, handle: number): void {
-  if (path.rows.slot[handle] === 0) stallTimer(path, handle);
+  if (path.rows.side[handle] === BACKEND_SIDE) stallTimer(path, handle);
   else idleTimer(path, handle);
 }
 
@@ -128,7 +130,7 @@ function keptSince({ rows }: DataPath, handle: number): number {
 function watchForStall(path: DataPath, handle: number): void {
   const { rows, io, settings } = path;
   rows.keptAt[handle] = io.now();
-  const backend = rows.slot[handle] === 0 ? handle : rows.peer[handle];
+  const backend = rows.side[handle] === BACKEND_SIDE ? handle : rows.peer[handle];
   if (settings.stalledMs === undefined || (rows.flags[backend] & STALL_TIMER) !== 0) return;
   setStallTimer(path, backend, io.now() + settings.stalledMs);
 }
@@ -150,15 +152,6 @@ function lentEvent({ rows, wheel, io }: DataPath, client: number, events: number
 /** The HTTP thread watches the idle time of lent clients, since only it sees the bytes. */
 function lentTimer(path: DataPath, client: number): void {
   if ((path.rows.flags[client] & FAILING) !== 0) endWithReset(path, client, 'client-reset');
-}
-
-/** Closes the backend of a client that is about to be refused. */
-export function hangUpBackend(path: DataPath, client: number): void {
-  const backend = path.rows.peer[client];
-  if (backend < 0) return;
-  path.rows.peer[client] = -1;
-  path.release(backend);
-  path.io.close(backend);
 }
 
 function smaller(a: number | undefined, b: number | undefined): number | undefined {
@@ -202,10 +195,10 @@ function pump(path: DataPath, source: number): boolean {
   return true;
 }
 
-/** Counts in the client's row: only a client's row has a slot. */
+/** Counts in the client's row. */
 function moved(path: DataPath, source: number, count: number): void {
   const { rows } = path;
-  const isClient = rows.slot[source] !== 0;
+  const isClient = rows.side[source] === CLIENT_SIDE;
   const client = isClient ? source : rows.peer[source];
   rows.activeAt[client] = path.io.now();
   if (isClient) {
@@ -380,5 +373,5 @@ function passReset(path: DataPath, source: number): boolean {
 }
 
 function clientOf(path: DataPath, handle: number): number {
-  return path.rows.slot[handle] !== 0 ? handle : path.rows.peer[handle];
+  return path.rows.side[handle] === CLIENT_SIDE ? handle : path.rows.peer[handle];
 }

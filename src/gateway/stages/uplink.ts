@@ -48,19 +48,19 @@ export type ConnectAnswer =
 export function readConnectAnswer(path: DataPath, backend: number): ConnectAnswer {
   const { rows, io } = path;
   for (;;) {
-    let held = rows.kept[backend] ?? path.holds.take();
-    rows.kept[backend] = held;
-    if (rows.keptTo[backend] === held.length) {
+    let held = rows.held[backend] ?? path.holds.take();
+    rows.held[backend] = held;
+    if (rows.heldTo[backend] === held.length) {
       const larger = path.holds.grow(held, held.length);
       if (larger === undefined) return { kind: 'broken', failure: 'other' };
       held = larger;
-      rows.kept[backend] = held;
+      rows.held[backend] = held;
     }
-    const count = io.read(backend, held, rows.keptTo[backend], held.length);
+    const count = io.read(backend, held, rows.heldTo[backend], held.length);
     if (count === AGAIN) return { kind: 'incomplete' };
     if (count <= 0) return { kind: 'broken', failure: failureOf(count) };
-    rows.keptTo[backend] += count;
-    const used = rows.keptTo[backend];
+    rows.heldTo[backend] += count;
+    const used = rows.heldTo[backend];
     const head = parseResponseHead(held, 0, used);
     if (head.kind === 'reject') return { kind: 'broken', failure: 'other' };
     if (head.kind === 'incomplete') continue;

@@ -6,6 +6,7 @@ import { test } from 'node:test';
 import { createServer } from 'node:tls';
 import { authority, certificateFor } from '../../../testbed/certificates.ts';
 import { missingPrograms } from '../../../testbed/packages.ts';
+import type { pauseBefore } from '../stages/dial-policy.ts';
 import { GatewayDialer, GatewayError } from './dial-gateway.ts';
 
 const skip = missingPrograms('openssl');
@@ -49,7 +50,8 @@ async function place(port: number, ...addresses: readonly string[]) {
 
 const options = { wrongProtocol: 'none of them' };
 /** Replaces the real pauses. */
-const shortly = (attempt: number) => Math.min(attempt, 1);
+const shortly: typeof pauseBefore = (attempt, _, { retries }) =>
+  attempt > retries ? undefined : Math.min(attempt, 1);
 
 test('GatewayDialer tries addresses in turn, and then starts with the one that worked', {
   skip,

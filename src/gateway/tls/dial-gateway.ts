@@ -7,7 +7,7 @@ import { type ConnectionOptions, type TLSSocket, connect as tlsConnect } from 'n
 import { guard } from '../guard.ts';
 import { descriptorOf, reactorErrorOf } from '../io/net-reactor.ts';
 import { type DialFailure, failureOf } from '../stages/dial-failure.ts';
-import { ALL_ATTEMPTS, retryPause } from '../stages/retry-pause.ts';
+import { attemptEnd, pauseBefore } from '../stages/dial-policy.ts';
 import type { GatewayPlace } from './tls-config.ts';
 
 interface GatewayFailure {
@@ -53,9 +53,9 @@ export interface DialSettings {
 export class GatewayDialer {
   /** The address that last worked. */
   #preferred = '';
-  readonly #pause: typeof retryPause;
+  readonly #pause: typeof pauseBefore;
 
-  constructor(pause = retryPause) {
+  constructor(pause = pauseBefore) {
     this.#pause = pause;
   }
 
@@ -67,14 +67,16 @@ export class GatewayDialer {
     signal: AbortSignal,
   ): Promise<GatewayConnection> {
     const { addresses } = gateway;
-    const deadline = performance.now() + ALL_ATTEMPTS * settings.connectMs;
+    const terms = { ...settings, startedAt: performance.now() };
     const order = addresses.toSorted((a, b) => Number(b === this.#preferred) - Number(a === this.#preferred));
     let failure = new GatewayError(`${gateway.host} does not resolve`, { failure: 'name-not-found' });
-    for (let attempt = 0; attempt <= settings.retries && order.length > 0; attempt++) {
+    for (let attempt = 0; order.length > 0; attempt++) {
       const address = order[attempt % order.length];
-      const pause = Math.min(this.#pause(attempt, order.length), deadline - performance.now());
+      const pause = this.#pause(attempt, order.length, terms, performance.now());
+      if (pause === undefined) break;
       if (pause > 0) await sleep(pause, undefined, { signal });
-      const left = Math.min(settings.connectMs, deadline - performance.now());
+      const now = performance.now();
+      const left = attemptEnd(terms.startedAt, settings.connectMs, now) - now;
       if (left <= 0) break;
       try {
         const connection = await handshake(

@@ -11,9 +11,9 @@ import { buildHandOff } from '../shared/hand-off.ts';
 import { failureOf } from '../stages/dial-failure.ts';
 import { TUNNEL_ALPN } from './enter-tunnel.ts';
 import { join } from './join.ts';
+import type { ServingThread } from './serving-thread.ts';
 import type { TunnelEnd } from './tls-config.ts';
 import type { TlsConnection } from './tls-connection.ts';
-import type { TlsThread } from './tls-thread.ts';
 
 /** The current certificates. */
 export class TunnelContexts {
@@ -33,7 +33,7 @@ export class TunnelContexts {
   }
 }
 
-export function endTunnel(thread: TlsThread, connection: TlsConnection, contexts: TunnelContexts): void {
+export function endTunnel(thread: ServingThread, connection: TlsConnection, contexts: TunnelContexts): void {
   const outer = new TLSSocket(connection.socket, {
     isServer: true,
     SNICallback: guard(connection, (name: string, done: SniDone) => done(null, contexts.find(name))),
@@ -79,7 +79,7 @@ function reasonOf(code: string): CloseReason {
   return code.includes('ALERT') || code === 'ECONNRESET' ? 'client-gone' : 'bad-hello';
 }
 
-function sendToWorker(thread: TlsThread, connection: TlsConnection, outer: TLSSocket): void {
+function sendToWorker(thread: ServingThread, connection: TlsConnection, outer: TLSSocket): void {
   const { source, destination, handOff, gone } = connection;
   const path = thread.internalListeners[handOff.worker];
   // A client without ALPN is not one of our agents.

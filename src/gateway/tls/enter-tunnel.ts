@@ -4,15 +4,15 @@
 import { guard } from '../guard.ts';
 import { buildUplinkHeader } from '../stages/uplink.ts';
 import { join } from './join.ts';
+import type { ServingThread } from './serving-thread.ts';
 import type { TunnelUplink } from './tls-config.ts';
 import type { TlsConnection } from './tls-connection.ts';
-import type { TlsThread } from './tls-thread.ts';
 
 /** The protocol of a tunnel; a router on the way may match on it. */
 export const TUNNEL_ALPN = 'causeway/1';
 
 export async function enterTunnel(
-  thread: TlsThread,
+  thread: ServingThread,
   connection: TlsConnection,
   config: TunnelUplink,
 ): Promise<void> {

@@ -9,9 +9,9 @@ import type { CloseReason } from '../close-reason.ts';
 import { guard } from '../guard.ts';
 import type { GatewayConnection } from './dial-gateway.ts';
 import { join } from './join.ts';
+import type { ServingThread } from './serving-thread.ts';
 import type { GatewayPlace, TerminateUplink } from './tls-config.ts';
 import type { TlsConnection } from './tls-connection.ts';
-import type { TlsThread } from './tls-thread.ts';
 
 /** The message in the log and the findings when a client used a certificate. */
 export const CERTIFICATE_LOST = 'client certificate lost';
@@ -32,7 +32,7 @@ export class Terminator {
     this.#context = createSecureContext({ ...certificate, minVersion: 'TLSv1.2' });
   }
 
-  async terminate(thread: TlsThread, connection: TlsConnection): Promise<void> {
+  async terminate(thread: ServingThread, connection: TlsConnection): Promise<void> {
     const offered = await readOffer(connection, thread.settings.helloMs);
     if (typeof offered === 'string') return thread.refuse(connection, offered);
     const outer = await thread.dialGateway(connection, this.#gateway, {
@@ -79,7 +79,7 @@ function readOffer(
 }
 
 function joinClient(
-  thread: TlsThread,
+  thread: ServingThread,
   connection: TlsConnection,
   outer: GatewayConnection,
   secureContext: SecureContext,

@@ -23,6 +23,7 @@ import { SweepTimer } from '../sweep-timer.ts';
 import { type GatewayConnection, GatewayDialer, GatewayError, type GatewayTls } from './dial-gateway.ts';
 import { endTunnel, TunnelContexts } from './end-tunnel.ts';
 import { enterTunnel } from './enter-tunnel.ts';
+import type { ServingThread } from './serving-thread.ts';
 import { Terminator } from './terminate.ts';
 import type { GatewayPlace, TlsConfig } from './tls-config.ts';
 import { TlsConnection } from './tls-connection.ts';
@@ -50,9 +51,8 @@ const nothing = new Uint8Array();
 /** Serves one connection. */
 type Serve = (connection: TlsConnection) => void | Promise<void>;
 
-export class TlsThread {
+export class TlsThread implements ServingThread {
   settings: Settings;
-  /** The paths that connections go back to, by worker. */
   internalListeners: readonly string[] = [];
   readonly #options: TlsThreadOptions;
   readonly #connections = new Map<Socket, TlsConnection>();
@@ -93,7 +93,6 @@ export class TlsThread {
     this.#options.onTrouble(what, why);
   }
 
-  /** undefined when the gateway cannot be reached; the client is refused then. */
   async dialGateway(
     connection: TlsConnection,
     gateway: GatewayPlace,
@@ -124,7 +123,6 @@ export class TlsThread {
     this.#answer(connection, reason).catch((error: unknown) => connection.onFault(error));
   }
 
-  /** Whether the worker has already reported that the connection was broken off. */
   isBroken({ handOff }: TlsConnection): boolean {
     const verdicts = this.#options.verdicts[handOff.worker];
     return (
@@ -132,10 +130,6 @@ export class TlsThread {
     );
   }
 
-  /**
-   * The other side broke off: the client gets a reset after the bytes that came before it. If `client` is its TLS, no
-   * close_notify is sent, which would make the stream look complete.
-   */
   break(connection: TlsConnection, client: Duplex = connection.socket): void {
     const { socket, handOff } = connection;
     this.#report(handOff, -1, 'backend-reset', true);
@@ -145,7 +139,6 @@ export class TlsThread {
     );
   }
 
-  /** The client broke off, or its bytes are no longer TLS. */
   lose(connection: TlsConnection): void {
     this.#report(connection.handOff, -1, 'client-reset', true);
     connection.cut();
