@@ -55,6 +55,12 @@ export function valuesSchema(): Json {
         loadBalancerSourceRanges: texts,
         ipFamilyPolicy: { enum: ['SingleStack', 'PreferDualStack', 'RequireDualStack'] },
       }),
+      dnsService: keys({
+        enabled: flag,
+        type: { enum: ['LoadBalancer', 'NodePort', 'ClusterIP'] },
+        annotations: textMap,
+        loadBalancerClass: text,
+      }),
       podDisruptionBudget: keys({ enabled: flag, maxUnavailable: { type: ['integer', 'string'] } }),
       topologySpreadConstraints: { type: ['array', 'null'], items: anyMap },
       affinity: anyMap,

@@ -13,6 +13,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   identity: ['wire'],
   sources: ['cluster', 'config', 'kube', 'text', 'wire'],
   outputs: ['cluster', 'config', 'kube', 'plan', 'text', 'wire'],
+  import: ['cluster', 'config', 'text', 'wire'],
 };
 /** Folders that a folder must not import, even indirectly. */
 const NEVER_REACHES: Readonly<Record<string, readonly string[]>> = { gateway: ['kube'] };
@@ -24,6 +25,8 @@ const IMPORT =
 /** Neither `import type`, nor one of types only. */
 const STATIC_IMPORT =
   /^(?:import|export) (?!type\b)(?!\{(?:\s*type [^,}]+,?)+\s*\})(?:[^;']*? from )?'([^'\n]+)';$/gm;
+/** Also of types. Neither `import()`, nor the file of a thread. */
+const ANY_STATIC_IMPORT = /^(?:import|export) (?:[^;']*? from )?'(\.[^'\n]+)';$/gm;
 const PROCESS = /(?<![\w$.#])process\s*(?:\.(?!\.)|\?\.|\[)|\bglobalThis\.process\b/;
 /**
  * Folders in which an exception in a callback would end a thread with all its connections: an inline function in such a
@@ -55,7 +58,7 @@ export function architectureOffences(sources: ReadonlyMap<string, string>): stri
     ];
     offences.push(...reported.map(sentence => `${path}: ${sentence}`));
   }
-  offences.push(...reachOffences(imports));
+  offences.push(...reachOffences(imports), ...circleOffences(sources));
   return offences;
 }
 
@@ -110,6 +113,22 @@ function reachOffences(imports: ReadonlyMap<string, readonly string[]>): string[
       ? []
       : [`${path}: reaches ${folderOf(way.at(-1) as string)} by ${way.join(' > ')}`];
   });
+}
+
+/** Files that import each other, types included: each circle once. */
+function circleOffences(sources: ReadonlyMap<string, string>): string[] {
+  const offences: string[] = [];
+  const done = new Set<string>();
+  const follow = (path: string, way: readonly string[]): void => {
+    const at = way.indexOf(path);
+    if (at >= 0) offences.push(`${path}: imports itself by ${[...way.slice(at), path].join(' > ')}`);
+    if (at >= 0 || done.has(path)) return;
+    for (const [, specifier] of (sources.get(path) ?? '').matchAll(ANY_STATIC_IMPORT))
+      follow(posix.join(posix.dirname(path), specifier), [...way, path]);
+    done.add(path);
+  };
+  for (const path of sources.keys()) if (path.startsWith('src/')) follow(path, []);
+  return offences;
 }
 
 /** The shortest chain of imports from a file into one of the folders. */

@@ -9,11 +9,14 @@ import { run } from './run.ts';
 
 const SUITE = 'trixie';
 const TIMEOUT_MS = 10 * 60_000;
+/** By its own name: with -W, HAProxy executes argv[0] again, which must go through the loader too. */
+const launcher = (loader: string) =>
+  `#!/bin/sh\nlib=\${0%/*}/lib\nexec "$lib/${loader}" --library-path "$lib" --argv0 "$0" "$lib/haproxy" "$@"\n`;
 
 /** The path of haproxy 3.0, downloaded if needed. */
 export async function haproxyBuild(): Promise<string> {
   const directory = await built('haproxy-3.0', {
-    pins: [SUITE],
+    pins: [SUITE, launcher('')],
     async build(directory, progress) {
       const system = join(directory, 'system');
       progress('downloading it with its libraries');
@@ -53,10 +56,7 @@ async function keep(system: string, directory: string): Promise<void> {
   for (const name of names) await copyFile(join(libraries, name), join(lib, name));
   await copyFile(program, join(lib, 'haproxy'));
   const command = join(directory, 'haproxy');
-  await writeFile(
-    command,
-    `#!/bin/sh\nlib=\${0%/*}/lib\nexec "$lib/${basename(loader)}" --library-path "$lib" "$lib/haproxy" "$@"\n`,
-  );
+  await writeFile(command, launcher(basename(loader)));
   await chmod(command, 0o755);
 }
 

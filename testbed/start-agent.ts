@@ -63,8 +63,8 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
   };
 }
 
-/** As for the gateway: `CAUSEWAY_TEST_ENGINE`, or the program's choice. */
+/** As for the gateway: `CAUSEWAY_TEST_ENGINE`, or the program's choice, as on HAProxy, which no agent runs on. */
 function engineArgs(): string[] {
   const engine = process.env.CAUSEWAY_TEST_ENGINE;
-  return engine === undefined ? [] : ['--engine', engine];
+  return engine === undefined || engine === 'haproxy' ? [] : ['--engine', engine];
 }

@@ -9,7 +9,8 @@ import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import type { Logger } from 'pino';
 import type { AdminRole, AdminUser } from '../config/config.ts';
 import { connectionFields } from '../gateway/control/connection-fields.ts';
-import { type Explanation, type Question, QuestionError } from '../gateway/table/explain.ts';
+import { type Explanation, QuestionError } from '../gateway/table/explain.ts';
+import { type Question } from '../gateway/table/question.ts';
 import { printableJson } from '../text/printable.ts';
 import { hostOf, isOwnHost } from './admin-host.ts';
 import { basicCredentials, refusedChange, roleOf } from './auth.ts';
@@ -103,7 +104,9 @@ export function adminApi(
   });
   api.use(async (context, next) => {
     if (bodyLength(context) > MAX_BODY) return tooLarge(context);
-    return view.started ? next() : problem(context, 503, 'Causeway is starting; try again in a moment');
+    if (!view.started) return problem(context, 503, 'Causeway is starting; try again in a moment');
+    await view.gateway.refresh?.();
+    return next();
   });
   const turns = new Turns();
   mount(

@@ -3,7 +3,7 @@
 import type { Balance, Cluster, HealthCheck, Origin, Route, SourceObject } from '../cluster/cluster.ts';
 import type { Finding } from '../cluster/finding.ts';
 import type { CloseReason } from '../gateway/close-reason.ts';
-import type { Gateway, RouteFigures } from '../gateway/control/gateway.ts';
+import type { GatewayPort, RouteFigures } from '../gateway/control/gateway-port.ts';
 import type { Plan } from '../plan/plan.ts';
 import type { Recent, RecentTraffic } from './recent-traffic.ts';
 
@@ -47,7 +47,7 @@ export interface BackendAnswer {
 
 export interface ClustersView {
   readonly plan: Plan;
-  readonly gateway: Pick<Gateway, 'figuresOf' | 'backendHealth'>;
+  readonly gateway: Pick<GatewayPort, 'figuresOf' | 'backendHealth'>;
   readonly recent: Pick<RecentTraffic, 'ofRoute'>;
 }
 

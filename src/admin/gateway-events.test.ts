@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { closeReasons } from '../gateway/close-reason.ts';
-import type { NamedRecord } from '../gateway/control/gateway.ts';
+import type { NamedRecord } from '../gateway/control/gateway-port.ts';
 import { parseIp } from '../wire/ip-address.ts';
 import { GatewayEvents } from './gateway-events.ts';
 

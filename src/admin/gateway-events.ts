@@ -3,7 +3,7 @@
 
 import { closeReasons, served } from '../gateway/close-reason.ts';
 import { connectionFields } from '../gateway/control/connection-fields.ts';
-import type { NamedRecord } from '../gateway/control/gateway.ts';
+import type { NamedRecord } from '../gateway/control/gateway-port.ts';
 import type { EventStreams } from './event-streams.ts';
 
 const REFUSALS_PER_SECOND = 200;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Registry } from '@prometheus-io/client';
-import type { Gateway } from '../gateway/control/gateway.ts';
+import type { GatewayPort } from '../gateway/control/gateway-port.ts';
 import { BYTES_IN_AT, BYTES_OUT_AT, REASONS_AT, SECONDS_AT } from '../gateway/shared/shared-memory.ts';
 import { type MetricsView, metricsRegistry, metricsText } from './metrics.ts';
 import type { Status } from './status.ts';
@@ -36,7 +36,7 @@ function viewOf(look: () => void): MetricsView {
     look();
     return [];
   };
-  const gateway = { routes, backends: () => [], requests: () => new Map() } as unknown as Gateway;
+  const gateway = { routes, backends: () => [], requests: () => new Map() } as unknown as GatewayPort;
   return { ...nothing, gateway };
 }
 
@@ -64,7 +64,7 @@ function viewOfClusters(clusters: number, used: number, failed: readonly string[
   return {
     ...nothing,
     status: () => ({ ...status, counts }),
-    gateway: gateway as unknown as Gateway,
+    gateway: gateway as unknown as GatewayPort,
   };
 }
 

@@ -9,7 +9,7 @@ import {
   type RegistryContentType,
 } from '@prometheus-io/client';
 import { closeReasons } from '../gateway/close-reason.ts';
-import type { CheckedBackend, Gateway } from '../gateway/control/gateway.ts';
+import type { CheckedBackend, GatewayPort } from '../gateway/control/gateway-port.ts';
 import { NEVER_MS } from '../gateway/http/check-for-timeouts.ts';
 import {
   ACTIVE_AT,
@@ -25,7 +25,7 @@ import type { Status } from './status.ts';
 
 export interface MetricsView {
   /** Not read before the first scrape. */
-  readonly gateway: Gateway;
+  readonly gateway: GatewayPort;
   /** The version of Node. */
   readonly node: string;
   status(): Status;
@@ -36,6 +36,8 @@ export interface MetricsView {
   connectionLimits(): ReadonlyMap<string, number>;
   /** Certificates whose end is known; each pair of labels once. */
   certificates(): Iterable<CertificateEnd>;
+  /** Queries to its DNS servers, by rcode; undefined without one. */
+  dnsQueries?(): ReadonlyMap<string, number> | undefined;
 }
 
 export interface CertificateEnd {
@@ -253,6 +255,9 @@ function families(view: MetricsView): Family[] {
         labels: { certificate, cluster },
         value: notAfter / 1000,
       })),
+    ),
+    family('causeway_dns_queries_total', 'counter', 'DNS queries, by the rcode of the answer', () =>
+      [...(view.dnsQueries?.() ?? [])].map(([rcode, value]) => ({ labels: { rcode }, value })),
     ),
     family('causeway_clusters', 'gauge', 'Clusters served', () => single(view.status().counts.clusters)),
     family('causeway_routes', 'gauge', 'Routes served', () => single(view.status().counts.routes)),

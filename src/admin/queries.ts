@@ -1,8 +1,8 @@
 // Parses and checks query strings. An empty value counts as none, so that a form can send all its fields. Mistakes are
 // thrown as a QueryError.
 
-import type { Question } from '../gateway/table/explain.ts';
-import { questionProtocols } from '../gateway/table/explain.ts';
+import type { Question } from '../gateway/table/question.ts';
+import { questionProtocols } from '../gateway/table/question.ts';
 import { questionTarget } from '../gateway/table/question-target.ts';
 
 const DEFAULT_CONNECTIONS = 100;

@@ -4,7 +4,8 @@
 
 import { setImmediate } from 'node:timers/promises';
 import { type CloseReason, closeReasons } from '../gateway/close-reason.ts';
-import type { Figures, Gateway } from '../gateway/control/gateway.ts';
+import type { GatewayPort } from '../gateway/control/gateway-port.ts';
+import type { Figures } from '../gateway/control/route-counts.ts';
 import { ACTIVE_AT, BYTES_IN_AT, BYTES_OUT_AT, REASONS_AT } from '../gateway/shared/shared-memory.ts';
 
 type Reasons = Readonly<Partial<Record<CloseReason, number>>>;
@@ -39,7 +40,7 @@ const ROUTES_PER_TURN = 64;
 const nothing: Counted = { open: 0, bytesIn: 0, bytesOut: 0, reasons: {} };
 
 export interface RecentTrafficView {
-  readonly gateway: Pick<Gateway, 'routes' | 'traffic' | 'connections'>;
+  readonly gateway: Pick<GatewayPort, 'routes' | 'traffic' | 'connections'>;
   /** False until there is a gateway to read. */
   readonly started: boolean;
 }

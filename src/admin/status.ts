@@ -2,7 +2,8 @@
 
 import type { Finding } from '../cluster/finding.ts';
 import type { CloseReason } from '../gateway/close-reason.ts';
-import type { Figures, Gateway } from '../gateway/control/gateway.ts';
+import type { GatewayPort } from '../gateway/control/gateway-port.ts';
+import type { Figures } from '../gateway/control/route-counts.ts';
 import { countedOf, type Recent, type RecentTraffic } from './recent-traffic.ts';
 
 export interface Status {
@@ -73,7 +74,7 @@ export interface StatusAnswer extends Status {
 }
 
 export interface TrafficView {
-  readonly gateway: Pick<Gateway, 'routes' | 'traffic'>;
+  readonly gateway: Pick<GatewayPort, 'routes' | 'traffic'>;
   readonly recent: Pick<RecentTraffic, 'total' | 'ofRoute'>;
 }
 

@@ -9,7 +9,7 @@ import type { Status } from '../admin/status.ts';
 import type { Cluster, Uplink } from '../cluster/cluster.ts';
 import { logConnection } from '../controller/connection-log.ts';
 import { FILE_REFUSED, GatewayProcess, type Host } from '../controller/gateway-process.ts';
-import type { Gateway, GatewayConfig, NamedRecord } from '../gateway/control/gateway.ts';
+import type { GatewayConfig, GatewayPort, NamedRecord } from '../gateway/control/gateway-port.ts';
 import { openFilesWarning } from '../gateway/open-files.ts';
 import { NO_PROTOCOL } from '../gateway/shared/rows.ts';
 import { secondsBuckets } from '../gateway/shared/shared-memory.ts';
@@ -57,7 +57,7 @@ export class Agent implements MetricsView, AsyncDisposable {
   readonly #log: Logger;
   readonly #startedAt = performance.now();
   #files: AgentFiles;
-  #gateway: Gateway | undefined;
+  #gateway: GatewayPort | undefined;
   #metrics: AgentMetrics | undefined;
   readonly #tenant: TenantSide;
   #watch: Disposable | undefined;
@@ -115,7 +115,7 @@ export class Agent implements MetricsView, AsyncDisposable {
     }
   }
 
-  get gateway(): Gateway {
+  get gateway(): GatewayPort {
     if (this.#gateway === undefined) throw new Error('The agent is not started');
     return this.#gateway;
   }

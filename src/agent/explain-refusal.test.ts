@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type CloseReason, closeReasons } from '../gateway/close-reason.ts';
-import type { NamedRecord } from '../gateway/control/gateway.ts';
+import type { NamedRecord } from '../gateway/control/gateway-port.ts';
 import { explainRefusal, hintOf } from './explain-refusal.ts';
 
 test("explainRefusal() shows the gateway's answer and what to check", () => {

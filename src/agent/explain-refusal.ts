@@ -2,7 +2,7 @@
 
 import type { UplinkKind } from '../cluster/cluster.ts';
 import { closeReasons } from '../gateway/close-reason.ts';
-import type { NamedRecord } from '../gateway/control/gateway.ts';
+import type { NamedRecord } from '../gateway/control/gateway-port.ts';
 
 /** The size of a fatal TLS alert. */
 const ALERT_BYTES = 7;

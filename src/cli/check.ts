@@ -2,10 +2,10 @@
 
 import { type Config, engines } from '../config/config.ts';
 import { byPlace, formatMistake, type Mistake, mistakeAt, type Positions } from '../config/mistake.ts';
-import { notThereYet } from '../config/not-there-yet.ts';
 import { readConfigFile } from '../config/read-config-file.ts';
 import { exposedFiles, judgeFiles, missingKubeconfigs } from '../controller/named-files.ts';
 import { openFilesWarning } from '../gateway/open-files.ts';
+import { unsupportedByHaproxy } from '../haproxy/unsupported.ts';
 import { plan } from '../plan/plan.ts';
 import { printable } from '../text/printable.ts';
 import { type Command, configFile, parse, UsageError } from './command.ts';
@@ -20,12 +20,13 @@ const help = `causeway check [FILE]: Validate a config file
   FILE                 The same as -c FILE
   -c, --config FILE    The file to read (default: causeway.yaml)
   --engine ENGINE      Also report what that engine does not support: ${engines.join(', ')}
-  --json               { ok, mistakes, warnings, notThereYet, counts } on stdout
+  --json               { ok, mistakes, warnings, counts } on stdout
 
 Reads the file as run would, including the certificates and secrets that it names, and reports
 every mistake as FILE:LINE:COLUMN: KEY: MESSAGE on stderr. Warns about settings that are valid
 but probably unintended, about secret files that others can read, and about kubeconfigs that
-do not exist.
+do not exist. With engine haproxy, also reports what HAProxy cannot do: as a mistake where run
+would refuse the file, otherwise as a warning.
 
 Exit codes: 0 valid; 1 mistakes; 64 wrong usage.`;
 
@@ -55,21 +56,33 @@ async function run(args: readonly string[]): Promise<number> {
   const misfit = read.ok ? openFilesWarning(read.config.limits.connections, openFileLimit()) : undefined;
   const misfits =
     read.ok && misfit !== undefined ? [mistakeAt(read.positions, 'limits.connections', misfit)] : [];
+  const unsupported =
+    read.ok && config?.engine === 'haproxy'
+      ? unsupportedByHaproxy(config).map(({ path, text, isRefused }) => ({
+          ...mistakeAt(read.positions, path, text),
+          isRefused,
+        }))
+      : [];
   const report: Report = {
-    mistakes: read.ok ? files.filter(({ isUnread }) => !isUnread) : read.mistakes,
+    mistakes: read.ok
+      ? [
+          ...files.filter(({ isUnread }) => !isUnread),
+          ...unsupported.filter(({ isRefused }) => isRefused),
+        ].toSorted(byPlace)
+      : read.mistakes,
     warnings: read.ok
       ? [
           ...read.warnings,
+          ...unsupported.filter(({ isRefused }) => !isRefused),
           ...unread,
           ...misfits,
           ...(await missingKubeconfigs(file, read.config, read.positions)),
           ...(await exposed(file, read.config, read.positions)),
         ].toSorted(byPlace)
       : [],
-    missing: config === undefined ? [] : notThereYet(config),
     counts: config === undefined ? undefined : plan(config.clusters).counts,
   };
-  const ok = report.mistakes.length === 0 && report.missing.length === 0;
+  const ok = report.mistakes.length === 0;
   if (values.json === true) writeReport(report, ok);
   else writeText(file, report, ok);
   return ok ? 0 : MISTAKES;
@@ -86,11 +99,10 @@ async function exposed(file: string, config: Config, positions: Positions): Prom
 interface Report {
   readonly mistakes: readonly Mistake[];
   readonly warnings: readonly Mistake[];
-  readonly missing: ReturnType<typeof notThereYet>;
   readonly counts: ReturnType<typeof plan>['counts'] | undefined;
 }
 
-function writeReport({ mistakes, warnings, missing, counts }: Report, ok: boolean): void {
+function writeReport({ mistakes, warnings, counts }: Report, ok: boolean): void {
   // null for a mistake that concerns the file as a whole.
   const place = ({ line, column, path, text }: Mistake) => ({
     line: line || null,
@@ -102,21 +114,17 @@ function writeReport({ mistakes, warnings, missing, counts }: Report, ok: boolea
     ok,
     mistakes: mistakes.map(place),
     warnings: warnings.map(place),
-    notThereYet: missing,
     counts: counts ?? null,
   };
   writeJson(body);
 }
 
-function writeText(file: string, { mistakes, warnings, missing, counts }: Report, ok: boolean): void {
+function writeText(file: string, { mistakes, warnings, counts }: Report, ok: boolean): void {
   const paint = painter(process.stderr);
   const print = (line: string, mark = '') => process.stderr.write(`${mark}${printable(line)}\n`);
   const warn = (line: string) => print(line, `${paint('33', 'warning:')} `);
   for (const mistake of mistakes) print(formatMistake(file, mistake));
   for (const warning of warnings) warn(formatMistake(file, warning));
-  if (missing.length > 0) {
-    print(`${file}: this version does not support ${missing.join(', ')} yet; run refuses the file`);
-  }
   if (ok && counts !== undefined) {
     const { clusters, routes, hosts } = counts;
     process.stdout.write(

@@ -3,13 +3,8 @@
 import { formatMistake } from '../config/mistake.ts';
 import { readConfigFile } from '../config/read-config-file.ts';
 import { listenersOf } from '../controller/listeners.ts';
-import {
-  Explainer,
-  type Explanation,
-  questionProtocols as protocols,
-  type Question,
-  QuestionError,
-} from '../gateway/table/explain.ts';
+import { Explainer, type Explanation, QuestionError } from '../gateway/table/explain.ts';
+import { questionProtocols as protocols, type Question } from '../gateway/table/question.ts';
 import { questionTarget } from '../gateway/table/question-target.ts';
 import { plan } from '../plan/plan.ts';
 import { printable } from '../text/printable.ts';

@@ -8,6 +8,7 @@ import { Controller } from '../controller/controller.ts';
 import { loadConfig, type Overrides } from '../controller/load-config.ts';
 import { ListenError } from '../gateway/control/listen-error.ts';
 import { StartError } from '../gateway/control/start-error.ts';
+import { HaproxyError } from '../haproxy/haproxy-program.ts';
 import { ReplaceError } from '../replacement/replace-error.ts';
 import { RunDirError } from '../replacement/run-dir.ts';
 import { type Command, configFile, parse, UsageError } from './command.ts';
@@ -26,7 +27,7 @@ const help = `causeway run [FILE]: Serve a config file
 
   FILE                 The same as -c FILE
   -c, --config FILE    The file to serve (default: causeway.yaml)
-  --engine ENGINE      auto, epoll or net; overrides engine in the file
+  --engine ENGINE      auto, epoll, net or haproxy; overrides engine in the file
   --workers N          Worker threads, or auto for one per core; overrides workers in the file
   --replace            Take over from the running gateway with the same runDir: it stops accepting
                        once this one serves, and drains. No connection is refused or reset
@@ -119,7 +120,7 @@ async function serve(
 }
 
 /** Errors that the operator must fix; anything else is a fault of ours. */
-const mistakes = [ConfigError, ListenError, StartError, ReplaceError, RunDirError] as const;
+const mistakes = [ConfigError, HaproxyError, ListenError, StartError, ReplaceError, RunDirError] as const;
 
 function logReady(controller: Controller, { logger }: Log): void {
   const { version: running, engine, workers, listeners, counts } = controller.view.status();
@@ -129,6 +130,7 @@ function logReady(controller: Controller, { logger }: Log): void {
       version: running,
       listen: listeners.map(({ address }) => address),
       admin: controller.adminUrl,
+      ...(controller.dns.length > 0 && { dns: controller.dns }),
       replaced: controller.replaced,
       engine,
       workers,

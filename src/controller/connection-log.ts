@@ -3,7 +3,7 @@
 import type { Logger } from 'pino';
 import { closeReasons } from '../gateway/close-reason.ts';
 import { connectionFields, place, tenths } from '../gateway/control/connection-fields.ts';
-import type { NamedRecord, NamedRequest } from '../gateway/control/gateway.ts';
+import type { NamedRecord, NamedRequest } from '../gateway/control/gateway-port.ts';
 import { errorOf, type FaultReport } from '../gateway/fault-log.ts';
 import { isDialReason } from '../gateway/stages/dial-failure.ts';
 

@@ -12,6 +12,7 @@ import type { Observed, SourceSet } from '../sources/source-set.ts';
 import type { CertificateWatch } from './certificate-watch.ts';
 import { ConfigError } from './config-error.ts';
 import type { ConfigHints } from './config-hints.ts';
+import type { DnsOutputs } from './dns-outputs.ts';
 import { FindingLog } from './finding-log.ts';
 import { FILE_REFUSED } from './gateway-process.ts';
 import type { GatewayTable } from './gateway-table.ts';
@@ -36,6 +37,7 @@ export interface ControlLoopOptions {
   readonly sources: SourceSet;
   readonly table: GatewayTable;
   readonly kube: KubeOutputs;
+  readonly dns: DnsOutputs;
   readonly certificates: CertificateWatch;
   readonly hints: ConfigHints;
   /** The admin side's address, as `host:port`. */
@@ -139,18 +141,26 @@ export class ControlLoop implements AsyncDisposable {
 
   /** Whatever the error is, the gateway must survive it until the next edit. */
   async #reload(): Promise<void> {
-    const { file, log, overrides, useLog, sources, table, hints, changed } = this.#options;
+    const { file, log, overrides, useLog, sources, table, dns, hints, changed } = this.#options;
     try {
       const loaded = await loadConfigAside(file, overrides, this.#config);
       const { config } = loaded;
       const next = this.#makePlan(config, sources.observe(config.sources));
-      await table.applyConfig(loaded, next.clusters);
+      const servers = await dns.open(config, next);
+      try {
+        await table.applyConfig(loaded, next.clusters);
+      } catch (error) {
+        servers.abandon();
+        throw error;
+      }
+      servers.commit();
       this.#config = config;
       this.#plan = next;
       this.#fileError = null;
       this.#restartNeeded = restartKeys.filter(
         key => JSON.stringify(config[key]) !== JSON.stringify(this.#options.config[key]),
       );
+      dns.update(config, next);
       this.#use(config);
       this.#write(sources.observe());
       useLog?.(config.log);
@@ -185,6 +195,7 @@ export class ControlLoop implements AsyncDisposable {
       save();
     }
     this.#plan = next;
+    this.#options.dns.update(this.#config, next);
     changed();
   }
 

@@ -10,7 +10,7 @@ import { GatewayEvents } from '../admin/gateway-events.ts';
 import type { Cluster } from '../cluster/cluster.ts';
 import type { Config, LogSettings, SourceSettings } from '../config/config.ts';
 import { changedSince, FileWatch } from '../config/watch-file.ts';
-import type { Gateway } from '../gateway/control/gateway.ts';
+import type { GatewayPort } from '../gateway/control/gateway-port.ts';
 import { type InheritedSocket, InheritedSockets } from '../gateway/control/inherited-sockets.ts';
 import { KubeServers } from '../kube/kube-servers.ts';
 import { entersTenants, wantsNodes } from '../outputs/servers-of.ts';
@@ -28,6 +28,7 @@ import { CertificateWatch } from './certificate-watch.ts';
 import { ConfigHints } from './config-hints.ts';
 import { logConnection, logRequest } from './connection-log.ts';
 import { ControlLoop } from './control-loop.ts';
+import { DnsOutputs } from './dns-outputs.ts';
 import { type GatewayEvents as GatewayEventHandlers, GatewayProcess, type Host } from './gateway-process.ts';
 import { GatewayTable } from './gateway-table.ts';
 import { KubeOutputs } from './kube-outputs.ts';
@@ -72,6 +73,7 @@ export class Controller implements AsyncDisposable, Replaceable {
   readonly #table: GatewayTable;
   readonly #servers: KubeServers;
   readonly #kube: KubeOutputs;
+  readonly #dns: DnsOutputs;
   readonly #certificates: CertificateWatch;
   readonly #badSignatures: BadSignatureLog;
   readonly #sources: SourceSet;
@@ -109,7 +111,7 @@ export class Controller implements AsyncDisposable, Replaceable {
       config.stateDir === undefined
         ? undefined
         : new ClusterSaver(config.stateDir, log, () => this.#sources.toSave());
-    const isUp = (...backend: Parameters<Gateway['backendHealth']>) =>
+    const isUp = (...backend: Parameters<GatewayPort['backendHealth']>) =>
       this.gateway.backendHealth(...backend).up;
     this.#certificates = new CertificateWatch({
       isUp,
@@ -125,6 +127,7 @@ export class Controller implements AsyncDisposable, Replaceable {
       isUp,
       changed: () => this.#loop.changed(),
     });
+    this.#dns = new DnsOutputs({ log, isPartial: () => this.#notListed() !== undefined });
     const events = new EventStreams(
       watched => this.#table.isStarted && this.gateway.watchRefusals(watched),
       error => this.#process.onFault(error),
@@ -139,6 +142,7 @@ export class Controller implements AsyncDisposable, Replaceable {
       sources: this.#sources,
       table: this.#table,
       kube: this.#kube,
+      dns: this.#dns,
       certificates: this.#certificates,
       hints: new ConfigHints(file, log, host, this.#process),
       adminAddress: () => (this.adminUrl === null ? undefined : new URL(this.adminUrl).host),
@@ -152,6 +156,7 @@ export class Controller implements AsyncDisposable, Replaceable {
       gatewayProcess: this.#process,
       table: this.#table,
       certificates: this.#certificates,
+      dnsQueries: () => this.#dns.queries,
       served: () => this.#served(),
       drain: () => this.drain(),
       draining: () => options.replacement?.draining ?? 0,
@@ -172,12 +177,17 @@ export class Controller implements AsyncDisposable, Replaceable {
     }
   }
 
-  get gateway(): Gateway {
+  get gateway(): GatewayPort {
     return this.#table.gateway;
   }
 
   get adminUrl(): string | null {
     return this.#admin.url;
+  }
+
+  /** Where its DNS servers listen, as `address:port`. */
+  get dns(): readonly string[] {
+    return this.#dns.addresses;
   }
 
   /** Resolves when another process has replaced this one. */
@@ -212,6 +222,7 @@ export class Controller implements AsyncDisposable, Replaceable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#watch?.[Symbol.dispose]();
     this.#loop.stop();
+    await this.#dns[Symbol.asyncDispose]();
     await this.#certificates[Symbol.asyncDispose]();
     await this.#table[Symbol.asyncDispose]();
     await this.#loop[Symbol.asyncDispose]();
@@ -242,6 +253,7 @@ export class Controller implements AsyncDisposable, Replaceable {
     await this.#admin.start(this.view);
     await replacement?.open(this, error => this.#process.onFault(error));
     if (isHeld) await this.#table.release(this.#loop.config, this.#loop.plan.clusters);
+    await this.#dns.start(this.#loop.config, this.#loop.plan, isHeld);
     await this.#takeOver();
     this.#watch = await FileWatch.start(file, () => void this.reload());
     // Covers an edit between the first read and now.
@@ -291,6 +303,7 @@ export class Controller implements AsyncDisposable, Replaceable {
     const { drainMs } = this.#loop.config.timeouts;
     this.#options.log.info({ by: pid, connections: this.connections, drainMs }, 'replaced');
     void this.#admin[Symbol.asyncDispose]();
+    void this.#dns[Symbol.asyncDispose]();
     this.#stopControl();
     this.gateway.drain(drainMs).then(this.#drained.resolve, this.#drained.reject);
   }
@@ -403,11 +416,12 @@ function inheritedSockets({ replacement, givenSockets = [] }: ControllerOptions)
   ]);
 }
 
-function gatewayProcess({ host, log, config, countDropped }: ControllerOptions): GatewayProcess {
+function gatewayProcess({ host, log, config, countDropped, environment }: ControllerOptions): GatewayProcess {
   return new GatewayProcess({
     host,
     log,
     engine: config.engine,
+    environment,
     workers: config.workers === 'auto' ? host.cores : config.workers,
     onName: (name, error) => {
       if (error === undefined) log.info({ name }, 'backend name resolves again');

@@ -3,7 +3,9 @@
 
 import type { Logger } from 'pino';
 import type { Config } from '../config/config.ts';
-import { Gateway, type GatewayConfig, type GatewayOptions } from '../gateway/control/gateway.ts';
+import { Gateway, type GatewayOptions } from '../gateway/control/gateway.ts';
+import type { GatewayPort } from '../gateway/control/gateway-port.ts';
+import { type GatewayConfig } from '../gateway/control/gateway-port.ts';
 import type { InheritedSockets } from '../gateway/control/inherited-sockets.ts';
 import { NameResolver } from '../gateway/control/name-resolver.ts';
 import { FaultLog } from '../gateway/fault-log.ts';
@@ -12,6 +14,7 @@ import { canShareListeners } from '../gateway/io/net-reactor.ts';
 import { type EngineName, whyNoEpoll } from '../gateway/io/open-reactor.ts';
 import { type FileRoom, roomIn } from '../gateway/open-files.ts';
 import type { Settings } from '../gateway/stages/data-path.ts';
+import type { HaproxyProgram } from '../haproxy/haproxy-program.ts';
 import { logFault } from './connection-log.ts';
 import { logDeath } from './death-log-line.ts';
 
@@ -36,6 +39,8 @@ export interface GatewayProcessOptions {
   readonly engine: Config['engine'];
   /** Ignored on platforms where threads cannot share a listener. */
   readonly workers: number;
+  /** Where HAProxy is, on its engine. */
+  readonly environment?: Readonly<Record<string, string | undefined>> | undefined;
   /** A name stopped resolving, or resolves again. */
   readonly onName: (name: string, error: string | undefined) => void;
   /** Counts lines that did not reach the log. By default they are logged. */
@@ -49,7 +54,8 @@ export type GatewayEvents = Pick<GatewayOptions, 'onRecord' | 'onRequest' | 'onH
 export class GatewayProcess {
   readonly #options: GatewayProcessOptions;
   readonly #faults: FaultLog;
-  #engine: EngineName = 'net';
+  #engine: EngineName | 'haproxy' = 'net';
+  #haproxy: HaproxyProgram | undefined;
 
   constructor(options: GatewayProcessOptions) {
     this.#options = options;
@@ -57,7 +63,7 @@ export class GatewayProcess {
   }
 
   /** The engine in use; known once the gateway has started. */
-  get engine(): EngineName {
+  get engine(): EngineName | 'haproxy' {
     return this.#engine;
   }
 
@@ -82,21 +88,32 @@ export class GatewayProcess {
     this.#faults.write(error);
   }
 
-  /** `auto` takes epoll where it works. */
+  /** `auto` takes epoll where it works. Throws a HaproxyError if HAProxy is wanted and cannot be used. */
   async chooseEngine(): Promise<void> {
-    const { engine, host, log } = this.#options;
+    const { engine, host, log, environment } = this.#options;
     if (engine === 'net') return;
     const why = await whyNoEpoll(host.platform, host.arch);
+    if (engine === 'haproxy') {
+      // Loaded only here: the other engines need nothing of it.
+      const { findHaproxy, HaproxyError } = await import('../haproxy/haproxy-program.ts');
+      if (why !== undefined) throw new HaproxyError(`engine haproxy is not available: ${why}`);
+      this.#haproxy = await findHaproxy(environment ?? {});
+      this.#engine = 'haproxy';
+      return;
+    }
     if (why === undefined) this.#engine = 'epoll';
     else log.warn({ why }, 'engine epoll is not available; using net');
   }
 
-  start(events: GatewayEvents, config: GatewayConfig, inherited?: InheritedSockets): Promise<Gateway> {
+  async start(
+    events: GatewayEvents,
+    config: GatewayConfig,
+    inherited?: InheritedSockets,
+  ): Promise<GatewayPort> {
     const { host, log, onName, countDropped = count => log.warn({ count }, 'dropped') } = this.#options;
-    const options: GatewayOptions = {
+    const options: Omit<GatewayOptions, 'engine'> = {
       ...events,
       ...(inherited !== undefined && { inherited }),
-      engine: this.#engine,
       arch: host.arch,
       workers: this.workers,
       share: canShareListeners(host.platform),
@@ -110,6 +127,13 @@ export class GatewayProcess {
       onThreadDeath: (thread, cause, death) => logDeath(log, thread, cause, death),
       onFault: report => logFault(log, report),
     };
-    return Gateway.start(options, config);
+    if (this.#engine !== 'haproxy') return Gateway.start({ ...options, engine: this.#engine }, config);
+    const { HaproxyGateway } = await import('../haproxy/haproxy-gateway.ts');
+    const haproxy = {
+      program: this.#haproxy as HaproxyProgram,
+      environment: this.#options.environment ?? {},
+      onReload: (reload: object) => log.info(reload, 'haproxy reloaded'),
+    };
+    return HaproxyGateway.start({ ...options, ...haproxy }, config);
   }
 }

@@ -5,7 +5,7 @@ import type { Logger } from 'pino';
 import type { Histogram } from '../admin/metrics.ts';
 import type { Cluster } from '../cluster/cluster.ts';
 import type { Config } from '../config/config.ts';
-import type { Gateway, GatewayConfig } from '../gateway/control/gateway.ts';
+import type { GatewayConfig, GatewayPort } from '../gateway/control/gateway-port.ts';
 import type { InheritedSockets } from '../gateway/control/inherited-sockets.ts';
 import { ListenError } from '../gateway/control/listen-error.ts';
 import { secondsBuckets } from '../gateway/shared/shared-memory.ts';
@@ -31,7 +31,7 @@ export class GatewayTable implements AsyncDisposable {
   #loaded: Loaded = { secrets: undefined, tunnel: undefined };
   /** No listener is opened yet. */
   #isHeld = false;
-  #gateway: Gateway | undefined;
+  #gateway: GatewayPort | undefined;
 
   /** `onSecrets`: clusterKeys() gives other keys now. */
   constructor(file: string, log: Logger, process: GatewayProcess, onSecrets: () => void) {
@@ -48,7 +48,7 @@ export class GatewayTable implements AsyncDisposable {
     return this.#gateway !== undefined;
   }
 
-  get gateway(): Gateway {
+  get gateway(): GatewayPort {
     if (this.#gateway === undefined) throw new Error('The gateway is not started');
     return this.#gateway;
   }
@@ -150,7 +150,8 @@ export class GatewayTable implements AsyncDisposable {
   #gatewayConfig(config: Config, { secrets, tunnel }: Loaded, clusters: readonly Cluster[]): GatewayConfig {
     const settings = { ...this.#settings(config), ...(secrets && { secrets: secrets.secrets }) };
     const listeners = this.#isHeld ? [] : listenersOf(config);
-    return { listeners, clusters, settings, ...(tunnel && { tls: tunnelEnd(tunnel) }) };
+    const { drainMs } = config.timeouts;
+    return { listeners, clusters, settings, drainMs, ...(tunnel && { tls: tunnelEnd(tunnel) }) };
   }
 
   #settings({ timeouts, limits, retries, log }: Config): Settings {

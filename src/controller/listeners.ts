@@ -2,8 +2,8 @@
 
 import type { Config } from '../config/config.ts';
 import { formatMistake, mistakeAt, type Positions } from '../config/mistake.ts';
-import type { Listener } from '../gateway/control/gateway.ts';
 import type { ListenError } from '../gateway/control/listen-error.ts';
+import type { Listener } from '../gateway/control/open-listeners.ts';
 import { ConfigError } from './config-error.ts';
 
 export function listenersOf({ listen, tunnel }: Pick<Config, 'listen' | 'tunnel'>): readonly Listener[] {

@@ -1,8 +1,7 @@
 // Reads the file for `run`: mistakes and features that this version lacks become one ConfigError.
 
 import type { Config } from '../config/config.ts';
-import { formatMistake, type Mistake, type Positions } from '../config/mistake.ts';
-import { notThereYet } from '../config/not-there-yet.ts';
+import { formatMistake, type Mistake, mistakeAt, type Positions } from '../config/mistake.ts';
 import { readConfigAside } from '../config/read-aside.ts';
 import type { ReadConfigFile } from '../config/read-config-file.ts';
 import { ConfigError } from './config-error.ts';
@@ -44,12 +43,20 @@ async function judge(
 ): Promise<LoadedConfig> {
   if (!read.ok) throw refused(file, read.mistakes);
   const config = { ...read.config, ...overrides };
-  const missing = notThereYet(config);
-  if (missing.length > 0)
-    throw new ConfigError([`${file}: this version does not support ${missing.join(', ')} yet`]);
-  const mistakes = await judgeFiles(file, config, read.positions, served);
+  const mistakes = [
+    ...(await judgeFiles(file, config, read.positions, served)),
+    ...(config.engine === 'haproxy' ? await refusedByHaproxy(config, read.positions) : []),
+  ];
   if (mistakes.length > 0) throw refused(file, mistakes);
   return { config, positions: read.positions };
+}
+
+/** Loaded only where it is needed. */
+async function refusedByHaproxy(config: Config, positions: Positions): Promise<readonly Mistake[]> {
+  const { unsupportedByHaproxy } = await import('../haproxy/unsupported.ts');
+  return unsupportedByHaproxy(config)
+    .filter(({ isRefused }) => isRefused)
+    .map(({ path, text }) => mistakeAt(positions, path, text));
 }
 
 function refused(file: string, mistakes: readonly Mistake[]): ConfigError {

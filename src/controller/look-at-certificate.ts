@@ -5,6 +5,7 @@
 import { connect } from 'node:net';
 import { connect as connectTls, createSecureContext, type TLSSocket } from 'node:tls';
 import { isHostname } from '../cluster/hostname.ts';
+import { sayGoodbye } from './say-goodbye.ts';
 
 export interface CertificateTarget {
   readonly host: string;
@@ -33,9 +34,6 @@ const MATCHING = { subject: 'never', partialWildcards: false } as const;
 
 /** An old server has a certificate, too. Created once, because it takes a millisecond. */
 const anyTls = createSecureContext({ ca: [], minVersion: 'TLSv1', ciphers: 'DEFAULT:@SECLEVEL=0' });
-
-/** How long a server may take to close after the handshake. */
-const GOODBYE_MS = 250;
 
 export const lookAtCertificate: LookAtCertificate = async ({ host, port, serverName, names }, signal) => {
   const socket = connect({ host, port });
@@ -74,18 +72,5 @@ function until(secure: TLSSocket, event: string): Promise<void> {
     secure.on('error', reject);
     secure.once('close', () => reject(new Error('closed')));
     secure.once(event, () => resolve());
-  });
-}
-
-/** Closing with unread session tickets sends a reset, which would be an error in the server's log. */
-function sayGoodbye(secure: TLSSocket): Promise<void> {
-  return new Promise(resolve => {
-    const timer = setTimeout(resolve, GOODBYE_MS);
-    secure.once('close', () => {
-      clearTimeout(timer);
-      resolve();
-    });
-    secure.resume();
-    secure.end();
   });
 }

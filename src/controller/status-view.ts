@@ -6,8 +6,9 @@ import type { CertificateEnd, Histogram } from '../admin/metrics.ts';
 import type { FindingAnswer, Status } from '../admin/status.ts';
 import type { Finding } from '../cluster/finding.ts';
 import type { Config } from '../config/config.ts';
-import type { Gateway } from '../gateway/control/gateway.ts';
-import { Explainer, type Explanation, type Question } from '../gateway/table/explain.ts';
+import type { GatewayPort } from '../gateway/control/gateway-port.ts';
+import { Explainer, type Explanation } from '../gateway/table/explain.ts';
+import { type Question } from '../gateway/table/question.ts';
 import type { Plan } from '../plan/plan.ts';
 import type { SourceState } from '../sources/source-set.ts';
 import type { CertificateWatch } from './certificate-watch.ts';
@@ -36,6 +37,7 @@ export interface StatusViewOptions {
   readonly gatewayProcess: GatewayProcess;
   readonly table: GatewayTable;
   readonly certificates: Pick<CertificateWatch, 'ends'>;
+  readonly dnsQueries: () => ReadonlyMap<string, number> | undefined;
   readonly served: () => Served;
   readonly drain: () => Promise<void>;
   /** Connections that are still with processes that this one has replaced. */
@@ -56,7 +58,7 @@ export class StatusView implements AdminView {
     this.drain = options.drain;
   }
 
-  get gateway(): Gateway {
+  get gateway(): GatewayPort {
     return this.#options.table.gateway;
   }
 
@@ -118,6 +120,10 @@ export class StatusView implements AdminView {
     for (const { name, limits: own } of plan.clusters)
       if (own.connections !== undefined) limits.set(name, own.connections);
     return limits;
+  }
+
+  dnsQueries(): ReadonlyMap<string, number> | undefined {
+    return this.#options.dnsQueries();
   }
 
   *certificates(): Generator<CertificateEnd> {

@@ -1,25 +1,16 @@
 // clusters → what should be reachable. Pure and total: claims in, clusters and findings out. Claims are sorted by age, so
 // that the order in which sources report them does not matter.
 
-import type { Backend, Cluster, Route } from '../cluster/cluster.ts';
+import type { Cluster, Route } from '../cluster/cluster.ts';
 import type { Finding } from '../cluster/finding.ts';
 import { joinOf } from './join-claims.ts';
-import { ClaimTable } from './settle-claims.ts';
+import { ClaimTable, type PlanOptions } from './settle-claims.ts';
 
 export interface Plan {
   /** Without what they claimed in vain; every host, id and CONNECT name selects at most one route. */
   readonly clusters: readonly Cluster[];
   readonly findings: readonly Finding[];
   readonly counts: { readonly clusters: number; readonly routes: number; readonly hosts: number };
-}
-
-export interface PlanOptions {
-  /** Hosts that no cluster may have: those of the agents' tunnel. */
-  readonly reserved?: readonly string[];
-  /** By source: the domains its hosts must be in. A source that is not here may claim any. */
-  readonly domains?: ReadonlyMap<string, readonly string[]>;
-  /** Why an object may not have this backend, or undefined. */
-  readonly forbiddenBackend?: (backend: Backend) => string | undefined;
 }
 
 /** A claim that keeps everything is given back as the same object, so that outputs can compare by reference. */

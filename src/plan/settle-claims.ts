@@ -1,11 +1,10 @@
 // Settles claims: every host, id and CONNECT name belongs to one cluster. Claims come oldest first; the first to claim a
 // name keeps it; later claims of it are dropped, each with a finding.
 
-import type { Cluster, Origin, Route } from '../cluster/cluster.ts';
+import type { Backend, Cluster, Origin, Route } from '../cluster/cluster.ts';
 import type { Finding, FindingCode } from '../cluster/finding.ts';
 import { CATCH_ALL, isNameInside, isWildcard, wildcardOf } from '../cluster/hostname.ts';
 import { isInDomain } from './domains.ts';
-import type { PlanOptions } from './plan.ts';
 
 /** The holder of a name: a cluster, by a claim of its own or by one that joined it. */
 interface Holder {
@@ -15,6 +14,15 @@ interface Holder {
 
 /** Of one object. */
 const MAX_FINDINGS = 20;
+
+export interface PlanOptions {
+  /** Hosts that no cluster may have: those of the agents' tunnel. */
+  readonly reserved?: readonly string[];
+  /** By source: the domains its hosts must be in. A source that is not here may claim any. */
+  readonly domains?: ReadonlyMap<string, readonly string[]>;
+  /** Why an object may not have this backend, or undefined. */
+  readonly forbiddenBackend?: (backend: Backend) => string | undefined;
+}
 
 export class ClaimTable {
   readonly #options: PlanOptions;

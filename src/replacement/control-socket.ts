@@ -2,7 +2,7 @@
 // the listening sockets, and this process goes on accepting until the successor says that it serves. If the successor
 // goes away before, nothing has happened.
 
-import { rm } from 'node:fs/promises';
+import { rename, rm } from 'node:fs/promises';
 import * as net from 'node:net';
 import { join } from 'node:path';
 import { descriptorOf } from '../gateway/io/net-reactor.ts';
@@ -57,15 +57,17 @@ export class ControlSocket implements AsyncDisposable {
     onFault: (error: unknown) => void,
   ): Promise<ControlSocket> {
     const control = new ControlSocket(folder, pid, gateway, onFault);
-    // A process with the same number may have left one behind.
-    await rm(control.#path, { force: true });
+    // It gets its name when somebody listens there: a socket on which nobody does is of a process that is gone.
+    const unnamed = `${control.#path}.new`;
+    await rm(unnamed, { force: true });
     await new Promise<void>((resolve, reject) => {
       control.#server.once('error', reject);
-      control.#server.listen(control.#path, () => {
+      control.#server.listen(unnamed, () => {
         control.#server.off('error', reject).on('error', onFault);
         resolve();
       });
     });
+    await rename(unnamed, control.#path);
     // Whoever waits for this socket keeps nothing alive.
     control.#server.unref();
     return control;
@@ -73,6 +75,7 @@ export class ControlSocket implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     for (const socket of this.#connections) socket.destroy();
+    await rm(this.#path, { force: true });
     await new Promise(resolve => this.#server.close(resolve));
   }
 

@@ -3,7 +3,7 @@ import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:net';
 import { test } from 'node:test';
 import { type TempDir, tempDir } from '../../testbed/temp-dir.ts';
-import { beginReplacement, peersIn, servingPeer } from './predecessor.ts';
+import { beginReplacement, servingPeer } from './predecessor.ts';
 
 /** A process that exists, and is not this one. */
 const OTHER = process.ppid;
@@ -20,12 +20,14 @@ async function peer(dir: TempDir, answer: string | undefined, pid = OTHER): Prom
   return server;
 }
 
-test('peersIn() removes the sockets of processes that are gone, and nothing else', async () => {
+test('servingPeer() removes sockets that nobody listens on, and nothing else', async () => {
   await using dir = await tempDir();
   await mkdir(dir.file('folder'));
-  for (const name of ['4194305.sock', `${process.pid}.sock`, `${OTHER}.sock`, 'x.sock', 'note'])
+  await using _ = await peer(dir, '{"kind":"gateway","pid":1,"phase":"draining"}\n');
+  // Of a process that is gone, and of one that lives and is not ours.
+  for (const name of ['4194305.sock', '1.sock', `${process.pid}.sock`, 'x.sock', 'note'])
     await writeFile(dir.file(name), '');
-  assert.deepEqual(await peersIn(dir.path, process.pid), [{ pid: OTHER, path: dir.file(`${OTHER}.sock`) }]);
+  assert.equal(await servingPeer(dir.path, process.pid, ANSWER_MS), undefined);
   assert.deepEqual(
     (await readdir(dir.path)).toSorted(),
     ['folder', 'note', 'x.sock', `${OTHER}.sock`, `${process.pid}.sock`].toSorted(),

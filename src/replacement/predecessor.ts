@@ -1,7 +1,6 @@
 // The process that this one replaces: found by its socket in runDir, asked for its listening sockets, and told when this
 // process serves.
 
-import { existsSync } from 'node:fs';
 import { readdir, rm } from 'node:fs/promises';
 import * as net from 'node:net';
 import { join } from 'node:path';
@@ -35,20 +34,18 @@ export interface Peer {
   readonly path: string;
 }
 
-/** Processes with a socket in the folder, except this one. Removes the sockets of processes that are gone. */
+/** Processes with a socket in the folder, except this one. Some may be gone. */
 export async function peersIn(folder: string, ownPid: number): Promise<readonly Peer[]> {
-  const peers: Peer[] = [];
-  for (const name of await readdir(folder)) {
+  return (await readdir(folder)).flatMap(name => {
     const pid = Number(/^(\d+)\.sock$/.exec(name)?.[1] ?? ownPid);
-    if (pid === ownPid) continue;
-    const path = join(folder, name);
-    if (existsSync(`/proc/${pid}`)) peers.push({ pid, path });
-    else await rm(path, { force: true });
-  }
-  return peers;
+    return pid === ownPid ? [] : [{ pid, path: join(folder, name) }];
+  });
 }
 
-/** The peer that serves, or else one that is about to. One that does not answer counts as serving. */
+/**
+ * The peer that serves, or else one that is about to. One that does not answer counts as serving. Removes the sockets of
+ * processes that are gone: nobody listens there. (/proc may not show a process that lives, as under ProtectProc=.)
+ */
 export async function servingPeer(
   folder: string,
   ownPid: number,
@@ -57,9 +54,11 @@ export async function servingPeer(
   let starting: (Peer & { readonly phase: Phase }) | undefined;
   for (const peer of await peersIn(folder, ownPid)) {
     const reply = await ask(peer, { kind: 'who' }, answerMs);
-    if (reply === 'silent' || (reply?.kind === 'gateway' && reply.phase === 'serving'))
-      return { ...peer, phase: 'serving' };
-    if (reply?.kind === 'gateway' && reply.phase === 'starting') starting = { ...peer, phase: 'starting' };
+    if (reply === 'gone') await rm(peer.path, { force: true });
+    if (typeof reply === 'object' && reply.kind !== 'gateway') continue;
+    const phase = reply === 'silent' ? 'serving' : typeof reply === 'object' ? reply.phase : undefined;
+    if (phase === 'serving') return { ...peer, phase };
+    if (phase === 'starting') starting = { ...peer, phase };
   }
   return starting;
 }
@@ -159,16 +158,19 @@ async function receiveReply(
   return 'silent';
 }
 
-function ask(peer: Peer, request: Request, answerMs: number): Promise<Reply | 'silent' | undefined> {
+/** `gone`: nobody listens there. Undefined at the end of the connection. */
+function ask(peer: Peer, request: Request, answerMs: number): Promise<Reply | 'silent' | 'gone' | undefined> {
   return new Promise(resolve => {
     const socket = net.connect(peer.path);
     const timer = setTimeout(() => done('silent'), answerMs);
-    const done = (reply: Reply | 'silent' | undefined) => {
+    const done = (reply: Reply | 'silent' | 'gone' | undefined) => {
       clearTimeout(timer);
       socket.destroy();
       resolve(reply);
     };
-    socket.on('error', () => done(undefined));
+    socket.on('error', ({ code }: NodeJS.ErrnoException) =>
+      done(code === 'ECONNREFUSED' ? 'gone' : undefined),
+    );
     socket.on('close', () => done(undefined));
     takeMessages<Reply>(socket, done);
     sendMessage(socket, request);

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 
 const PRIVATE = 0o700;
 /** The longest path of a unix socket, less `/` and the name that sockets get here. */
-const LONGEST = 107 - '/4194304.sock'.length;
+const LONGEST = 107 - '/4194304.sock.new'.length;
 
 export class RunDirError extends Error {
   override readonly name = 'RunDirError';

@@ -21,9 +21,7 @@ const openers: { readonly [Kind in SourceKind]?: OpenSource<SourceOptions[Kind]>
   directory: openDirectory,
 };
 
-/** The kind must exist: notThereYet() has refused all others. */
 export function openSource(settings: SourceSettings, context: SourceContext, changed: () => void): Source {
-  const open = openers[settings.kind] as OpenSource<SourceSettings['options']> | undefined;
-  if (open === undefined) throw new Error(`There is no source '${settings.kind}'`);
+  const open = openers[settings.kind] as OpenSource<SourceSettings['options']>;
   return open(settings.options, context, changed);
 }

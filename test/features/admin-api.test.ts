@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { type Causeway, startCauseway } from '../../testbed/start-causeway.ts';
 import { ask, changing } from './ask-admin.ts';
+import { supports } from './engine.ts';
 import {
   Backend,
   connectClient,
@@ -160,10 +161,10 @@ describe('connections', () => {
       listener: '127.0.0.1:0',
       peer: second.address,
       client: second.address,
-      origin: '203.0.113.7:40000',
+      origin: supports('openDetails') ? '203.0.113.7:40000' : null,
       protocol: 'tls',
       host: null,
-      clusterId: 'lab-id',
+      clusterId: supports('openDetails') ? 'lab-id' : null,
       cluster: 'lab',
       route: 'api',
       backend: backend.text,
@@ -171,7 +172,7 @@ describe('connections', () => {
       in: header.length + hello('').length,
       out: 'backend\n'.length,
     });
-    assert.deepEqual([host, origin], ['api.lab.test', null]);
+    assert.deepEqual([host, origin], [supports('openDetails') ? 'api.lab.test' : null, null]);
     const keys = [...Object.keys(list[2]), 'reason'];
     for (const client of [first, second]) {
       client.finish();
@@ -195,7 +196,7 @@ describe('connections', () => {
       assert.equal((await ask(gateway, `/api/v1/connections?limit=${limit}`)).status, 400);
   });
 
-  test('DELETE resets one as revoked, and no other; 404 afterwards and for an invalid id', async () => {
+  test('DELETE ends one as revoked, and no other; 404 afterwards and for an invalid id', async () => {
     using victim = await tunnel(hello('api.lab.test'));
     using other = await tunnel(hello('api.lab.test'));
     const { json } = await ask(gateway, '/api/v1/connections');
@@ -204,7 +205,7 @@ describe('connections', () => {
       ask(gateway, `/api/v1/connections/${which}`, { method: 'DELETE', headers: changing });
     const { status, body } = await end(id);
     assert.deepEqual([status, body], [204, '']);
-    assert.equal(await victim.untilEnd(), 'RST');
+    assert.equal(await victim.untilEnd(), supports('resetOfEnded') ? 'RST' : 'FIN');
     assert.equal((await lineOf(gateway, victim)).reason, 'revoked');
     const again = await end(id);
     assert.equal(again.status, 404);
@@ -217,19 +218,20 @@ describe('connections', () => {
     assert.equal((await lineOf(gateway, other)).reason, 'done');
   });
 
-  test('DELETE ends one that has not sent a byte', async () => {
-    using silent = await connectClient(gateway.port);
-    const { id } = await until('it to be there', async () => {
-      const list = (await ask(gateway, '/api/v1/connections')).json;
-      return list.find(({ peer }: { peer: string }) => peer === silent.address);
+  if (supports('endOfSilent'))
+    test('DELETE ends one that has not sent a byte', async () => {
+      using silent = await connectClient(gateway.port);
+      const { id } = await until('it to be there', async () => {
+        const list = (await ask(gateway, '/api/v1/connections')).json;
+        return list.find(({ peer }: { peer: string }) => peer === silent.address);
+      });
+      const { status } = await ask(gateway, `/api/v1/connections/${id}`, {
+        method: 'DELETE',
+        headers: changing,
+      });
+      assert.equal(status, 204);
+      assert.equal(await silent.untilEnd(), 'RST');
     });
-    const { status } = await ask(gateway, `/api/v1/connections/${id}`, {
-      method: 'DELETE',
-      headers: changing,
-    });
-    assert.equal(status, 204);
-    assert.equal(await silent.untilEnd(), 'RST');
-  });
 });
 
 describe('explain', () => {

@@ -11,6 +11,7 @@ import { authority, type Certificate, certificateFor } from '../../testbed/certi
 import { type RunningAgent, startAgent } from '../../testbed/start-agent.ts';
 import { type Causeway, startCauseway } from '../../testbed/start-causeway.ts';
 import { type TempDir, tempDir } from '../../testbed/temp-dir.ts';
+import { supports } from './engine.ts';
 import { hello, until } from './given.ts';
 
 export const SECRET = 'a secret for tests, of at least 32 bytes';
@@ -32,6 +33,15 @@ export interface Ends extends Disposable {
   /** Sends RST from that end. */
   resetClient(): void;
   resetBackend(): void;
+}
+
+function signedUplinks(dir: TempDir): string {
+  return `
+identity: { secretFile: ${dir.file('secret')} }
+tunnel:
+  hosts: [${TUNNEL_HOST}, ${MISNAMED_HOST}]
+  certificates: [{ certFile: ${dir.file('tunnel.crt')}, keyFile: ${dir.file('tunnel.key')} }]
+`;
 }
 
 export class World implements AsyncDisposable {
@@ -81,13 +91,10 @@ export class World implements AsyncDisposable {
 listen: [{ on: "127.0.0.1:0", agents: [127.0.0.1/32] }, { on: "127.0.0.2:0" }]
 workers: 2
 timeouts: { hello: ${hello} }
-identity: { secretFile: ${dir.file('secret')} }
-tunnel:
-  hosts: [${TUNNEL_HOST}, ${MISNAMED_HOST}]
-  certificates: [{ certFile: ${dir.file('tunnel.crt')}, keyFile: ${dir.file('tunnel.key')} }]
+${supports('signatures') ? signedUplinks(dir) : ''}
 clusters:
   - { name: a, id: ${ID}, api: { hosts: [a.test], backends: ["127.0.0.1:${plain.port}"] }, routes: { opened: { hosts: [${API_HOST}], backends: ["127.0.0.1:${tls.port}"] } } }
-  - { name: other, id: ${OTHER_ID}, identity: required, api: { hosts: [other.test], backends: ["127.0.0.1:${plain.port}"] } }
+  - { name: other, id: ${OTHER_ID},${supports('signatures') ? ' identity: required,' : ''} api: { hosts: [other.test], backends: ["127.0.0.1:${plain.port}"] } }
 `,
       }),
     );

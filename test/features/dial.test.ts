@@ -6,11 +6,12 @@ import { after, before, describe, test } from 'node:test';
 import { freePort } from '../../testbed/free-port.ts';
 import { run } from '../../testbed/run.ts';
 import { type Causeway, causewayBin, startCauseway } from '../../testbed/start-causeway.ts';
+import { supports } from './engine.ts';
 import {
-  alert,
   Backend,
   bytes,
   connectClient,
+  dialAlert,
   hello,
   lineOf,
   type Peer,
@@ -105,7 +106,7 @@ describe('attempts', { concurrency: true }, () => {
   test('there are 1 + retries of them', async () => {
     // Round-robin: the first connection starts at the first backend, and its four attempts do not reach the fifth.
     const { received, address, since } = await visit(gateway.port, hello('last.test'));
-    assert.deepEqual(received, alert(80));
+    assert.deepEqual(received, dialAlert());
     assert.equal((await lineOf(gateway, { address, since })).reason, 'connect-failed');
     assert.equal(await servedBy(gateway.port, hello('last.test')), 'a');
   });
@@ -120,7 +121,7 @@ describe('attempts', { concurrency: true }, () => {
     await client.receives('late\n');
     client.finish();
     const { dialMs } = (await lineOf(patient, client)) as unknown as { dialMs: number };
-    assert.ok(dialMs >= 250, `dialled for ${dialMs} ms`);
+    if (supports('dialTimeOfRetries')) assert.ok(dialMs >= 250, `dialled for ${dialMs} ms`);
   });
 
   test('each has a deadline, then the next backend is tried', async () => {
@@ -129,12 +130,12 @@ describe('attempts', { concurrency: true }, () => {
     await client.receives('a\n');
     client.finish();
     const { dialMs } = (await lineOf(gateway, client)) as unknown as { dialMs: number };
-    assert.ok(dialMs >= CONNECT_MS, `dialled for ${dialMs} ms`);
+    if (supports('dialTimeOfRetries')) assert.ok(dialMs >= CONNECT_MS, `dialled for ${dialMs} ms`);
   });
 
   test('all together have three times that', async () => {
     const { received, address, since } = await visit(gateway.port, hello('hole.test'));
-    assert.deepEqual(received, alert(80));
+    assert.deepEqual(received, dialAlert());
     const line = (await lineOf(gateway, { address, since })) as unknown as {
       ms: number;
       dialMs: null;
@@ -248,7 +249,7 @@ test('source: one backend per client, in other processes too; removing one moves
 
   const args = ['explain', '-c', gateway.file, 'sticky.test', '--from', clients[0], '--json'];
   const { backend } = JSON.parse((await run(causewayBin, args)).stdout.toString()) as { backend: string };
-  assert.equal(backend, { a, b, c }[first[0] as 'a'].text);
+  if (supports('hashOfExplain')) assert.equal(backend, { a, b, c }[first[0] as 'a'].text);
 
   await gateway.write(config([c, a]));
   await gateway.line(line => line.msg === 'applied');
@@ -308,11 +309,11 @@ describe('the PROXY header to the backend', () => {
       v2: (client, listener) => `21 11 000c 7f000005 7f000001 ${port(client)} ${port(listener)}`,
     },
   ];
-  for (const { given, on = 0, to = '127.0.0.1', from, says = [], v1, v2 } of cases) {
+  for (const { given, on = 0, to = '127.0.0.1', from = '', says = [], v1, v2 } of cases) {
     for (const version of ['v1', 'v2'] as const) {
       test(`${version} describes ${given}`, async () => {
         const before = raw.connections.length;
-        using client = await connectClient(gateway.ports[on], { to, ...(from !== undefined && { from }) });
+        using client = await connectClient(gateway.ports[on], { to, ...(from !== '' && { from }) });
         client.send(...says, hello(`${version}.test`));
         const served = await raw.accepted(before);
         const { localPort = 0, remotePort = 0 } = client.socket;

@@ -35,7 +35,7 @@ clusters: [{ name: lab, api: { hosts: [lab.test], backends: ["${backend.text}"] 
 
 async function tunnel(gateway: Causeway): Promise<[client: Peer, served: Peer]> {
   const client = await connectClient(gateway.port);
-  client.send(hello('lab.test'), client.address);
+  client.send(hello('lab.test'), nameOf(client));
   return [client, await servedFor(client)];
 }
 
@@ -93,7 +93,7 @@ describe('a drain', { concurrency: true }, () => {
     await using gateway = await start(`drain: ${NEVER}`);
     gateway.program.signal('SIGSTOP');
     const clients = await Promise.all(Array.from({ length: 20 }, () => connectClient(gateway.port)));
-    for (const client of clients) client.send(hello('lab.test'), client.address);
+    for (const client of clients) client.send(hello('lab.test'), nameOf(client));
     gateway.program.signal('SIGTERM');
     gateway.program.signal('SIGCONT');
     for (const client of clients) {
@@ -182,7 +182,13 @@ function catchesHangup(pid: number): boolean {
 }
 
 async function servedFor(client: Peer): Promise<Peer> {
-  return until(`${client.address} to be served`, () =>
-    backend.connections.find(peer => peer.received().includes(client.address)),
+  const name = nameOf(client);
+  return until(`${name} to be served`, () =>
+    backend.connections.find(peer => peer.received().includes(name)),
   );
+}
+
+/** Clients of two gateways may have the same port. */
+function nameOf({ address, socket }: Peer): string {
+  return `${address} to ${socket.remotePort};`;
 }

@@ -10,6 +10,7 @@ import { alpnExtension, helloMessage, inRecords, serverNameExtension } from '../
 import { parseIp } from '../../src/wire/ip-address.ts';
 import { buildProxyV2, type Endpoint } from '../../src/wire/proxy-protocol.ts';
 import type { Causeway, LogLine } from '../../testbed/start-causeway.ts';
+import { supports } from './engine.ts';
 
 /** When a test gives up. It makes no test slower, and a busy machine may need many times as long as a quiet one. */
 const WAIT_MS = 60_000;
@@ -295,6 +296,11 @@ function endpoint(address: string, port: number): Endpoint {
 
 export function bytes(...parts: readonly (string | Uint8Array)[]): Buffer {
   return Buffer.concat(parts.map(part => (typeof part === 'string' ? Buffer.from(part, 'latin1') : part)));
+}
+
+/** What a client gets whose backend cannot be reached: nothing from an engine that sends no alert then. */
+export function dialAlert(): Buffer {
+  return supports('dialAlerts') ? alert(80) : Buffer.alloc(0);
 }
 
 /** The record of a fatal TLS alert. */

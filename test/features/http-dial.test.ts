@@ -6,6 +6,7 @@ import { describe, test } from 'node:test';
 import { parseProxyHeader } from '../../src/wire/proxy-protocol.ts';
 import { freePort } from '../../testbed/free-port.ts';
 import { startCauseway } from '../../testbed/start-causeway.ts';
+import { supports } from './engine.ts';
 import { Backend, lineOf, proxyV2, startBlackHole, until } from './given.ts';
 import {
   echoOf,
@@ -55,13 +56,14 @@ async function post(visitor: HttpClient, host: string, body = 'body') {
 }
 
 describe('a connection to a backend', () => {
-  test('is reused for further requests, also of other clients', async () => {
-    using visitor = await client();
-    using other = await client();
-    const { connection } = await visitor.echo('one.test');
-    assert.equal((await visitor.echo('one.test')).connection, connection);
-    assert.equal((await other.echo('one.test')).connection, connection);
-  });
+  if (supports('pooledConnections'))
+    test('is reused for further requests, also of other clients', async () => {
+      using visitor = await client();
+      using other = await client();
+      const { connection } = await visitor.echo('one.test');
+      assert.equal((await visitor.echo('one.test')).connection, connection);
+      assert.equal((await other.echo('one.test')).connection, connection);
+    });
 
   test('is never shared by two clusters with the same backend', async () => {
     using visitor = await client();
@@ -88,28 +90,29 @@ describe('a connection to a backend', () => {
     assert.equal(connections.size, 4);
   });
 
-  test('that the backend closes when it is reused: a GET is retried once on a new one', async () => {
-    using visitor = await client();
-    const index = raw.connections.length;
-    const kept = await servedBy(raw, () => visitor.ask('raw.test', '/first'));
-    kept.send('HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n1');
-    assert.equal((await visitor.answer()).body.toString(), '1');
-    visitor.ask('raw.test', '/second');
-    await kept.receives('/second');
-    kept.reset();
-    const next = await raw.accepted(index + 1);
-    await next.receives('GET /second');
-    next.send('HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 1\r\n\r\n2');
-    assert.equal((await visitor.answer()).body.toString(), '2');
+  if (supports('pooledConnections'))
+    test('that the backend closes when it is reused: a GET is retried once on a new one', async () => {
+      using visitor = await client();
+      const index = raw.connections.length;
+      const kept = await servedBy(raw, () => visitor.ask('raw.test', '/first'));
+      kept.send('HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n1');
+      assert.equal((await visitor.answer()).body.toString(), '1');
+      visitor.ask('raw.test', '/second');
+      await kept.receives('/second');
+      kept.reset();
+      const next = await raw.accepted(index + 1);
+      await next.receives('GET /second');
+      next.send('HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 1\r\n\r\n2');
+      assert.equal((await visitor.answer()).body.toString(), '2');
 
-    // Only once.
-    visitor.ask('raw.test', '/third');
-    const third = await raw.accepted(index + 2);
-    await third.receives('/third');
-    third.reset();
-    assert.equal((await visitor.lastAnswer()).status, 502);
-    assert.equal(raw.connections.length, index + 3);
-  });
+      // Only once.
+      visitor.ask('raw.test', '/third');
+      const third = await raw.accepted(index + 2);
+      await third.receives('/third');
+      third.reset();
+      assert.equal((await visitor.lastAnswer()).status, 502);
+      assert.equal(raw.connections.length, index + 3);
+    });
 
   test('that was closed meanwhile is not reused', async () => {
     using visitor = await client();

@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { freePort } from '../../testbed/free-port.ts';
+import { supports } from './engine.ts';
 import { Backend, type ClientOptions, lineOf, type Peer, startBlackHole, until } from './given.ts';
 import {
   echoOf,
@@ -54,7 +55,8 @@ function answer(served: Peer): void {
 
 async function refused(host: string, options?: ClientOptions): Promise<void> {
   using visitor = await client(options);
-  const { status, body } = await visitor.get(host);
+  visitor.ask(host);
+  const { status, body } = await visitor.lastAnswer();
   assert.equal(status, 503);
   assert.match(body.toString(), /^over-limit: /);
   const line = await lineOf(gateway, visitor);
@@ -123,6 +125,11 @@ describe('connections', () => {
         ];
         const served = await servedBy(raw, () => visitor.ask('few.test', '/', ...lines));
         await end(visitor, served);
+        if (!supports('endsFirst') && !/client resets|by the client/.test(what)) {
+          await visitor.ended();
+          visitor.peer.finish();
+        }
+        if (!supports('resets') && what.endsWith('by the client')) served.finish();
         await lineOf(gateway, visitor);
         visitor[Symbol.dispose]();
       }
@@ -135,7 +142,8 @@ describe('connections', () => {
     for (const host of ['dead.test', 'slow.test']) {
       for (let i = 0; i < 3; i++) {
         using visitor = await client();
-        assert.ok([502, 504].includes((await visitor.get(host)).status));
+        visitor.ask(host);
+        assert.ok([502, 504].includes((await visitor.lastAnswer()).status));
         await lineOf(gateway, visitor);
       }
     }
@@ -157,6 +165,8 @@ describe('perSource', () => {
     held.push(await hold('fair.test', { from: '127.0.0.5' }));
     answer(held[0][1]);
     assert.equal((await held[0][0].answer()).status, 200);
+    // The client may have read its answer before the request is over.
+    await requestLines(gateway, held[0][0], 1);
     held.push(await hold('fair.test'));
     await refused('fair.test');
     for (const [visitor] of held) visitor.peer.reset();
@@ -169,8 +179,8 @@ describe('newPerSecond', () => {
   test('counts requests, also on one connection', async () => {
     using visitor = await client();
     for (let i = 0; i < 3; i++) assert.equal((await visitor.echo('rate.test')).backend, 'echo');
-    const { status } = await visitor.get('rate.test');
-    assert.equal(status, 503);
+    visitor.ask('rate.test');
+    assert.equal((await visitor.lastAnswer()).status, 503);
     assert.equal((await lineOf(gateway, visitor)).reason, 'over-limit');
   });
 });
@@ -204,17 +214,18 @@ describe('pipelined requests', () => {
     }
   });
 
-  test('beyond 100 are refused, and none of those is served', async () => {
-    using visitor = await client();
-    const before = echo.asked.length;
-    await servedBy(raw, () => visitor.ask('few.test', '/first'));
-    visitor.send(request('GET / HTTP/1.1', 'Host: open.test').repeat(2000));
-    assert.equal((await visitor.answer()).status, 503);
-    await visitor.ended();
-    assert.equal((await lineOf(gateway, visitor)).reason, 'over-limit');
-    assert.equal(echo.asked.length, before);
-    await untilIdle(gateway);
-  });
+  if (supports('pipelineLimit'))
+    test('beyond 100 are refused, and none of those is served', async () => {
+      using visitor = await client();
+      const before = echo.asked.length;
+      await servedBy(raw, () => visitor.ask('few.test', '/first'));
+      visitor.send(request('GET / HTTP/1.1', 'Host: open.test').repeat(2000));
+      assert.equal((await visitor.answer()).status, 503);
+      await visitor.ended();
+      assert.equal((await lineOf(gateway, visitor)).reason, 'over-limit');
+      assert.equal(echo.asked.length, before);
+      await untilIdle(gateway);
+    });
 });
 
 async function untilActive(count: number): Promise<void> {

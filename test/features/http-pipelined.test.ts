@@ -39,7 +39,7 @@ clusters:
 const lasts = {
   'an unknown host': [421, request('GET /first HTTP/1.1', 'Host: nobody.test')],
   'an address that is not allowed': [403, request('GET /first HTTP/1.1', 'Host: closed.test')],
-  'two hosts': [400, request('GET /first HTTP/1.1', 'Host: lab.test', 'Host: lab.test')],
+  'two hosts': [400, request('GET /first HTTP/1.1', 'Host: lab.test', 'Host: nobody.test')],
   'the last request that the client announces': [
     200,
     request('GET /first HTTP/1.1', 'Host: lab.test', 'Connection: close'),

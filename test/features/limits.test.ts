@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { type Causeway, startCauseway } from '../../testbed/start-causeway.ts';
+import { supports } from './engine.ts';
 import {
   alert,
   Backend,
@@ -58,10 +59,18 @@ async function hold(gateway: Causeway, says: Uint8Array, options?: ClientOptions
   return client;
 }
 
+/** Resolves when its place is free: HAProxy logs the end of a connection a moment before. */
 async function leave(gateway: Causeway, client: Peer): Promise<void> {
+  const before = await openConnections(gateway);
   client.finish();
   assert.equal((await lineOf(gateway, client)).reason, 'done');
   client[Symbol.dispose]();
+  await until('its place to be free', async () => (await openConnections(gateway)) < before);
+}
+
+async function openConnections(gateway: Causeway): Promise<number> {
+  const { counts } = (await gateway.status()) as { counts: { connections: number } };
+  return counts.connections;
 }
 
 /** Refused with alert 80. */
@@ -83,10 +92,7 @@ async function closedAtOnce(gateway: Causeway, options?: ClientOptions): Promise
 }
 
 async function open(gateway: Causeway, count: number): Promise<void> {
-  await until(`${count} open connections`, async () => {
-    const { counts } = (await gateway.status()) as { counts: { connections: number } };
-    return counts.connections === count;
-  });
+  await until(`${count} open connections`, async () => (await openConnections(gateway)) === count);
 }
 
 describe('limits of the gateway', () => {
@@ -119,22 +125,23 @@ describe('limits of the gateway', () => {
       await leave(gateway, client);
   });
 
-  test('pending: counts connections that are not routed yet', async () => {
-    const gateway = pendingLimited;
-    const silent = await several(3, () => connectClient(gateway.port));
-    await open(gateway, 3);
-    await closedAtOnce(gateway);
-    silent[0].send(hello('open.test'));
-    await silent[0].receives('backend\n');
-    silent.push(await connectClient(gateway.port));
-    await open(gateway, 4);
-    await closedAtOnce(gateway);
-    for (const client of silent.slice(1)) {
-      client.send(hello('open.test'));
-      await client.receives('backend\n');
-    }
-    for (const client of silent) await leave(gateway, client);
-  });
+  if (supports('pendingLimits'))
+    test('pending: counts connections that are not routed yet', async () => {
+      const gateway = pendingLimited;
+      const silent = await several(3, () => connectClient(gateway.port));
+      await open(gateway, 3);
+      await closedAtOnce(gateway);
+      silent[0].send(hello('open.test'));
+      await silent[0].receives('backend\n');
+      silent.push(await connectClient(gateway.port));
+      await open(gateway, 4);
+      await closedAtOnce(gateway);
+      for (const client of silent.slice(1)) {
+        client.send(hello('open.test'));
+        await client.receives('backend\n');
+      }
+      for (const client of silent) await leave(gateway, client);
+    });
 
   test('perSource: the next one from that source gets alert 80, and others are served', async () => {
     const [here, there] = [{ from: '127.0.0.2' }, { from: '127.0.0.3' }];

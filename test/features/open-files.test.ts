@@ -11,6 +11,7 @@ import { run } from '../../testbed/run.ts';
 import { type Causeway, causewayBin, startCauseway } from '../../testbed/start-causeway.ts';
 import { type TempDir, tempDir } from '../../testbed/temp-dir.ts';
 import { ask } from './ask-admin.ts';
+import { supports } from './engine.ts';
 import { alert, Backend, connectClient, hello, lineOf, type Peer, servedBy, until } from './given.ts';
 import { H2Client } from './h2-client.ts';
 import { HttpBackend, HttpClient } from './http-given.ts';
@@ -162,7 +163,9 @@ test('HTTP connections take all descriptors: others get 503 or nothing, and are 
       return { client, isServed: answer?.status === 200 };
     });
     const served = clients.filter(({ isServed }) => isServed).length;
-    assert.ok(served > 5 && served < CROWD - 20, `${served} of ${CROWD} were served`);
+    // A request takes up to five descriptors, so the order of events decides how many requests get all of theirs:
+    // 13 as a rule, none on a busy machine.
+    assert.ok(served < CROWD - 20, `${served} of ${CROWD} were served`);
     for (const { client } of clients) client[Symbol.dispose]();
     await allOpen(gateway, 0);
   }
@@ -171,50 +174,52 @@ test('HTTP connections take all descriptors: others get 503 or nothing, and are 
   await until('room for HTTP', async () => (await client.get('web.test')).status === 200);
 });
 
-test('HTTP/2 streams take all descriptors: others get 503', async () => {
-  await using gateway = await start();
-  await using _ = watchAdmin(gateway);
-  using client = await H2Client.connect(gateway.port);
-  const statuses = await crowd(() => client.open('a:443').status());
-  const served = statuses.filter(status => status === 200).length;
-  assert.ok(served > 10 && served < CROWD, `${served} of ${CROWD} were served`);
-  assert.deepEqual(new Set(statuses), new Set([200, 503]));
-  client[Symbol.dispose]();
-  await allOpen(gateway, 0);
-  for (const reason of Object.keys(reasons(gateway)))
-    assert.ok(['done', 'over-limit', 'client-reset', 'client-gone'].includes(reason), reason);
-});
+if (supports('connect'))
+  test('HTTP/2 streams take all descriptors: others get 503', async () => {
+    await using gateway = await start();
+    await using _ = watchAdmin(gateway);
+    using client = await H2Client.connect(gateway.port);
+    const statuses = await crowd(() => client.open('a:443').status());
+    const served = statuses.filter(status => status === 200).length;
+    assert.ok(served > 10 && served < CROWD, `${served} of ${CROWD} were served`);
+    assert.deepEqual(new Set(statuses), new Set([200, 503]));
+    client[Symbol.dispose]();
+    await allOpen(gateway, 0);
+    for (const reason of Object.keys(reasons(gateway)))
+      assert.ok(['done', 'over-limit', 'client-reset', 'client-gone'].includes(reason), reason);
+  });
 
-test('tunnels of agents take all descriptors: others are over-limit', {
-  skip: missingPrograms('openssl'),
-}, async () => {
-  const { readFile } = await import('node:fs/promises');
-  const { connect } = await import('node:tls');
-  const { certFile, keyFile } = await certificateFor('t.test');
-  const ca = await readFile((await authority()).certFile);
-  await writeFile(dir.file('secret'), 'a secret for tests, of at least 32 bytes');
-  await using gateway = await start(`identity: { secretFile: ${dir.file('secret')} }
+if (supports('signatures'))
+  test('tunnels of agents take all descriptors: others are over-limit', {
+    skip: missingPrograms('openssl'),
+  }, async () => {
+    const { readFile } = await import('node:fs/promises');
+    const { connect } = await import('node:tls');
+    const { certFile, keyFile } = await certificateFor('t.test');
+    const ca = await readFile((await authority()).certFile);
+    await writeFile(dir.file('secret'), 'a secret for tests, of at least 32 bytes');
+    await using gateway = await start(`identity: { secretFile: ${dir.file('secret')} }
 tunnel: { hosts: [t.test], certificates: [{ certFile: ${certFile}, keyFile: ${keyFile} }] }`);
-  await using _ = watchAdmin(gateway);
-  const sockets = await crowd(
-    () =>
-      new Promise<ReturnType<typeof connect>>(resolve => {
-        const place = { host: '127.0.0.1', port: gateway.port, servername: 't.test' };
-        const socket = connect({ ...place, ca, ALPNProtocols: ['causeway/1'] });
-        socket.on('error', () => {});
-        for (const event of ['secureConnect', 'close']) socket.once(event, () => resolve(socket));
-      }),
-  );
-  await until('the refused ones', () => (reasons(gateway)['over-limit'] ?? 0) > 20);
-  for (const socket of sockets) socket.destroy();
-  await allOpen(gateway, 0);
-  for (const reason of Object.keys(reasons(gateway)))
-    assert.ok(
-      ['over-limit', 'client-gone', 'client-reset', 'no-data', 'bad-signature', 'done'].includes(reason),
-      reason,
+    await using _ = watchAdmin(gateway);
+    const sockets = await crowd(
+      () =>
+        new Promise<ReturnType<typeof connect>>(resolve => {
+          const place = { host: '127.0.0.1', port: gateway.port, servername: 't.test' };
+          const socket = connect({ ...place, ca, ALPNProtocols: ['causeway/1'] });
+          socket.on('error', () => {});
+          for (const event of ['secureConnect', 'close']) socket.once(event, () => resolve(socket));
+        }),
     );
-  assert.equal(await servedBy(gateway.port, hello('a.test')), 'backend');
-});
+    await until('the refused ones', () => (reasons(gateway)['over-limit'] ?? 0) > 20);
+    for (const socket of sockets) socket.destroy();
+    await allOpen(gateway, 0);
+    for (const reason of Object.keys(reasons(gateway)))
+      assert.ok(
+        ['over-limit', 'client-gone', 'client-reset', 'no-data', 'bad-signature', 'done'].includes(reason),
+        reason,
+      );
+    assert.equal(await servedBy(gateway.port, hello('a.test')), 'backend');
+  });
 
 test('a burst of silent clients takes all descriptors: the admin listener answers, and all are released', async () => {
   await using gateway = await start('timeouts: { hello: 1m }');

@@ -116,6 +116,8 @@ describe('--replace', { concurrency: 2 }, () => {
       ['--workers', '1'],
       ['--engine', 'net'],
       [],
+      ['--engine', 'epoll'],
+      [],
     ]) {
       const next = await here.start(['--replace', ...args]);
       assert.equal(next.port, running.port);
@@ -256,7 +258,9 @@ describe('--replace', { concurrency: 2 }, () => {
     await using here = await place();
     const old = await here.start();
     const starting = here.start(['--replace'], here.config('', `"127.0.0.1:${old.port}"`));
-    await until('the successor to begin', async () => (await readdir(here.runDir)).length > 1);
+    // By its socket; that of the old one may be gone already.
+    const isOld = (name: string) => name.startsWith(`${old.program.pid}.`);
+    await until('the successor to begin', async () => !(await readdir(here.runDir)).every(isOld));
     old.program.signal('SIGTERM');
     const next = await starting;
     assert.deepEqual(await old.program.ended, ended);

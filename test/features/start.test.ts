@@ -21,6 +21,8 @@ clusters:
     api: { hosts: [api.lab.test], backends: ["192.0.2.1:6443"] }
     konnectivity: { hosts: [konnectivity.lab.test], backends: ["192.0.2.1:8132", "192.0.2.2:8132"] }
 `;
+/** Names for CONNECT, which not every engine has. */
+const CONNECT = GOOD.replace('api: {', 'api: { connect: [lab.svc],');
 const BAD = `listen: [":6443", "nonsense"]
 clusterz: []
 clusters:
@@ -111,9 +113,12 @@ describe('run', { concurrency: true }, () => {
     await fails(1, ['run', '-c', bad], ...MISTAKES.map(mistake => new RegExp(`bad\\.yaml${mistake}`)));
   });
 
-  test('a setting that this version cannot serve → 1', async () => {
-    const file = await fileOf(`${GOOD}outputs: [{ dnsServer: { on: ":53", addresses: [192.0.2.1] } }]\n`);
-    await fails(1, ['run', '-c', file], /this version does not support the output 'dnsServer' yet$/);
+  test('a setting that the engine cannot serve → 1, with its place', async () => {
+    await fails(
+      1,
+      ['run', '-c', await fileOf(CONNECT), '--engine', 'haproxy'],
+      /\.yaml:7:21: clusters\[0\]\.api\.connect: HAProxy cannot route CONNECT/,
+    );
   });
 
   test('a port that another process listens on → 2', async () => {
@@ -179,7 +184,7 @@ clusters:
     assert.deepEqual(rest, { replaced: null, clusters: 1, routes: 2, hosts: 3 });
     assert.match(version, /^\d+\.\d+\.\d+/);
     assert.deepEqual([level, msg, workers], ['info', 'ready', 1]);
-    assert.ok(['net', 'epoll'].includes(engine));
+    assert.ok(['net', 'epoll', 'haproxy'].includes(engine));
     assert.ok(Math.abs(Date.parse(time) - Date.now()) < 60_000);
     assert.match(listen.join(' '), /^127\.0\.0\.1:\d+ \[::1\]:\d+ \[::\]:\d+$/);
     assert.match(admin, /^http:\/\/127\.0\.0\.1:\d+$/);
@@ -230,10 +235,6 @@ describe('wrong usage → 64', { concurrency: true }, () => {
     [['help', 'nope'], /^causeway: Unknown command 'nope'\. See 'causeway help'$/],
     [['help', 'run', 'more'], /^causeway: 'causeway help run' takes no further arguments: more$/],
     [['--version', 'more'], /^causeway: 'causeway --version' takes no further arguments: more$/],
-    [
-      ['doctor', '-c', 'x'],
-      /^causeway: This version does not have the command 'doctor' yet\. See 'causeway help'$/,
-    ],
     [['run', '--nope'], /^causeway: Unknown option '--nope'\. See 'causeway help run'$/],
     [['run', '-c'], /^causeway: .*See 'causeway help run'$/],
     [['run', 'a', 'b'], /^causeway: Give exactly one file: causeway run -c causeway\.yaml$/],
@@ -317,11 +318,15 @@ describe('check', { concurrency: true }, () => {
     assert.deepEqual(places, ['1:19', '2:1', '4:26', '4:58']);
   });
 
-  test('a feature that the engine lacks → 1', async () => {
-    await fails(
-      1,
-      ['check', '-c', good, '--engine', 'haproxy'],
-      /good\.yaml: this version does not support engine: haproxy yet/,
+  test('what the engine does otherwise is a warning, what it cannot do → 1', async () => {
+    const { code, stderr } = await causeway('check', '-c', good, '--engine', 'haproxy');
+    assert.equal(code, 0, stderr);
+    assert.match(stderr, /^warning: .*good\.yaml: engine: HAProxy sends no TLS alert/m);
+    const refused = await causeway('check', '-c', await fileOf(CONNECT), '--engine', 'haproxy');
+    assert.equal(refused.code, 1);
+    assert.match(
+      refused.stderr,
+      /^.*\.yaml:7:21: clusters\[0\]\.api\.connect: HAProxy cannot route CONNECT/m,
     );
   });
 });

@@ -47,7 +47,7 @@ test('shows what is served', async () => {
   await visit(gateway.port, hello('unknown.test'));
   const { code, out, err } = await status('--admin', gateway.admin);
   assert.deepEqual([code, err], [0, '']);
-  assert.match(out, /^causeway \d+\.\d+\.\d+ {2}(epoll|net), 1 worker, up /);
+  assert.match(out, /^causeway \d+\.\d+\.\d+ {2}(epoll|net|haproxy), 1 worker, up /);
   assert.match(out, new RegExp(`^listen +127\\.0\\.0\\.1:0 \\(127\\.0\\.0\\.1:${gateway.port}\\)$`, 'm'));
   assert.match(out, /^file +✓ valid and served, generation 1$/m);
   assert.match(out, /^traffic +0 open, 2 ended, in /m);

@@ -6,7 +6,7 @@ import { type CloseReason, closeReasons } from '../close-reason.ts';
 import type { RecordAddress } from '../shared/record-ring.ts';
 import { protocols } from '../shared/rows.ts';
 import { errorOf } from '../stages/dial-failure.ts';
-import type { NamedRecord, OpenConnection } from './gateway.ts';
+import type { NamedRecord, OpenConnection } from './gateway-port.ts';
 
 export interface ConnectionFields {
   readonly listener: string;

@@ -8,14 +8,10 @@ import type { HealthChange } from '../health/health-thread.ts';
 import type { EngineName } from '../io/open-reactor.ts';
 import type { Settings } from '../stages/data-path.ts';
 import type { BackOff } from './death-log.ts';
-import {
-  Gateway,
-  type GatewayConfig,
-  type Listener,
-  type NamedRecord,
-  type NamedRequest,
-} from './gateway.ts';
+import { Gateway } from './gateway.ts';
+import { type GatewayConfig, type NamedRecord, type NamedRequest } from './gateway-port.ts';
 import { type Lookup, NameResolver } from './name-resolver.ts';
+import { type Listener } from './open-listeners.ts';
 
 export interface SampleGateway extends AsyncDisposable {
   readonly gateway: Gateway;

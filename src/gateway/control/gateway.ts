@@ -13,7 +13,7 @@ import { type Backend, type Cluster, needsTls, type Uplink } from '../../cluster
 import type { CloseReason } from '../close-reason.ts';
 import type { FaultReport } from '../fault-log.ts';
 import { type BackendHealth, type HealthChange, HealthThread } from '../health/health-thread.ts';
-import { type RequestRecord, refusedRequest } from '../http/request-log.ts';
+import { refusedRequest } from '../http/request-log.ts';
 import type { EngineName } from '../io/open-reactor.ts';
 import { nonceTableBytes } from '../shared/nonce-table.ts';
 import type { ConnectionRecord } from '../shared/record-ring.ts';
@@ -34,22 +34,28 @@ import type { Settings } from '../stages/data-path.ts';
 import { refusalStatus } from '../stages/refusal.ts';
 import { RetiredSlots } from '../table/retired-slots.ts';
 import type { ClusterEntry } from '../table/table.ts';
-import { namesIn, type RouteSlot, TableAuthor } from '../table/table-author.ts';
+import { namesIn, TableAuthor } from '../table/table-author.ts';
 import type { TlsConfig } from '../tls/tls-config.ts';
 import type { BackOff, Death } from './death-log.ts';
+import type {
+  CheckedBackend,
+  GatewayConfig,
+  GatewayPort,
+  NamedRecord,
+  NamedRequest,
+  OpenConnection,
+  RouteCounter,
+  RouteFigures,
+} from './gateway-port.ts';
 import { type InheritedSocket, InheritedSockets } from './inherited-sockets.ts';
 import type { NameResolver } from './name-resolver.ts';
-import {
-  type IdentifiedRecord,
-  type OpenRecord,
-  openRecords,
-  parseConnectionId,
-} from './open-connections.ts';
-import { type Listener, type OpenListener, OpenListeners } from './open-listeners.ts';
+import { type OpenRecord, openRecords, parseConnectionId } from './open-connections.ts';
+import { type OpenListener, OpenListeners } from './open-listeners.ts';
 import { RecordTaker } from './record-taker.ts';
 import { Revival } from './revival.ts';
 import { type Figures, RouteCounts } from './route-counts.ts';
 import { StartError } from './start-error.ts';
+import { TableFigures } from './table-figures.ts';
 import { ThreadGroup } from './thread-group.ts';
 import { ThreadGroups } from './thread-groups.ts';
 import type { FromWorker, TableMessage, ToWorker, WorkerStart } from './worker-messages.ts';
@@ -70,16 +76,6 @@ const NONCES = 300_000;
 const SOCKET_CHECK_MS = 5000;
 /** How many times a thread is tried before the gateway fails to start. */
 const START_TRIES = 3;
-
-export type { Figures, Listener };
-
-export interface GatewayConfig {
-  readonly listeners: readonly Listener[];
-  readonly clusters: readonly Cluster[];
-  readonly settings: Settings;
-  /** For the TLS threads: an agent's uplink, or the end of the agents' tunnels. */
-  readonly tls?: TlsConfig;
-}
 
 export interface GatewayOptions {
   readonly engine: EngineName;
@@ -113,40 +109,7 @@ export interface GatewayOptions {
   readonly onHealth: (change: HealthChange) => void;
 }
 
-/** A connection's record, with the names of its slots. */
-export interface NamedRecord extends ConnectionRecord {
-  readonly on: string;
-  readonly route: RouteSlot | undefined;
-  readonly backend: string | undefined;
-}
-
-/** A request's record, with the names of its slot. */
-export interface NamedRequest extends RequestRecord {
-  readonly route: RouteSlot | undefined;
-}
-
-/** A backend and the results of its health checks; `checks` is undefined if it is not checked. */
-export interface CheckedBackend extends RouteSlot, BackendHealth {
-  readonly slot: number;
-  readonly backend: string;
-  readonly checks: { readonly ok: number; readonly failed: number } | undefined;
-}
-
-/** An open connection, with the names of its slots. */
-export interface OpenConnection extends IdentifiedRecord {
-  readonly on: string;
-  readonly route: RouteSlot | undefined;
-  readonly backend: string | undefined;
-}
-
-export interface RouteFigures extends Figures {
-  /** Open now. */
-  readonly connections: number;
-  /** Open now, by backend as written in the file. */
-  readonly backends: ReadonlyMap<string, number>;
-}
-
-export class Gateway implements AsyncDisposable {
+export class Gateway implements GatewayPort, AsyncDisposable {
   readonly #options: GatewayOptions;
   readonly #author = new TableAuthor();
   readonly #workers: readonly WorkerThread[];
@@ -160,6 +123,7 @@ export class Gateway implements AsyncDisposable {
   readonly #records: RecordTaker;
   readonly #retired = new RetiredSlots();
   readonly #health: HealthThread;
+  readonly #figures: TableFigures;
   #backendCount = 0;
   #settings: Settings;
   #generation = 0;
@@ -240,6 +204,7 @@ export class Gateway implements AsyncDisposable {
         this.#revival.died({ name: 'health', kind: 'health' }, cause, () => this.#health.revive()),
       onFault: options.onFault,
     });
+    this.#figures = new TableFigures(this.#author, this.#counts, this.#pages, this.#health);
   }
 
   /** Somebody may clean up the temporary directory, which holds the sockets between threads. */
@@ -302,10 +267,8 @@ export class Gateway implements AsyncDisposable {
     return this.#health.of(backendSlot);
   }
 
-  *backends(): Generator<CheckedBackend> {
-    for (const { slot, route, backend } of this.#author.backends()) {
-      yield { ...route, slot, backend, ...this.healthOf(slot), checks: this.#health.checksOf(slot) };
-    }
+  backends(): Generator<CheckedBackend> {
+    return this.#figures.backends();
   }
 
   /** Why this replica should get no new connections, in a few words; undefined when all is well. */
@@ -336,39 +299,20 @@ export class Gateway implements AsyncDisposable {
   }
 
   /** Every route that is served, with its counters. Slot 0 means "no route". */
-  *routes(): Generator<{
-    readonly slot: number;
-    readonly route: RouteSlot | undefined;
-    get(offset: number): number;
-  }> {
-    for (let slot = 0; slot < this.#author.routeSlots; slot++) {
-      const route = this.#author.routeAt(slot);
-      if (slot !== 0 && route === undefined) continue;
-      yield { slot, route, get: offset => this.#counts.get(slot, offset) };
-    }
+  routes(): Generator<RouteCounter> {
+    return this.#figures.routes();
   }
 
-  /** The counts of a route; undefined if it is not served. */
   figuresOf(cluster: string, kind: string): RouteFigures | undefined {
-    const route = this.#author.entryOf(cluster)?.routes.find(entry => entry.kind === kind);
-    if (route === undefined) return undefined;
-    const active = (slot: number) => this.#pages.backends.get(slot, BACKEND_ACTIVE);
-    return {
-      ...this.#counts.figuresOf(route.slot),
-      connections: this.#counts.get(route.slot, ACTIVE_AT),
-      backends: new Map(route.backends.map(({ text, slot }) => [text, active(slot)])),
-    };
+    return this.#figures.figuresOf(cluster, kind);
   }
 
   backendHealth(cluster: string, kind: string, backend: string): BackendHealth {
-    const route = this.#author.entryOf(cluster)?.routes.find(entry => entry.kind === kind);
-    const slot = route?.backends.find(({ text }) => text === backend)?.slot;
-    return slot === undefined ? { up: null } : this.#health.of(slot);
+    return this.#figures.backendHealth(cluster, kind, backend);
   }
 
-  /** The sum over all routes since the start, including removed routes and connections without a route. */
   traffic(): Figures {
-    return this.#counts.traffic(this.routes().map(({ slot }) => slot));
+    return this.#figures.traffic();
   }
 
   /** The newest open connections, newest first; only those of `cluster` if it is given. */

@@ -218,7 +218,7 @@ export class OpenListeners implements Disposable {
 }
 
 /** Keys that identify each listener, also across an edit. */
-function placesOf(listeners: readonly Listener[]): string[] {
+export function placesOf(listeners: readonly Listener[]): string[] {
   const seen = new Map<string, number>();
   return listeners.map(({ host, port, on }) => {
     // Each port 0 is a separate listener, identified by its text in the file and its position.

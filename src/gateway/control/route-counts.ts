@@ -3,7 +3,7 @@
 
 import { type CloseReason, closeReasons } from '../close-reason.ts';
 import { BYTES_IN_AT, BYTES_OUT_AT, REASONS_AT } from '../shared/shared-memory.ts';
-import type { WorkerThread } from './worker-thread.ts';
+import type { OwnPages } from '../shared/shared-pages.ts';
 
 /** The counts of a route, or of all routes. */
 export interface Figures {
@@ -15,7 +15,7 @@ export interface Figures {
 
 /** Threads that count; HTTP and TLS threads are there once they have started. */
 interface ThreadGroup {
-  readonly threads: readonly WorkerThread[];
+  readonly threads: readonly { readonly pages: OwnPages }[];
 }
 
 export class RouteCounts {

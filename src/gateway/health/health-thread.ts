@@ -11,7 +11,7 @@ import {
   BACKEND_DOWN,
   type SharedSlots,
 } from '../shared/shared-memory.ts';
-import type { RouteSlot } from '../table/table-author.ts';
+import type { RouteSlot } from '../table/table.ts';
 import type { FromHealth, HealthStart, ToHealth } from './health-messages.ts';
 import type { HealthTarget } from './health-target.ts';
 import { forgetHealth, wasChecked } from './shared-health.ts';

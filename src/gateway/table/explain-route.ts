@@ -5,9 +5,9 @@ import { CATCH_ALL, normalizeHost, patternFor } from '../../cluster/hostname.ts'
 import type { CloseReason } from '../close-reason.ts';
 import { TUNNEL_SLOT } from '../shared/shared-memory.ts';
 import { routeConnect, routeHttp, routeTls } from '../stages/route.ts';
-import type { Question } from './explain.ts';
 import { shownList } from './explain-lists.ts';
 import { compileListener, type ListenerEntry, type TableListener } from './listener-table.ts';
+import type { Question } from './question.ts';
 import { suggestHost, suggestId } from './suggest-host.ts';
 import type { Table, TableRoute } from './table.ts';
 

@@ -13,23 +13,9 @@ import { pickBest } from '../stages/rendezvous.ts';
 import { entryWith, shownList, whyNotIn } from './explain-lists.ts';
 import { routeOf, whyNoRoute } from './explain-route.ts';
 import { compileListener, type ListenerEntry } from './listener-table.ts';
+import type { Question } from './question.ts';
 import { Table, type TableRoute } from './table.ts';
 import { TableAuthor } from './table-author.ts';
-
-export const questionProtocols = ['tls', 'http', 'connect'] as const;
-
-export interface Question {
-  /** SNI, Host or CONNECT name. */
-  readonly host: string;
-  readonly from?: string;
-  readonly protocol: (typeof questionProtocols)[number];
-  /** The id in a PROXY header. */
-  readonly id?: string;
-  /** A listener's `on`. */
-  readonly on?: string;
-  /** The destination port: selects the listener with that port, if there is one. */
-  readonly port?: number;
-}
 
 export const stages = ['accept', 'identify', 'route', 'admit', 'dial'] as const;
 export type Stage = (typeof stages)[number];

@@ -1,6 +1,7 @@
 // Parses the host given to explain: a name, `host:port`, or a URL.
 
-import { type Question, QuestionError, type questionProtocols } from './explain.ts';
+import { QuestionError } from './explain.ts';
+import { type Question, type questionProtocols } from './question.ts';
 
 type Protocol = (typeof questionProtocols)[number];
 

@@ -4,7 +4,7 @@
 import { CLUSTER_ID } from '../../cluster/cluster-id.ts';
 import { isHostname } from '../../cluster/hostname.ts';
 import { nearest, slipDistance } from '../../text/nearest.ts';
-import type { Question } from './explain.ts';
+import type { Question } from './question.ts';
 import type { Table, TableRoute } from './table.ts';
 
 /** Comparing two names takes about 5 µs, so a large table is not searched to its end. */

@@ -8,7 +8,7 @@ import { type Backend, type Cluster, needsTls, type Route, type Uplink } from '.
 import { healthTarget } from '../health/health-target.ts';
 import type { ServedBackend } from '../health/health-thread.ts';
 import { FIRST_SLOT, PAGE_SLOTS } from '../shared/shared-memory.ts';
-import type { ClusterEntry, RouteEntry } from './table.ts';
+import type { ClusterEntry, RouteEntry, RouteSlot } from './table.ts';
 
 export interface TableChange {
   readonly removed: readonly string[];
@@ -21,11 +21,6 @@ export interface FreedSlots {
   readonly clusters: readonly number[];
   readonly routes: readonly number[];
   readonly backends: readonly number[];
-}
-
-export interface RouteSlot {
-  readonly cluster: string;
-  readonly route: string;
 }
 
 interface Known {

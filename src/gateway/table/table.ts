@@ -10,6 +10,12 @@ import { HTTP_SLOT, TUNNEL_SLOT } from '../shared/shared-memory.ts';
 import { hashText } from '../stages/rendezvous.ts';
 import { type AllowList, compileAllowList } from './allow-list.ts';
 
+/** The name of a route. */
+export interface RouteSlot {
+  readonly cluster: string;
+  readonly route: string;
+}
+
 /** As sent by the control thread. */
 export interface ClusterEntry {
   readonly slot: number;
