@@ -1,11 +1,31 @@
-// Selects and sorts the clusters that `status` shows.
+// Which clusters `status` and `top` show, in which order: their flags; and how `status` selects and sorts.
 
 import type { ClusterAnswer, RouteAnswer } from '../admin/clusters.ts';
 import { type CloseReason, served } from '../gateway/close-reason.ts';
+import { nearest } from '../text/nearest.ts';
+import { AdminClientError } from './admin-client.ts';
+import { UsageError } from './command.ts';
 
 /** The columns of the table, and `down` (backends that are down). */
 export const sortKeys = ['name', 'open', 'in', 'out', 'refused', 'down'] as const;
 export type SortKey = (typeof sortKeys)[number];
+
+export const clusterFlags = {
+  problems: { type: 'boolean' },
+  cluster: { type: 'string' },
+  sort: { type: 'string' },
+  json: { type: 'boolean' },
+} as const;
+
+export function sortFlag<Key extends string>(
+  given: string | undefined,
+  keys: readonly Key[],
+): Key | undefined {
+  const key = keys.find(candidate => candidate === given);
+  if (given !== undefined && key === undefined)
+    throw new UsageError(`--sort must be one of ${keys.join(', ')}: ${given}`);
+  return key;
+}
 
 export interface Choice {
   readonly problems: boolean;
@@ -25,6 +45,16 @@ export function chooseClusters(
   return sort === undefined ? chosen : chosen.toSorted(order(sort));
 }
 
+/** For the name of a cluster that is not among them. */
+export function noSuchCluster(name: string, clusters: readonly ClusterAnswer[]): AdminClientError {
+  const near = nearest(
+    name,
+    clusters.map(cluster => cluster.name),
+  );
+  const hint = near === undefined ? '' : `. Did you mean '${near}'?`;
+  return new AdminClientError(`Unknown cluster '${name}'${hint}`);
+}
+
 /** A redirect needs no backend. */
 function routeHasProblem({ backends, redirect }: RouteAnswer): boolean {
   return (backends.length === 0 && redirect !== true) || backends.some(({ up }) => up === false);
@@ -37,7 +67,7 @@ export function refusedOf(reasons: Readonly<Partial<Record<CloseReason, number>>
     .toSorted(([, a], [, b]) => b - a);
 }
 
-function hasProblem({ routes, findings }: ClusterAnswer): boolean {
+export function hasProblem({ routes, findings }: ClusterAnswer): boolean {
   return findings.some(({ severity }) => severity !== 'info') || routes.some(routeHasProblem);
 }
 

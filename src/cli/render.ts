@@ -1,22 +1,54 @@
 // `causeway render`: prints what a file means to another system. Only what that system reads goes to stdout.
 
-import { isIP } from 'node:net';
 import { Document, isScalar, visit } from 'yaml';
 import type { Config } from '../config/config.ts';
-import { formatMistake } from '../config/mistake.ts';
+import { formatMistake, type Positions } from '../config/mistake.ts';
 import { readConfigFile } from '../config/read-config-file.ts';
-import { dnsFormats, renderDns } from '../dns/render-dns.ts';
+import { renderDns } from '../dns/render-dns.ts';
+import { type HaproxyVersion, RENDERED } from '../haproxy/haproxy-version.ts';
 import { rbacFor } from '../outputs/rbac-for.ts';
 import { nearest } from '../text/nearest.ts';
 import { type Command, configFile, parse, UsageError } from './command.ts';
-import { printError } from './terminal.ts';
+import { dnsAddresses, dnsFormat, hostsOfConfig, ipAddresses } from './dns-flags.ts';
+import { haproxy, haproxyVersion } from './render-haproxy.ts';
+import {
+  isKubeTarget,
+  type KubeFlags,
+  kubeFlags,
+  kubeFlagTargets,
+  kubeOptions,
+  kubeTargets,
+  renderKube,
+} from './render-kube.ts';
+import { letReaderLeave, printError } from './terminal.ts';
 
 const MISTAKES = 1;
 
 const help = `causeway render TARGET: Print what a config file means to another system
 
+  causeway render haproxy > haproxy.cfg
+  causeway render tls-route --class-name cilium | kubectl apply -f -
   causeway render rbac > rbac.yaml
   causeway render dns --format bind --address 203.0.113.10 > example.com.zone
+
+  haproxy              A configuration for HAProxy that needs nothing besides
+    --haproxy-version V  2.6 to 3.x (default: 3.0); from 2.9 on it reads cluster ids from any TLV
+
+  ingress              For an ingress controller that you have: the file's hosts pass through it
+  ingress-route-tcp    by SNI, and a Service without a selector, with EndpointSlices, leads to
+  tls-route            the backends of each route. tls-route prints the Gateway too
+  transport-server
+    --flavor FLAVOR      ingress: haproxy (default), haproxy-ingress, nginx, cilium, generic
+    --class-name CLASS   ingress, transport-server, and the class of the Gateway
+    --entry-point NAME   ingress-route-tcp: Traefik's; give all (default: websecure)
+    --gateway [NS/]NAME  tls-route: a Gateway that exists; none is printed
+    --api-version V      tls-route: v1 (default; Gateway API 1.5), v1alpha3, v1alpha2
+
+  dns-endpoint         The file's hosts for external-dns
+    --address IP         The gateway's address, IPv4 or IPv6; give all of them
+
+    -n, --namespace NS   For these objects (default: that of kubectl)
+                       What a flag does not say is taken from the file's output of that kind
 
   rbac                 The Roles and ClusterRoles that the file's sources and outputs need, and
                        no more, bound to ServiceAccount causeway in the lease's namespace
@@ -29,44 +61,52 @@ const help = `causeway render TARGET: Print what a config file means to another 
 
   -c, --config FILE    The file to read (default: causeway.yaml)
 
-Prints on stdout what the other system reads, and everything else on stderr.
+Prints on stdout what the other system reads; on stderr what of the file it leaves out.
 
-Exit codes: 0; 1 bad config; 64 wrong usage.`;
+Exit codes: 0; 1 bad config, or nothing to print; 64 wrong usage.`;
 
 export const renderCommand: Command = { help, run };
 
-interface Flags {
-  readonly format?: string | undefined;
-  readonly address?: readonly string[] | undefined;
+interface Flags extends KubeFlags {
+  readonly format?: string;
+  readonly addresses?: readonly string[];
+  readonly version?: HaproxyVersion;
 }
 
 /** Undefined if there is nothing to print; the reason is on stderr. */
-type Render = (config: Config, file: string, flags: Flags) => string | undefined;
+type Render = (config: Config, file: string, flags: Flags, positions: Positions) => string | undefined;
 
-const targets = { rbac, dns } as const satisfies Record<string, Render>;
-type Target = keyof typeof targets;
+const targets: Readonly<Record<string, Render>> = {
+  haproxy: (config, file, { version = RENDERED }, positions) => haproxy(config, file, version, positions),
+  ...Object.fromEntries(
+    kubeTargets.map((target): [string, Render] => [
+      target,
+      (config, file, flags) => renderKube(target, config, file, flags),
+    ]),
+  ),
+  rbac,
+  dns,
+};
 
-/** In later versions. */
-const laterTargets: readonly string[] = [
-  'haproxy',
-  'ingress',
-  'ingress-route-tcp',
-  'tls-route',
-  'transport-server',
-  'dns-endpoint',
-];
+const options = {
+  config: { type: 'string', short: 'c' },
+  format: { type: 'string' },
+  address: { type: 'string', multiple: true },
+  'haproxy-version': { type: 'string' },
+  ...kubeOptions,
+} as const;
+type Values = ReturnType<typeof parse<typeof options>>['values'];
+
+/** The targets that take a flag; each takes the file. */
+const flagTargets: Readonly<Record<Exclude<keyof Values, 'config'>, readonly string[]>> = {
+  format: ['dns'],
+  address: ['dns', 'dns-endpoint'],
+  'haproxy-version': ['haproxy'],
+  ...kubeFlagTargets,
+};
 
 async function run(args: readonly string[]): Promise<number> {
-  const { values, positionals } = parse(
-    'render',
-    args,
-    {
-      config: { type: 'string', short: 'c' },
-      format: { type: 'string' },
-      address: { type: 'string', multiple: true },
-    },
-    true,
-  );
+  const { values, positionals } = parse('render', args, options, true);
   const [given, ...others] = positionals;
   const target = targetOf(given);
   if (others.length > 0)
@@ -78,46 +118,35 @@ async function run(args: readonly string[]): Promise<number> {
     printError(...read.mistakes.map(mistake => formatMistake(file, mistake)));
     return MISTAKES;
   }
-  const rendered = targets[target](read.config, file, flags);
+  const rendered = targets[target](read.config, file, flags, read.positions);
   if (rendered === undefined) return MISTAKES;
+  letReaderLeave();
   process.stdout.write(rendered);
   return 0;
 }
 
 /** Before the file is read, so that wrong usage comes first. */
-function flagsOf(target: Target, { format, address }: Flags): Flags {
-  if (target === 'dns') return { format: dnsFormat(format), address: dnsAddresses(address ?? []) };
-  const unused = format === undefined ? address && '--address' : '--format';
-  if (unused !== undefined) throw new UsageError(`${unused} is for causeway render dns`);
-  return {};
+function flagsOf(target: string, values: Values): Flags {
+  for (const [flag, takers] of Object.entries(flagTargets))
+    if (values[flag as keyof Values] !== undefined && !takers.includes(target))
+      throw new UsageError(`--${flag} is for causeway render ${takers.join(', ')}`);
+  const { format, address = [] } = values;
+  if (target === 'haproxy') return { version: haproxyVersion(values['haproxy-version']) };
+  if (isKubeTarget(target)) return { ...kubeFlags(values), addresses: ipAddresses(address) };
+  if (target !== 'dns') return {};
+  return { format: dnsFormat(format), addresses: dnsAddresses(address) };
 }
 
-function targetOf(given: string | undefined): Target {
-  const known = Object.keys(targets) as Target[];
+function targetOf(given: string | undefined): string {
+  const known = Object.keys(targets);
   const target = known.find(each => each === given);
   if (target !== undefined) return target;
   const see = "See 'causeway help render'";
   if (given === undefined) throw new UsageError(`Name a target: ${known.join(', ')}. ${see}`);
-  if (laterTargets.includes(given)) throw new UsageError(`This version cannot render '${given}' yet. ${see}`);
   const near = nearest(given, known);
   throw new UsageError(
     `Unknown target '${given}'.${near === undefined ? '' : ` Did you mean '${near}'?`} ${see}`,
   );
-}
-
-function dnsFormat(given: string | undefined): string {
-  const all = `one of ${dnsFormats.join(', ')}`;
-  if (given === undefined) throw new UsageError(`--format is missing: ${all}`);
-  if (dnsFormats.includes(given)) return given;
-  const near = nearest(given, dnsFormats);
-  throw new UsageError(`Unknown --format '${given}': ${near === undefined ? all : `did you mean ${near}?`}`);
-}
-
-function dnsAddresses(given: readonly string[]): readonly string[] {
-  if (given.length === 0) throw new UsageError('--address is missing: the address of the gateway');
-  const wrong = given.find(address => isIP(address) === 0);
-  if (wrong !== undefined) throw new UsageError(`--address must be an IPv4 or IPv6 address: ${wrong}`);
-  return [...new Set(given)];
 }
 
 function rbac(config: Config, file: string): string {
@@ -135,14 +164,13 @@ function rbac(config: Config, file: string): string {
     .join('');
 }
 
-function dns(config: Config, file: string, { format = '', address = [] }: Flags): string | undefined {
-  const hosts = config.clusters.flatMap(({ routes }) => routes.flatMap(route => route.hosts));
+function dns(config: Config, file: string, { format = '', addresses = [] }: Flags): string | undefined {
   if (config.sources.length > 0)
     printError(`${file}: hosts of clusters that its sources bring are not among these records`);
   const [listener] = config.listen;
   const text = renderDns(format, {
-    hosts: [...hosts, ...(config.tunnel?.hosts ?? [])],
-    addresses: address,
+    hosts: hostsOfConfig(config),
+    addresses,
     port: listener.port === 0 ? 443 : listener.port,
     serial: Math.floor(Date.now() / 1000),
   });

@@ -62,5 +62,7 @@ export function entersTenants(outputs: readonly OutputSettings[]): boolean {
 
 /** Whether an output needs the addresses of clusters' nodes. */
 export function wantsNodes(outputs: readonly OutputSettings[]): boolean {
-  return outputs.some(({ kind, options }) => kind === 'dnsEndpoint' && options.targets === 'nodes');
+  return outputs.some(
+    ({ kind, options }) => (kind === 'dnsEndpoint' || kind === 'dnsServer') && options.targets === 'nodes',
+  );
 }

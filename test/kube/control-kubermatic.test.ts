@@ -16,12 +16,15 @@ import { missingPrograms } from '../../testbed/packages.ts';
 import { type ApiServer, startApiServer } from '../../testbed/start-api-server.ts';
 import { type Causeway, startCauseway } from '../../testbed/start-causeway.ts';
 import { type TempDir, tempDir } from '../../testbed/temp-dir.ts';
+import { dig } from '../dns/start-dns.ts';
 import { until } from '../features/given.ts';
 import { addAccount, grantAccess } from './grant-rights.ts';
 import { addUserCluster } from './user-cluster.ts';
 
 const skip =
-  missingPrograms('openssl') || missingGoPrograms('etcd', 'kube-apiserver', 'kubectl') || missingNetns();
+  missingPrograms('openssl', 'dig') ||
+  missingGoPrograms('etcd', 'kube-apiserver', 'kubectl') ||
+  missingNetns();
 const HOST = 'abc.eu.k8c.lab';
 /** creationTimestamp has seconds; within one the UID decides. */
 const OLDER_MS = 1100;
@@ -67,7 +70,9 @@ describe('Kubermatic, from a Cluster to kubectl and apps', { skip, timeout: 600_
     await writeFile(dir.file('kubeconfig'), '');
     const config = `listen: [{ on: "127.0.0.1:0", agents: [127.0.0.0/8] }]
 sources: [{ kubermatic: { kubeconfig: ${dir.file('kubeconfig')}, zone: apps.lab } }]
-outputs: [{ dnsEndpoint: { zone: dns.lab, ttl: 30s } }]
+outputs:
+  - dnsEndpoint: { zone: dns.lab, ttl: 30s }
+  - dnsServer: { on: "127.0.0.1:0", addresses: [203.0.113.10], targets: nodes }
 lease: { name: causeway, namespace: causeway-system }
 `;
     await grantAccess(seed, config, dir.file('kubeconfig'));
@@ -133,6 +138,12 @@ lease: { name: causeway, namespace: causeway-system }
       `${what}, in DNS`,
       async () => String((await records())['*.abc.dns.lab']) === String(addresses),
     );
+    await until(`${what}, by the DNS server`, async () => {
+      const { dns } = await gateway.line(({ msg }) => msg === 'ready');
+      const port = Number(String(dns).split(':').at(-1));
+      assert.deepEqual((await dig(port, HOST, 'A')).data, ['203.0.113.10']);
+      return String((await dig(port, 'shop.abc.apps.lab', 'A')).data) === String(addresses);
+    });
   }
 
   async function setNode(name: string, ready: boolean, address: string): Promise<void> {
