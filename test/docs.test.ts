@@ -9,8 +9,8 @@ import { parseAllDocuments } from 'yaml';
 import { type AgentFlags, readAgentOptions } from '../src/agent/agent-options.ts';
 import { agentCommand } from '../src/cli/agent.ts';
 import { findingCodes } from '../src/cluster/finding.ts';
-import { notThereYet } from '../src/config/not-there-yet.ts';
 import { formatMistake, readConfig } from '../src/config/read-config.ts';
+import { doctorCodes } from '../src/doctor/check.ts';
 import { closeReasons } from '../src/gateway/close-reason.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
@@ -32,9 +32,8 @@ for (const path of documents) {
   test(`${path}: its files for causeway are served`, () => {
     for (const text of files) {
       const result = readConfig(text, path);
-      const mistakes = result.ok ? notThereYet(result.config) : result.mistakes;
-      const reported = mistakes.map(one => (typeof one === 'string' ? one : formatMistake(path, one)));
-      assert.deepEqual(reported, [], text);
+      const mistakes = result.ok ? [] : result.mistakes.map(mistake => formatMistake(path, mistake));
+      assert.deepEqual(mistakes, [], text);
     }
   });
 }
@@ -61,6 +60,22 @@ test('docs/close-reasons.md has a row for each close reason, and no other', () =
 test('docs/operations.md has a row for each finding, and no other', () => {
   const rows = [...read('docs/operations.md').matchAll(/^\| `([A-Z]\w+)` \|/gm)].map(match => match[1]);
   assert.deepEqual(rows.toSorted(), findingCodes.toSorted());
+});
+
+test('docs/troubleshoot.md has a row for each code of doctor, and names no other', () => {
+  const text = read('docs/troubleshoot.md');
+  const [, tables] = text.split(/^## Codes$/m);
+  const rows = [...tables.matchAll(/^\| (`[A-Z]\w+`(?:, `[A-Z]\w+`)*) \|/gm)].flatMap(match =>
+    codesOf(match[1]),
+  );
+  assert.deepEqual(rows.toSorted(), doctorCodes.toSorted());
+  const known = new Set<string>([...doctorCodes, ...findingCodes]);
+  const [symptoms] = text.split(/^## Without doctor$/m);
+  const named = [...symptoms.matchAll(/^\|.*\|(.*)\|$/gm)].flatMap(match => codesOf(match[1]));
+  assert.deepEqual(
+    named.filter(code => /^[A-Z]\w+$/.test(code) && !known.has(code)),
+    [],
+  );
 });
 
 test('the metrics in the documents are those that the admin side has', () => {
@@ -113,14 +128,6 @@ test('ARCHITECTURE.md and CONTRIBUTING.md name files that are there', () => {
     );
     assert.deepEqual(missing, [], path);
   }
-});
-
-test('docs/configuration.md names what is accepted and not there yet', () => {
-  const [, section] = read('docs/configuration.md').split(/^### Accepted, not there yet$/m);
-  const [refuses] = [...(section?.matchAll(/^- ([^:]*): (.*)$/gm) ?? [])].map(match => codesOf(match[2]));
-  const expected = notThereYet({ ...everything(), engine: 'haproxy' });
-  const names = expected.map(phrase => /'(.*)'/.exec(phrase)?.[1] ?? phrase);
-  assert.deepEqual(refuses?.toSorted(), names.toSorted());
 });
 
 test('docs/dependencies.md has a row for each dependency, and no other', () => {
@@ -208,32 +215,6 @@ function configsOf(markdown: string): string[] {
     }
   }
   return configs;
-}
-
-/** A sound file that asks for everything that this version may not have. */
-function everything(): Parameters<typeof notThereYet>[0] {
-  const result = readConfig(
-    `listen: [":6443"]
-identity: { secretFile: a }
-tunnel: { hosts: [tunnel.example.com], certificates: [{ certFile: a, keyFile: b }] }
-clusters:
-  - name: a
-    api: { hosts: [a.example.com], backends: [], health: { check: tcp } }
-    apps: { hosts: [b.example.com], http: [] }
-sources: [{ kamaji: {} }, { steward: {} }, { services: { domains: [a.example] } }, { hypershift: {} }, { kubermatic: {} }, { clusterApi: {} }, { k0smotron: {} }, { directory: { path: a } }]
-outputs:
-  - ingress: {}
-  - ingressRouteTCP: {}
-  - tlsRoute: { gateway: { name: a } }
-  - transportServer: {}
-  - dnsEndpoint: { zone: a.example }
-  - dnsServer: { on: ":53", addresses: [192.0.2.1] }
-  - tenantAgent: {}
-  - tenantEndpoints: {}`,
-    'everything.yaml',
-  );
-  assert.ok(result.ok, JSON.stringify(result));
-  return result.config;
 }
 
 function flagsOf(text: string): string[] {
