@@ -52,6 +52,20 @@ causeway.yaml as JSON: `config` of the values, with two changes.
 {{- $ports | uniq | toJson -}}
 {{- end -}}
 
+{{/* Ports of the DNS servers (output `dnsServer`) that others than the Pod itself can reach, as a JSON list. */}}
+{{- define "causeway.dnsPorts" -}}
+{{- $ports := list -}}
+{{- range .outputs -}}
+{{- with .dnsServer -}}
+{{- $on := toString (default ":53" (index . "on")) -}}
+{{- if not (regexMatch "^(127\\.|localhost:|\\[::1\\])" $on) -}}
+{{- $ports = append $ports (regexFind "[0-9]+$" $on | int) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- $ports | uniq | toJson -}}
+{{- end -}}
+
 {{/* Where kubelets and Prometheus reach the admin side, as JSON: { port, host, scheme }; {} if they cannot. */}}
 {{- define "causeway.admin" -}}
 {{- $admin := default dict .config.admin -}}

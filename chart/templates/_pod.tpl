@@ -3,13 +3,14 @@
 {{- $config := fromJson (include "causeway.config" .) -}}
 {{- $timeouts := default dict $config.timeouts -}}
 {{- $ports := fromJsonArray (include "causeway.ports" $config) -}}
+{{- $dnsPorts := fromJsonArray (include "causeway.dnsPorts" $config) -}}
 {{- $admin := fromJson (include "causeway.admin" (dict "config" $config "hostNetwork" .Values.hostNetwork)) -}}
 {{- $adminSecret := include "causeway.adminSecret" . -}}
 {{- $drainDelay := include "causeway.seconds" (default "0s" $timeouts.drainDelay) | int -}}
 {{- $drain := include "causeway.seconds" (default "10m" $timeouts.drain) | int -}}
 {{- $preStop := kindIs "invalid" .Values.preStopSeconds | ternary (eq $drainDelay 0 | ternary 10 0) .Values.preStopSeconds | int -}}
 {{- $lowest := 65536 -}}
-{{- range $ports -}}{{- $lowest = min $lowest (int .) | int -}}{{- end -}}
+{{- range concat $ports $dnsPorts -}}{{- $lowest = min $lowest (int .) | int -}}{{- end -}}
 {{- $isLow := lt $lowest 1024 -}}
 {{- /* The node's low ports need root; without root, capabilities that a container is given do not reach its process. */ -}}
 {{- $isRoot := and .Values.hostNetwork $isLow -}}
@@ -77,6 +78,16 @@ spec:
           hostPort: {{ . }}
           {{- end }}
           protocol: TCP
+        {{- end }}
+        {{- range $port := $dnsPorts }}
+        {{- range list "UDP" "TCP" }}
+        - name: dns-{{ lower . }}-{{ $port }}
+          containerPort: {{ $port }}
+          {{- if $.Values.hostNetwork }}
+          hostPort: {{ $port }}
+          {{- end }}
+          protocol: {{ . }}
+        {{- end }}
         {{- end }}
         {{- with $admin.port }}
         - name: admin

@@ -23,6 +23,7 @@ where this chart cannot grant anything.
 {{- $hasDns = true -}}
 {{- if eq (toString (default "nodes" (default dict .dnsEndpoint).targets)) "nodes" -}}{{- $wantsNodes = true -}}{{- end -}}
 {{- end -}}
+{{- if eq (toString (default dict .dnsServer).targets) "nodes" -}}{{- $wantsNodes = true -}}{{- end -}}
 {{- end -}}
 
 {{- /* Sources of this API server, and where their objects can be. */ -}}

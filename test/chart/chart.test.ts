@@ -227,6 +227,30 @@ test('only keys that need a restart replace the Pods', { skip }, async () => {
   }
 });
 
+test('a DNS server gets a Service of its own, ports in the Pod and in the network policy', {
+  skip,
+}, async () => {
+  const outputs = [{ dnsServer: { on: ':53', addresses: ['203.0.113.10'] } }];
+  const values = { config: { listen: [':6443'], outputs }, networkPolicy: { enabled: true } };
+  const rendered = await renderChart(values);
+  const service = one(rendered, 'Service', 'causeway-dns');
+  assert.deepEqual(
+    service.spec.ports.map(({ port, protocol }: { port: number; protocol: string }) => [port, protocol]),
+    [
+      [53, 'UDP'],
+      [53, 'TCP'],
+    ],
+  );
+  const { spec } = podOf(rendered);
+  const open = spec.containers[0].ports.filter((port: { name: string }) => port.name.startsWith('dns-'));
+  assert.equal(open.length, 2);
+  assert.equal(spec.securityContext.sysctls[0].value, '53');
+  assert.match(JSON.stringify(one(rendered, 'NetworkPolicy').spec.ingress), /"port":53,"protocol":"UDP"/);
+  const local = [{ dnsServer: { on: '127.0.0.1:53', addresses: ['203.0.113.10'] } }];
+  const without = await renderChart({ ...values, config: { listen: [':6443'], outputs: local } });
+  assert.throws(() => one(without, 'Service', 'causeway-dns'));
+});
+
 test('low ports need a sysctl in the Pod, and root on the host network', { skip }, async () => {
   const low = { config: { listen: [':443', ':6443'] } };
   const inPod = podOf(await renderChart(low)).spec;

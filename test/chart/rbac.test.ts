@@ -37,6 +37,7 @@ const output = fc.constantFrom(
   { transportServer: {} },
   { dnsEndpoint: { zone: 'a.example.com' } },
   { dnsEndpoint: { zone: 'a.example.com', targets: ['192.0.2.1'] } },
+  { dnsServer: { on: ':53', addresses: ['192.0.2.1'], targets: 'nodes' } },
   { tenantAgent: { gateway: 'gw.example.com:443' } },
   { tenantEndpoints: {} },
 );
@@ -90,6 +91,8 @@ const fixed: readonly object[] = [
       { sources },
       { sources, outputs: [{ tenantAgent: { gateway: 'gw.example.com:443' } }] },
       { sources, outputs: [{ dnsEndpoint: dns }] },
+      { sources, outputs: [{ dnsServer: { on: ':53', addresses: ['192.0.2.1'], targets: 'nodes' } }] },
+      { sources, outputs: [{ dnsServer: { on: ':53', addresses: ['192.0.2.1'] } }] },
       { sources: [toSource([kind, { namespaces: ['a'] }, true])], statusAnnotation: false },
     ];
   }),
