@@ -45,8 +45,26 @@ test('npm run bench measures HTTP requests through Causeway, through plain node:
   assert.deepEqual(scenarios[0].failures, []);
 });
 
+test('npm run bench measures the apps of a user cluster through Causeway and directly', {
+  skip: missingPrograms('cc', 'taskset'),
+}, async () => {
+  await using dir = await tempDir();
+  const flags = { scenario: 'k', peer: 'causeway,direct', rounds: '1', duration: '100ms' };
+  const args = Object.entries({ ...flags, out: dir.path }).flatMap(([flag, value]) => [`--${flag}`, value]);
+  const { code, stderr } = await run(process.execPath, [main, ...args], { timeoutMs: 120_000 });
+  assert.equal(code, 0, stderr);
+  const { scenarios } = JSON.parse(await readFile(dir.file('results.json'), 'utf8')) as Report;
+  const results = Object.fromEntries(scenarios[0].measures.map(({ key, results }) => [key, results]));
+  for (const key of ['connection', 'message', 'request']) {
+    for (const peer of ['causeway', 'direct']) assert.ok(results[`${key}-p50`][peer].median > 0, key);
+    assert.ok(results[`${key}-cpu`].causeway.median > 0, key);
+  }
+  for (const key of ['down-cpu', 'up-cpu']) assert.ok(results[key].causeway.median > 0, key);
+  assert.deepEqual(scenarios[0].failures, []);
+});
+
 test('npm run bench reports unknown arguments', async () => {
   const { code, stderr } = await run(process.execPath, [main, '--scenario', 'z']);
   assert.equal(code, 64);
-  assert.match(stderr, /--scenario must be of a, b, c, d, e, f, g, h, i, j: current value is 'z'/);
+  assert.match(stderr, /--scenario must be of a, b, c, d, e, f, g, h, i, j, k, l: current value is 'z'/);
 });

@@ -19,6 +19,7 @@ import { renderSvg } from './report/svg.ts';
 import { renderGoals, renderHeader, renderScenario } from './report/table.ts';
 import { addHost } from './scenarios/add-host.ts';
 import { bulk } from './scenarios/bulk.ts';
+import { dnsQueries } from './scenarios/dns-queries.ts';
 import { fairness } from './scenarios/fairness.ts';
 import { footprint } from './scenarios/footprint.ts';
 import { httpRequests } from './scenarios/http-requests.ts';
@@ -27,6 +28,7 @@ import { manyHosts } from './scenarios/many-hosts.ts';
 import { newConnections } from './scenarios/new-connections.ts';
 import type { Scenario } from './scenarios/scenario.ts';
 import { smallMessages } from './scenarios/small-messages.ts';
+import { userClusterApps } from './scenarios/user-cluster-apps.ts';
 import { workers } from './scenarios/workers.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
@@ -44,6 +46,8 @@ const scenarios = [
   workers,
   httpRequests,
   footprint,
+  userClusterApps,
+  dnsQueries,
 ] as const;
 
 /** Debian packages by peer. */

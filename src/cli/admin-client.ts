@@ -2,6 +2,9 @@
 
 import { type IncomingMessage, type RequestOptions, request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
+import type { ClusterAnswer } from '../admin/clusters.ts';
+import type { StatusAnswer } from '../admin/status.ts';
+import { isRecord } from '../config/is-record.ts';
 
 /** Deadline for the complete response. */
 const ANSWER_MS = 10_000;
@@ -13,6 +16,8 @@ export interface AdminClientOptions {
   readonly user?: { readonly username: string; readonly password: string };
   /** Certificates to trust, in PEM form. */
   readonly ca?: string;
+  /** Aborted: every request ends at once. */
+  readonly signal?: AbortSignal | undefined;
 }
 
 export class AdminClientError extends Error {
@@ -31,13 +36,37 @@ export class AdminClient {
     const answer = parseJson(body);
     if (status !== 200) throw new AdminClientError(this.#refused(status, answer));
     if (typeof answer === 'object' && answer !== null) return answer;
-    throw new AdminClientError(`${this.#where} answers, but is not a Causeway admin API`);
+    throw this.#foreign();
+  }
+
+  async status(): Promise<StatusAnswer> {
+    const answer = (await this.get('/api/v1/status')) as Partial<StatusAnswer>;
+    const { config, counts, health, traffic, listeners, sources, findings } = answer;
+    const lists = [listeners, sources, findings, config?.restartNeeded];
+    const isOurs =
+      [counts, health, traffic?.reasons, traffic?.recent].every(isRecord) && lists.every(Array.isArray);
+    if (!isOurs) throw this.#foreign();
+    return answer as StatusAnswer;
+  }
+
+  async clusters(): Promise<ClusterAnswer[]> {
+    const answer = await this.get('/api/v1/clusters');
+    const isOurs =
+      Array.isArray(answer) &&
+      answer.every(each => isRecord(each) && Array.isArray(each.routes) && Array.isArray(each.findings));
+    if (!isOurs) throw this.#foreign();
+    return answer as ClusterAnswer[];
   }
 
   /** Why the gateway is not ready, or undefined when it is. */
   async notReady(): Promise<string | undefined> {
     const [status, body] = await this.#reach('/readyz');
     return status === 503 ? body.trim() : undefined;
+  }
+
+  /** Another program listens there, or a gateway of another version. */
+  #foreign(): AdminClientError {
+    return new AdminClientError(`${this.#where} answers, but is not a Causeway admin API`);
   }
 
   get #where(): string {
@@ -53,10 +82,11 @@ export class AdminClient {
   }
 
   async #ask(path: string): Promise<[status: number, body: string]> {
-    const { url, user, ca } = this.#options;
+    const { url, user, ca, signal } = this.#options;
+    const timeout = AbortSignal.timeout(ANSWER_MS);
     const options: RequestOptions & { ca?: string } = {
       agent: false,
-      signal: AbortSignal.timeout(ANSWER_MS),
+      signal: signal === undefined ? timeout : AbortSignal.any([timeout, signal]),
       ...(user !== undefined && { auth: `${user.username}:${user.password}` }),
       ...(ca !== undefined && { ca }),
     };

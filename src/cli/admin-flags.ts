@@ -26,12 +26,13 @@ export interface AdminFlagValues {
   readonly 'ca-file'?: string | undefined;
 }
 
-export function adminClient(values: AdminFlagValues): AdminClient {
+export function adminClient(values: AdminFlagValues, signal?: AbortSignal): AdminClient {
   const { admin = DEFAULT_ADMIN, username, 'password-file': passwordFile, 'ca-file': caFile } = values;
   return new AdminClient({
     url: adminUrl(admin),
     ...credentials(username, passwordFile),
     ...(caFile !== undefined && { ca: readCa(caFile) }),
+    signal,
   });
 }
 

@@ -3,7 +3,7 @@
 import { nearest } from '../text/nearest.ts';
 import { type Command, UsageError } from './command.ts';
 import { commands } from './commands.ts';
-import { helpFor, laterCommands, overview } from './help.ts';
+import { helpFor, overview } from './help.ts';
 import { printError } from './terminal.ts';
 import { version } from './version.ts';
 
@@ -60,8 +60,6 @@ function nothingMore(after: string, rest: readonly string[]): void {
 async function load(name: string): Promise<Command> {
   const command = commands.find(candidate => candidate.name === name);
   if (command !== undefined) return command.load();
-  if (laterCommands.includes(name))
-    throw new UsageError(`This version does not have the command '${name}' yet. See 'causeway help'`);
   const near = nearest(name, [...commands.map(candidate => candidate.name), 'help', 'version']);
   const hint = near === undefined ? '' : ` Did you mean '${near}'?`;
   throw new UsageError(`Unknown command '${name}'.${hint} See 'causeway help'`);

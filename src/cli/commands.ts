@@ -27,9 +27,19 @@ export const commands: readonly CommandEntry[] = [
     load: async () => (await import('./explain.ts')).explainCommand,
   },
   {
+    name: 'doctor',
+    summary: 'Walk the whole way to each cluster, and say what is wrong',
+    load: async () => (await import('./doctor.ts')).doctorCommand,
+  },
+  {
     name: 'status',
     summary: 'Show what a running gateway serves, and its health',
     load: async () => (await import('./status.ts')).statusCommand,
+  },
+  {
+    name: 'top',
+    summary: 'Watch what a running gateway serves',
+    load: async () => (await import('./top.ts')).topCommand,
   },
   {
     name: 'demo',
@@ -47,8 +57,18 @@ export const commands: readonly CommandEntry[] = [
     load: async () => (await import('./identity.ts')).identityCommand,
   },
   {
+    name: 'import',
+    summary: 'Turn the configuration of HAProxy, nginx or Traefik into a config file',
+    load: async () => (await import('./import.ts')).importCommand,
+  },
+  {
     name: 'render',
-    summary: 'Print Kubernetes permissions or DNS records that a config file needs',
+    summary: 'Print what a config file means to an ingress controller, DNS or Kubernetes RBAC',
     load: async () => (await import('./render.ts')).renderCommand,
+  },
+  {
+    name: 'dns',
+    summary: 'Answer for the hosts of a config file, or check who does',
+    load: async () => (await import('./dns.ts')).dnsCommand,
   },
 ];

@@ -3,9 +3,6 @@
 import type { Command } from './command.ts';
 import type { CommandEntry } from './commands.ts';
 
-/** Planned commands, so that `causeway dns` can say why it is missing. */
-export const laterCommands: readonly string[] = ['import', 'dns', 'doctor', 'top'];
-
 export function overview(commands: readonly CommandEntry[]): string {
   const width = Math.max(...commands.map(command => command.name.length), 'help [COMMAND]'.length);
   const line = (name: string, summary: string) => `  ${name.padEnd(width)}  ${summary}`;
@@ -35,8 +32,7 @@ Start with a file, causeway.yaml:
   causeway run                                    serve it
   causeway explain https://api.lab.example.com    see where that would go, and why
   causeway status                                 see what is served now, and whether it is healthy
-
-Not in this version yet: the commands ${laterCommands.slice(0, -1).join(', ')} and ${laterCommands.at(-1)}.
+  causeway doctor                                 find out what is wrong on the way to a cluster
 `;
 }
 

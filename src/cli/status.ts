@@ -1,12 +1,10 @@
 // `causeway status`: shows what a running gateway serves, from its admin API.
 
 import type { ClusterAnswer } from '../admin/clusters.ts';
-import type { StatusAnswer } from '../admin/status.ts';
-import { nearest } from '../text/nearest.ts';
 import { type AdminClient, AdminClientError } from './admin-client.ts';
 import { adminClient, adminFlags, adminFlagsHelp, DEFAULT_ADMIN } from './admin-flags.ts';
-import { chooseClusters, type SortKey, sortKeys } from './choose-clusters.ts';
-import { type Command, parse, UsageError } from './command.ts';
+import { chooseClusters, clusterFlags, noSuchCluster, sortFlag, sortKeys } from './choose-clusters.ts';
+import { type Command, parse } from './command.ts';
 import { statusText } from './status-text.ts';
 import { painter, printError, writeJson } from './terminal.ts';
 
@@ -32,15 +30,9 @@ Exit codes: 0; 1 not reachable, login refused, or no such cluster; 64 wrong usag
 export const statusCommand: Command = { help, run };
 
 async function run(args: readonly string[]): Promise<number> {
-  const { values } = parse('status', args, {
-    problems: { type: 'boolean' },
-    cluster: { type: 'string' },
-    sort: { type: 'string' },
-    json: { type: 'boolean' },
-    ...adminFlags,
-  });
+  const { values } = parse('status', args, { ...clusterFlags, ...adminFlags });
   const { problems = false, cluster, json = false } = values;
-  const sort = sortFlag(values.sort);
+  const sort = sortFlag(values.sort, sortKeys);
   const client = adminClient(values);
   const narrowed = problems || cluster !== undefined || sort !== undefined;
   try {
@@ -48,7 +40,7 @@ async function run(args: readonly string[]): Promise<number> {
       writeJson(await client.get('/api/v1/status'));
       return 0;
     }
-    const all = (await client.get('/api/v1/clusters')) as ClusterAnswer[];
+    const all = await client.clusters();
     if (cluster !== undefined && !all.some(({ name }) => name === cluster)) throw noSuchCluster(cluster, all);
     const clusters = chooseClusters(all, { problems, cluster, sort });
     if (json) writeJson(clusters);
@@ -67,24 +59,7 @@ async function writeText(
   shown: readonly ClusterAnswer[],
   options: { readonly isWhole: boolean; readonly problems: boolean },
 ): Promise<void> {
-  const status = (await client.get('/api/v1/status')) as StatusAnswer;
+  const status = await client.status();
   const notReady = await client.notReady();
   process.stdout.write(statusText({ status, all, shown, notReady, ...options }, painter(process.stdout)));
-}
-
-function sortFlag(flag: string | undefined): SortKey | undefined {
-  const key = sortKeys.find(candidate => candidate === flag);
-  if (flag !== undefined && key === undefined) {
-    throw new UsageError(`--sort must be one of ${sortKeys.join(', ')}: ${flag}`);
-  }
-  return key;
-}
-
-function noSuchCluster(name: string, clusters: readonly ClusterAnswer[]): AdminClientError {
-  const near = nearest(
-    name,
-    clusters.map(cluster => cluster.name),
-  );
-  const hint = near === undefined ? '' : `. Did you mean '${near}'?`;
-  return new AdminClientError(`Unknown cluster '${name}'${hint}`);
 }
