@@ -22,7 +22,7 @@ export async function findHaproxy(
   const { output, error } = await versionOf(path, environment);
   const version = parseHaproxyVersion(output);
   if (version === undefined) {
-    const why = error?.code === 'ENOENT' ? 'not found' : (error?.message ?? 'it is another program');
+    const why = error?.code === 'ENOENT' ? 'not found' : (error?.message ?? 'it is another program').trim();
     throw new HaproxyError(`Cannot start HAProxy '${printable(path)}': ${printable(why)}; ${FIX}`);
   }
   const why = whyUnsupported(version);

@@ -142,18 +142,18 @@ test('a Prometheus evaluates all rules and answers all queries of the dashboard'
   timeout: 120_000,
 }, async () => {
   await using dir = await tempDir();
-  await using _demo = await startProgram({
+  await using demo = await startProgram({
     command: causewayBin,
     args: ['demo', '--port', String(await freePort())],
     cwd: dir.path,
     ready: { log: /Ctrl-C/ },
     stopSignal: 'SIGINT',
   });
-  const { admin } = parse(readFileSync(dir.file('demo-out/causeway.yaml'), 'utf8'));
+  const [, dashboard] = /Dashboard +(\S+)/.exec(demo.log()) ?? assert.fail(demo.log());
   const jobs = {
     'causeway-admin': new URL(gateway.admin).host,
     'causeway-agent': new URL(agent.metrics).host,
-    'causeway-demo': admin.on,
+    'causeway-demo': new URL(dashboard).host,
   };
   await using prometheus = await startPrometheus({ jobs, ruleFile: ALERTS });
   const value = async (query: string) =>
