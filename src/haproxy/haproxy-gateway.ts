@@ -67,6 +67,11 @@ const CUT_MS = 1000;
  * may write a moment later.
  */
 const LAST_REQUEST_MS = 100;
+/**
+ * A haproxy that answers nothing for so long is ended by force, as a thread of ours is, and another one starts. HAProxy
+ * ends itself within seconds if one of its threads hangs; this is for a process that was stopped.
+ */
+const STUCK_MS = 30_000;
 /** Changes of health or names within this time go to HAProxy together. */
 const STATES_MS = 20;
 
@@ -196,8 +201,9 @@ export class HaproxyGateway implements GatewayPort, AsyncDisposable {
   }
 
   get trouble(): string | undefined {
-    if (this.#config.listeners.length === 0 || this.#isUp) return undefined;
-    return 'HAProxy is not running; the log says why';
+    if (this.#config.listeners.length === 0) return undefined;
+    if (!this.#isUp) return 'HAProxy is not running; the log says why';
+    return this.#processes.current?.silentSince === undefined ? undefined : 'HAProxy does not answer';
   }
 
   get #isUp(): boolean {
@@ -560,8 +566,16 @@ export class HaproxyGateway implements GatewayPort, AsyncDisposable {
       return counts;
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'ENOENT') this.#folderGone(running);
+      else this.#endIfStuck(running);
       return undefined;
     }
+  }
+
+  /** Former ones end with their drain. */
+  #endIfStuck(running: RunningHaproxy): void {
+    const { silentSince = Number.POSITIVE_INFINITY } = running;
+    if (running === this.#processes.current && performance.now() - silentSince > STUCK_MS)
+      running.haproxy.kill();
   }
 
   /** Somebody removed our folder for temporary files: another haproxy gets a new one. */

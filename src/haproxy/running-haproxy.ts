@@ -30,6 +30,8 @@ export class RunningHaproxy {
   readonly startedWith: StartedWith;
   /** Why another process must replace it: its state is uncertain, or it cannot be reached. */
   doubt: string | undefined;
+  /** Since when it has not answered; undefined if it answered last time. */
+  silentSince: number | undefined;
   #state: RuntimeState;
   /** Log lines that found the ring full. */
   #dropped = 0;
@@ -67,13 +69,27 @@ export class RunningHaproxy {
   }
 
   async count(): Promise<OpenCounts> {
-    const text = await this.haproxy.api('show stat -1 7 -1;show info');
-    if (!text.startsWith('# pxname')) throw new Error('HAProxy did not list its connections');
+    const text = await this.#stat();
     const stat = parseStat(text);
     const { listeners } = this.startedWith;
     const connections = listeners.reduce((sum, _, index) => sum + (stat.get(`l${index}/FRONTEND`) ?? 0), 0);
     this.#dropped = Number(/^DroppedLogs: (\d+)/m.exec(text)?.[1] ?? 0);
     return { connections, stat };
+  }
+
+  /** Counting the servers of a large table can take longer than an answer may: so one that does not count is asked less. */
+  async #stat(): Promise<string> {
+    const begun = performance.now();
+    try {
+      const text = await this.haproxy.api('show stat -1 7 -1;show info');
+      if (!text.startsWith('# pxname')) throw new Error('HAProxy did not list its connections');
+      this.silentSince = undefined;
+      return text;
+    } catch (error) {
+      const answer = await this.haproxy.api('show info').catch(() => '');
+      this.silentSince = answer === '' ? (this.silentSince ?? begun) : undefined;
+      throw error;
+    }
   }
 
   /** How many log lines were lost since the last call, as of the last count. */

@@ -150,6 +150,25 @@ for (const { version, find, skip } of versions) {
       await until('the end of the first one', async () => !(await isAlive(workers[0])));
     });
 
+    // One version suffices for a test that waits for 40 s.
+    if (version === '2.6')
+      test('another one takes its place when it has not answered for 30 s', async () => {
+        await using a = await Backend.start({ name: 'a' });
+        await using gateway = await start(await find(), file(cluster('one', `"${a.text}"`)));
+        const { masters, workers } = await haproxiesOf(gateway.program.pid);
+        for (const pid of [...masters, ...workers]) process.kill(pid, 'SIGSTOP');
+        const readyz = async () => (await fetch(`${gateway.admin}/readyz`)).text();
+        await until('readyz', async () => (await readyz()).includes('HAProxy does not answer'), 30_000);
+        await until(
+          'another one',
+          () => gateway.lines().some(({ msg }) => msg === 'haproxy reloaded'),
+          90_000,
+        );
+        assert.equal(await servedBy(gateway.port, hello('one.test')), 'a');
+        for (const pid of [...masters, ...workers]) await until('the end', async () => !(await isAlive(pid)));
+        assert.equal(await readyz(), 'ok');
+      });
+
     test('nothing of it is left when we are killed', async () => {
       const haproxy = await find();
       await using a = await Backend.start({ name: 'a' });
