@@ -18,8 +18,21 @@ export async function openReactor(engine: EngineName, options: ReactorOptions): 
     const adapter = await import('./net-reactor.ts');
     return new adapter.NetReactor(options);
   }
-  const [adapter, { loadLibc }] = await Promise.all([import('./epoll-reactor.ts'), import('./libc.ts')]);
-  return new adapter.EpollReactor({ ...options, libc: loadLibc() });
+  return openEpollReactor(options);
+}
+
+/**
+ * While koffi loads itself or a library, it cannot throw the exception that ends a terminated thread, and aborts the
+ * process instead. So the control thread waits until that is over.
+ */
+async function openEpollReactor(options: ReactorOptions): Promise<Reactor> {
+  if (!options.control.enter()) throw new Error('The thread is being ended');
+  try {
+    const [adapter, { loadLibc }] = await Promise.all([import('./epoll-reactor.ts'), import('./libc.ts')]);
+    return new adapter.EpollReactor({ ...options, libc: loadLibc() });
+  } finally {
+    options.control.leave();
+  }
 }
 
 /** Why the epoll adapter cannot be used here, or undefined. */

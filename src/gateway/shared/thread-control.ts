@@ -15,8 +15,8 @@ const BUSY = 3;
 const FIELDS = 4;
 const FIELD_BYTES = FIELDS * Int32Array.BYTES_PER_ELEMENT;
 
-/** The longest that awaitLeft() waits: more than anything between enter() and leave() takes. */
-const BUSY_MS = 100;
+/** The longest that awaitLeft() waits: more than anything between enter() and leave() takes, also on a busy machine. */
+const BUSY_MS = 1000;
 
 export class ThreadControl {
   /** By descriptor: not 0 while the thread's reactor has it open. The control thread closes those of a dead thread. */
@@ -49,8 +49,8 @@ export class ThreadControl {
   }
 
   /**
-   * Called by the thread when it is about to have something that only its own code knows of. False if it is being
-   * ended: then it must not begin. leave() must follow.
+   * Called by the thread when it is about to have something that only its own code knows of, or must not be terminated.
+   * False if it is being ended: then it must not begin. leave() must follow.
    */
   enter(): boolean {
     Atomics.store(this.#fields, BUSY, 1);
