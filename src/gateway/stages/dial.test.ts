@@ -113,6 +113,19 @@ scriptedTest(
   },
 );
 
+scriptedTest(
+  'dial() writes nothing to the backend of an agent before the client sends',
+  { listener: { direct: 'a' } },
+  it => {
+    const client = it.connects();
+    it.io.settle();
+    it.backend().sends('welcome');
+    client.sends('hello');
+    it.io.settle();
+    assert.deepEqual([client.text, it.backend().text], ['welcome', 'hello']);
+  },
+);
+
 // A table that changes while a dial waits for its next attempt.
 
 scriptedTest('dialTimer() refuses the client when no backend is left', {}, it => {
