@@ -196,7 +196,8 @@ export class ScriptedReactor implements Reactor {
   }
 
   quiesce(listener: number): void {
-    this.#listener(listener, 'quiesce').isQuiet = true;
+    // node:net cannot reject handshakes.
+    this.#listener(listener, 'quiesce').isQuiet = this.reports === 'state';
   }
 
   connect({ address, port }: SocketAddress): number {

@@ -273,6 +273,7 @@ export class ScriptedPath {
     assert.deepEqual(this.open, nothingOpen);
     assert.deepEqual(this.io.open, [], 'open handles');
     assert.equal(this.io.alarmAt, Infinity, 'a deadline is left');
+    assert.equal(this.path.closing.size, 0, 'a listener is still closing');
     assert.equal(this.reasons.length, this.io.accepted, 'one reason per connection');
     const logged = this.reasons.filter(reason => reason !== 'no-data');
     assert.deepEqual(this.records.map(({ why }) => why).toSorted(), logged, 'one record per reason');
