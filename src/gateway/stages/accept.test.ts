@@ -155,7 +155,10 @@ scriptedTest('closeListener() serves the clients that wait, then closes', {}, it
   assert.ok(it.io.dialled[0].text.endsWith('still here'));
 });
 
-for (const [what, isExhausted] of [['clients keep coming', false]] as const) {
+for (const [what, isExhausted] of [
+  ['clients keep coming', false],
+  ['clients keep coming and no descriptor is left', true],
+] as const) {
   scriptedTest(`closeListener() closes after 5 s, even if ${what}`, { capacity: 256 }, it => {
     let closed = 0;
     it.path.listenersClosed = () => closed++;
