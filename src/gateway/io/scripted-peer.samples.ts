@@ -141,6 +141,16 @@ export class ScriptedPeer {
     return this.#link.peerEnd;
   }
 
+  /** Takes whatever is written to it. */
+  get isReading(): boolean {
+    return this.#isReading;
+  }
+
+  /** Number of bytes it has sent that the gateway has not read. */
+  get unread(): number {
+    return this.#link.inbox.length;
+  }
+
   get hasSentFin(): boolean {
     return this.#link.hasEnded;
   }
