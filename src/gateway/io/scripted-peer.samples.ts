@@ -107,12 +107,13 @@ export class ScriptedPeer {
   readonly #received: Buffer[] = [];
   readonly #sent: Buffer[] = [];
   #isReading = true;
+  #hasReset = false;
 
   constructor(link: Link, changed: (link: Link, events: number) => void) {
     this.#link = link;
     this.#changed = changed;
     link.deliver = () => {
-      if (link.isPeerGone && link.pipe.length > 0) this.#break(RESET);
+      if (link.isPeerGone && link.pipe.length > 0) this.#sendReset();
       else if (this.#isReading) this.#take(Infinity);
     };
   }
@@ -141,8 +142,22 @@ export class ScriptedPeer {
     return this.#link.peerEnd;
   }
 
+  /** Takes whatever is written to it. */
+  get isReading(): boolean {
+    return this.#isReading;
+  }
+
+  /** Number of bytes it has sent that the gateway has not read. */
+  get unread(): number {
+    return this.#link.inbox.length;
+  }
+
   get hasSentFin(): boolean {
     return this.#link.hasEnded;
+  }
+
+  get hasSentReset(): boolean {
+    return this.#hasReset;
   }
 
   /** Whether it can still send. */
@@ -201,7 +216,7 @@ export class ScriptedPeer {
   }
 
   resets(): this {
-    if (!this.#link.isBroken && !this.#link.isConnecting) this.#break(RESET);
+    if (!this.#link.isBroken && !this.#link.isConnecting) this.#sendReset();
     return this;
   }
 
@@ -236,6 +251,11 @@ export class ScriptedPeer {
     if (!link.isFull || (count === 0 && link.pipe.length >= link.room)) return;
     link.fullSince = Infinity;
     this.#changed(link, WRITABLE);
+  }
+
+  #sendReset(): void {
+    this.#hasReset = true;
+    this.#break(RESET);
   }
 
   #break(error: number): void {

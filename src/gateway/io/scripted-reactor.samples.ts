@@ -65,8 +65,13 @@ export class ScriptedReactor implements Reactor {
   isExhausted = false;
   /** The handle whose peer gets the bytes that are read from this one, or -1. Its stalls forbid reading. */
   targetOf: (handle: number) => number = () => -1;
+  /** The most bytes that the next read() finds; the rest arrives right after it. */
+  mostRead: () => number = () => Infinity;
+  /** The most bytes that the next write() has room for; there is room again right after it. 0 never comes twice. */
+  mostWritten: () => number = () => Infinity;
   /** Number of connections accepted. */
   accepted = 0;
+  readonly #peers = new Map<Link, ScriptedPeer>();
   readonly #owners = new Map<number, Link | Listener>();
   readonly #ready = new Set<Link | Listener>();
   #fetched: Fetched[] = [];
@@ -86,7 +91,7 @@ export class ScriptedReactor implements Reactor {
   /** A client connects to that listener. It is refused if nothing listens there or new handshakes are rejected. */
   connects(listener: number, address: Uint8Array, port: number): ScriptedPeer {
     const link = newLink(this.reports, formatIpPort(address, 0, port), address, port);
-    const peer = new ScriptedPeer(link, this.#changed);
+    const peer = this.#newPeer(link);
     const owner = this.#owners.get(listener);
     if (owner === undefined || !('backlog' in owner) || owner.isQuiet) {
       link.isBroken = true;
@@ -137,6 +142,12 @@ export class ScriptedReactor implements Reactor {
   /** Handles that are open, without listeners. */
   get open(): number[] {
     return [...this.#owners].flatMap(([handle, owner]) => ('backlog' in owner ? [] : [handle]));
+  }
+
+  /** The other end of an open connection. */
+  peerAt(handle: number): ScriptedPeer | undefined {
+    const owner = this.#owners.get(handle);
+    return owner === undefined || 'backlog' in owner ? undefined : this.#peers.get(owner);
   }
 
   /** When turn() was requested next; Infinity if it was not. */
@@ -196,7 +207,8 @@ export class ScriptedReactor implements Reactor {
   }
 
   quiesce(listener: number): void {
-    this.#listener(listener, 'quiesce').isQuiet = true;
+    // node:net cannot reject handshakes.
+    this.#listener(listener, 'quiesce').isQuiet = this.reports === 'state';
   }
 
   connect({ address, port }: SocketAddress): number {
@@ -209,7 +221,7 @@ export class ScriptedReactor implements Reactor {
     link.isConnecting = true;
     link.isRegistered = true;
     this.#own(handle, link);
-    const peer = new ScriptedPeer(link, this.#changed);
+    const peer = this.#newPeer(link);
     this.dialled.push(peer);
     if (answer === 'accept') peer.accepts();
     else if (answer !== 'silence') peer.refuses(answer);
@@ -259,7 +271,7 @@ export class ScriptedReactor implements Reactor {
     const target = this.#owners.get(this.targetOf(handle));
     if (target !== undefined && !('backlog' in target) && target.isFull && !target.isBroken)
       throw this.#violation(`read() from ${link.name} while ${target.name} is stalled`);
-    const count = link.inbox.take(into, from, to);
+    const count = link.inbox.take(into, from, Math.min(to, from + Math.max(this.mostRead(), 1)));
     if (count > 0) {
       if (count < to - from) this.#readToEnd(link);
       return count;
@@ -281,7 +293,8 @@ export class ScriptedReactor implements Reactor {
     if (link.isShut) throw this.#violation(`write() to ${link.name} after shutdown()`);
     if (link.isConnecting) return AGAIN;
     if (link.isBroken) return this.#writeToBroken(link);
-    const room = Math.max(0, link.room - link.pipe.length);
+    const most = Math.max(this.mostWritten(), link.isFull ? 1 : 0);
+    const room = Math.max(0, Math.min(link.room - link.pipe.length, most));
     const taken = room > 0 && this.reports === 'changes' ? to - from : Math.min(room, to - from);
     if (taken > 0) link.pipe.put(bytes.subarray(from, from + taken));
     link.isFull = taken < to - from;
@@ -290,6 +303,7 @@ export class ScriptedReactor implements Reactor {
       this.#register(link);
     }
     link.deliver();
+    if (link.isFull && link.pipe.length < link.room) this.#changed(link, WRITABLE);
     return taken === 0 ? AGAIN : taken;
   }
 
@@ -326,6 +340,12 @@ export class ScriptedReactor implements Reactor {
     if (link.inbox.length > 0 || link.isConnecting) return this.#cutOff(link);
     link.isShut = true;
     link.deliver();
+  }
+
+  #newPeer(link: Link): ScriptedPeer {
+    const peer = new ScriptedPeer(link, this.#changed);
+    this.#peers.set(link, peer);
+    return peer;
   }
 
   #own(handle: number, link: Link): void {
@@ -382,10 +402,12 @@ export class ScriptedReactor implements Reactor {
     return error;
   }
 
-  /** Nothing is left to read: registers for events, and node:net finds the end only now. */
+  /** Nothing is left to read for now: registers for events, and node:net finds the end only now. */
   #readToEnd(link: Link): void {
     if (this.reports === 'state') this.#register(link);
-    else if (link.hasEnded && !link.isEndSeen) this.#changed(link, READABLE | HUNG_UP);
+    if (link.inbox.length > 0) this.#changed(link, READABLE);
+    else if (this.reports === 'changes' && link.hasEnded && !link.isEndSeen)
+      this.#changed(link, READABLE | HUNG_UP);
   }
 
   /** Registering reports the present state. */

@@ -93,9 +93,11 @@ function close(path: DataPath, listener: number): void {
 function acceptSome(path: DataPath, listener: number, most: number): boolean {
   for (let count = 0; count < most; count++) {
     const handle = path.io.accept(listener);
-    if (handle === EXHAUSTED) path.wheel.set(listener, path.io.now() + EXHAUSTED_MS);
+    const isClosing = path.rows.state[listener] === CLOSING;
+    // A closing listener has a deadline already, which clients must not postpone.
+    if (handle === EXHAUSTED && !isClosing) path.wheel.set(listener, path.io.now() + EXHAUSTED_MS);
     if (handle < 0) return false;
-    if (path.rows.state[listener] === CLOSING) path.rows.activeAt[listener] = path.io.now();
+    if (isClosing) path.rows.activeAt[listener] = path.io.now();
     try {
       begin(path, listener, handle);
     } catch (error) {

@@ -5,8 +5,15 @@ import { sampleCluster, sampleRoute } from '../../cluster/clusters.samples.ts';
 import { parseProxyHeader } from '../../wire/proxy-protocol.ts';
 import { tlsAlert } from '../../wire/tls-alert.ts';
 import { EXHAUSTED, REFUSED, UNREACHABLE } from '../io/reactor.ts';
+import type { ScriptedPeer } from '../io/scripted-peer.samples.ts';
 import { errorOf } from './dial-failure.ts';
-import { helloFor, oneBackend, type ScriptedPath, scriptedTest } from './scripted-path.samples.ts';
+import {
+  helloFor,
+  oneBackend,
+  type ScriptedPath,
+  type ScriptedPathOptions,
+  scriptedTest,
+} from './scripted-path.samples.ts';
 
 const [FIRST, SECOND, THIRD] = ['192.0.2.1:6443', '192.0.2.2:6443', '192.0.2.3:6443'];
 const refused = Buffer.from(tlsAlert('internal_error'));
@@ -112,6 +119,79 @@ scriptedTest(
     assert.deepEqual(it.backend().received.subarray(header.value.end), client.sent);
   },
 );
+
+scriptedTest(
+  'dial() writes nothing to the backend of an agent before the client sends',
+  { listener: { direct: 'a' } },
+  it => {
+    const client = it.connects();
+    it.io.settle();
+    it.backend().sends('welcome');
+    client.sends('hello');
+    it.io.settle();
+    assert.deepEqual([client.text, it.backend().text], ['welcome', 'hello']);
+  },
+);
+
+// An agent's dial: the backend is a gateway, which answers a CONNECT.
+
+const agent: ScriptedPathOptions = {
+  clusters: [
+    sampleCluster('a', { routes: [sampleRoute({ uplink: { kind: 'connect', clusterId: 'id-a' } })] }),
+  ],
+  listener: { direct: 'a' },
+};
+const request = 'CONNECT id-a:6443 HTTP/1.1\r\n';
+
+for (const isSlow of [false, true])
+  scriptedTest(
+    `greetingEvent() begins the tunnel after the gateway's 200${isSlow ? ', byte by byte' : ''}`,
+    agent,
+    it => {
+      const client = it.client(helloFor('a.lab'));
+      const { text } = it.backend();
+      assert.ok(text.startsWith(request) && text.endsWith('\r\n\r\n'), text);
+      const answer = 'HTTP/1.1 200 Connection established\r\n\r\nwelcome';
+      for (const piece of isSlow ? answer : [answer]) {
+        it.backend().sends(piece);
+        it.io.settle();
+      }
+      assert.equal(client.text, 'welcome');
+      assert.deepEqual(it.backend().received.subarray(text.length), client.sent);
+    },
+  );
+
+scriptedTest('greetingEvent() refuses the client when the gateway forbids it', agent, it => {
+  const client = it.client(helloFor('a.lab'));
+  it.backend().sends('HTTP/1.1 403 Forbidden\r\n\r\nno');
+  it.io.settle();
+  assert.deepEqual([client.received, it.reasons, it.io.dialled.length], [refused, ['connect-failed'], 1]);
+  assert.deepEqual([it.backend().end, it.io.open.length], ['fin', 1], 'only the refused client is open');
+});
+
+for (const [what, act] of [
+  ['has no room', (gateway: ScriptedPeer) => gateway.sends('HTTP/1.1 503 Service Unavailable\r\n\r\n')],
+  ['closes', (gateway: ScriptedPeer) => gateway.closes()],
+  ['resets', (gateway: ScriptedPeer) => gateway.resets()],
+  ['answers with something else', (gateway: ScriptedPeer) => gateway.sends('SSH-2.0-OpenSSH_9.2\r\n')],
+] as const) {
+  scriptedTest(`greetingEvent() tries again when the gateway ${what}`, agent, it => {
+    const client = it.client(helloFor('a.lab'));
+    act(it.backend());
+    it.io.passes(400);
+    assert.deepEqual([it.io.dialled.length, client.text, it.io.open.length], [2, '', 2]);
+    it.backend().sends('HTTP/1.1 200 OK\r\n\r\n');
+    it.io.settle();
+    assert.ok(it.backend().received.subarray(-client.sent.length).equals(client.sent));
+  });
+}
+
+scriptedTest('greetingEvent() gives up on gateways that never answer', agent, it => {
+  const client = it.client(helloFor('a.lab'));
+  it.io.passes(9100);
+  assert.deepEqual([it.reasons, client.received], [['connect-timeout'], refused]);
+  assert.ok(it.io.dialled.every(({ end }) => end === 'fin'));
+});
 
 // A table that changes while a dial waits for its next attempt.
 

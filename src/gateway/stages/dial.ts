@@ -308,10 +308,10 @@ function reached(
   const to = rows.heldTo[client];
   rows.held[client] = undefined;
   rows.heldTo[client] = 0;
-  if (header === undefined) return beginTunnel(path, client, handle, held, from, to, answer);
-  const bytes = held === undefined ? header : Buffer.concat([header, held.subarray(from, to)]);
+  if (header === undefined && from < to) return beginTunnel(path, client, handle, held, from, to, answer);
+  const bytes = header && (held === undefined ? header : Buffer.concat([header, held.subarray(from, to)]));
   if (held !== undefined) path.holds.give(held);
-  beginTunnel(path, client, handle, bytes, 0, bytes.length, answer);
+  beginTunnel(path, client, handle, bytes, 0, bytes?.length ?? 0, answer);
 }
 
 /** The answer that reports success to the client. */

@@ -13,7 +13,7 @@ import type { ScriptedPeer } from '../io/scripted-peer.samples.ts';
 import { type ScriptedOptions, ScriptedReactor } from '../io/scripted-reactor.samples.ts';
 import { NonceTable, nonceTableBytes } from '../shared/nonce-table.ts';
 import { type ConnectionRecord, newRecordRing, RecordReader, RecordWriter } from '../shared/record-ring.ts';
-import { LISTENER, Rows } from '../shared/rows.ts';
+import { LISTENER, Rows, TUNNEL } from '../shared/rows.ts';
 import {
   ACTIVE_AT,
   BACKEND_ACTIVE,
@@ -42,8 +42,7 @@ import { cutAll } from './end.ts';
 import { revoke } from './revoke.ts';
 
 /** Slots whose counters are checked: more than any test's table has. */
-const slots = Array.from({ length: 32 }, (_, slot) => slot);
-const LISTENER_INDEX = 0;
+const slots = Array.from({ length: 96 }, (_, slot) => slot);
 
 /** Longer than all time-outs together. */
 const FOREVER_MS = 600_000;
@@ -138,6 +137,7 @@ export class ScriptedPath {
   readonly #records: ConnectionRecord[] = [];
   readonly #sources = new Set<string>();
   readonly #clients: ScriptedPeer[] = [];
+  readonly #listeners: number[] = [];
   #port = 40_000;
 
   constructor({ clusters = [oneBackend], settings, listener, ...options }: ScriptedPathOptions = {}) {
@@ -156,16 +156,7 @@ export class ScriptedPath {
     this.io.targetOf = handle => this.path.rows.peer[handle];
     this.io.stalled(all.stalledMs ?? 0);
     this.io.run(this.path);
-    let handle = -1;
-    this.io.listen({ address: new Uint8Array(16), port: 443 }, opened => {
-      handle = opened;
-    });
-    this.listener = handle;
-    const entry: ListenerEntry = { on: ':443', balancers: [], agents: [], idTlv: [0x20], ...listener };
-    this.path.listeners[LISTENER_INDEX] = compileListener(entry);
-    this.path.rows.clear(handle);
-    this.path.rows.state[handle] = LISTENER;
-    this.path.rows.listener[handle] = LISTENER_INDEX;
+    this.listener = this.listens(listener);
     this.serves(clusters);
   }
 
@@ -178,9 +169,25 @@ export class ScriptedPath {
     this.io.wakeAt(this.path.wheel.nextAt());
   }
 
+  /** Opens a listener, and returns its handle. */
+  listens(entry: Partial<ListenerEntry> = {}): number {
+    const { rows, listeners } = this.path;
+    const index = listeners.length;
+    let handle = -1;
+    this.io.listen({ address: new Uint8Array(16), port: 443 + index }, opened => {
+      handle = opened;
+    });
+    listeners[index] = compileListener({ on: ':443', balancers: [], agents: [], idTlv: [0x20], ...entry });
+    rows.clear(handle);
+    rows.state[handle] = LISTENER;
+    rows.listener[handle] = index;
+    this.#listeners.push(handle);
+    return handle;
+  }
+
   /** Stops accepting, as at the start of a drain. */
   drains(): void {
-    closeListener(this.path, this.listener);
+    for (const listener of this.#listeners.splice(0)) closeListener(this.path, listener);
     this.io.wakeAt(this.path.wheel.nextAt());
   }
 
@@ -190,10 +197,10 @@ export class ScriptedPath {
   }
 
   /** A client connects; nothing is delivered yet. */
-  connects(from = '198.51.100.7'): ScriptedPeer {
+  connects(from = '198.51.100.7', listener = this.listener): ScriptedPeer {
     this.#sources.add(from);
     const address = parseIp(from) ?? assert.fail(from);
-    const client = this.io.connects(this.listener, address, this.#port++);
+    const client = this.io.connects(listener, address, this.#port++);
     this.#clients.push(client);
     return client;
   }
@@ -266,6 +273,19 @@ export class ScriptedPath {
     this.io.passes(FOREVER_MS);
   }
 
+  /** When nothing is left to deliver: no tunnel holds bytes or FIN back from a side that reads. */
+  assertAtRest(): void {
+    const { rows } = this.path;
+    for (const handle of this.io.open.filter(open => rows.state[open] === TUNNEL)) {
+      const source = this.io.peerAt(handle) ?? assert.fail();
+      const target = this.io.peerAt(rows.peer[handle]) ?? assert.fail();
+      if (!target.isReading || target.end === 'reset') continue;
+      assert.deepEqual([source.unread, rows.kept[rows.peer[handle]]], [0, undefined], 'bytes are held back');
+      if (source.hasSentFin) assert.equal(target.end, 'fin', 'FIN is held back');
+      else assert.notEqual(source.end, 'reset', 'a reset is held back');
+    }
+  }
+
   /** Nothing is left of any connection: no handle, count, deadline or buffer; and nothing went wrong. */
   assertOver(): void {
     assert.deepEqual(this.io.violations, []);
@@ -273,9 +293,12 @@ export class ScriptedPath {
     assert.deepEqual(this.open, nothingOpen);
     assert.deepEqual(this.io.open, [], 'open handles');
     assert.equal(this.io.alarmAt, Infinity, 'a deadline is left');
+    assert.equal(this.path.closing.size, 0, 'a listener is still closing');
     assert.equal(this.reasons.length, this.io.accepted, 'one reason per connection');
     const logged = this.reasons.filter(reason => reason !== 'no-data');
     assert.deepEqual(this.records.map(({ why }) => why).toSorted(), logged, 'one record per reason');
+    const ports = new Set(this.records.map(({ peer }) => peer.port));
+    assert.equal(ports.size, this.records.length, 'one record per connection');
   }
 }
 
