@@ -43,7 +43,7 @@ const apps = map({
   return [https, http].filter(route => route !== undefined).map(route => ({ ...route, hosts }));
 });
 
-const cluster: z.ZodType<Cluster> = map({
+export const cluster: z.ZodType<Cluster> = map({
   name: form(DNS_LABEL, DNS_LABEL_WORDS),
   id: form(CLUSTER_ID, CLUSTER_ID_WORDS).optional(),
   allow: cidrs.optional(),

@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { formatMistake, readConfig } from './read-config.ts';
+import { formatMistake, readConfig, readWithPositions } from './read-config.ts';
 
 interface Case {
   readonly given: string;
@@ -1035,7 +1035,9 @@ for (const [group, cases] of Object.entries(groups)) {
   describe(`readConfig() on mistakes: ${group}`, () => {
     for (const { given, file, mistakes, warnings } of cases) {
       test(given, () => {
-        const result = readConfig(file.replace(/^\n/, ''), 'causeway.yaml');
+        const text = file.replace(/^\n/, '');
+        const result = readConfig(text, 'causeway.yaml');
+        assert.deepEqual(result, readWithPositions(text, 'causeway.yaml'));
         const reported = result.ok ? result.warnings : result.mistakes;
         const lines = reported.map(mistake =>
           formatMistake('causeway.yaml', mistake).slice('causeway.yaml:'.length),

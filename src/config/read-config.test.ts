@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
 import type { Config } from './config.ts';
-import { formatMistake, readConfig } from './read-config.ts';
+import { formatMistake, readConfig, readWithPositions } from './read-config.ts';
 
 const everything = `
 listen:
@@ -63,6 +63,7 @@ const plain = { connect: [], alpn: [], proxyProtocol: 'none', redirect: false };
 
 function sound(text: string): Config {
   const result = readConfig(text, 'causeway.yaml');
+  assert.deepEqual(result, readWithPositions(text, 'causeway.yaml'));
   const reported = result.ok ? [] : result.mistakes.map(mistake => formatMistake('causeway.yaml', mistake));
   assert.deepEqual(reported, []);
   assert.ok(result.ok);

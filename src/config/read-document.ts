@@ -2,7 +2,7 @@
 
 import type { z } from 'zod';
 import { byPlace, formatPath, formatPlace, type Mistake, type Path } from './mistake.ts';
-import { readYaml, type YamlText } from './yaml-text.ts';
+import { type PlaceOf, readYaml, type YamlText } from './yaml-text.ts';
 
 export interface DocumentKind<T> {
   readonly schema: z.ZodType<T>;
@@ -22,14 +22,13 @@ export type ReadDocument<T> =
 
 /** `file` is the file's name in messages. Mistakes are in the order of the file. */
 export function readDocument<T>(text: string, file: string, kind: DocumentKind<T>): ReadDocument<T> {
-  // Windows editors add a byte order mark, which does not count as a column.
-  const yaml = readYaml(text.startsWith('\ufeff') ? text.slice(1) : text, file);
+  const yaml = readYaml(withoutMark(text), file);
   if (yaml.data === null && yaml.mistakes.length === 0) {
     return { ok: false, mistakes: [{ line: 1, column: 1, path: '', text: kind.empty }] };
   }
   if (yaml.data === undefined && yaml.mistakes.length > 0) return { ok: false, mistakes: yaml.mistakes };
 
-  const mistakes = collect(yaml, yaml.mistakes);
+  const mistakes = collect(yaml.placeOf, yaml.mistakes);
   const result = kind.schema.safeParse(yaml.data);
   if (!result.success) for (const issue of result.error.issues) reportIssue(issue, mistakes.report);
   kind.check(yaml.data, path => formatPlace(file, yaml.placeOf(path, 'value')), mistakes.report);
@@ -38,10 +37,15 @@ export function readDocument<T>(text: string, file: string, kind: DocumentKind<T
   return { ok: true, value: result.data, yaml };
 }
 
+/** Windows editors add a byte order mark, which does not count as a column. */
+export function withoutMark(text: string): string {
+  return text.startsWith('\ufeff') ? text.slice(1) : text;
+}
+
 type ReportAt = (path: Path, text: string, at?: 'key' | 'value', named?: Path) => void;
 
 /** Reports each mistake once, and none for a value that is already a YAML mistake. */
-export function collect(yaml: YamlText, known: readonly Mistake[]): { found: Mistake[]; report: ReportAt } {
+export function collect(placeOf: PlaceOf, known: readonly Mistake[]): { found: Mistake[]; report: ReportAt } {
   const found = [...known];
   const faulted = new Set(known.map(mistake => mistake.path));
   const reported = new Set<string>();
@@ -49,7 +53,7 @@ export function collect(yaml: YamlText, known: readonly Mistake[]): { found: Mis
     const name = formatPath(named);
     if (reported.has(`${name}: ${text}`) || (at === 'value' && name !== '' && faulted.has(name))) return;
     reported.add(`${name}: ${text}`);
-    found.push({ ...yaml.placeOf(path, at), path: name, text });
+    found.push({ ...placeOf(path, at), path: name, text });
   };
   return { found, report };
 }

@@ -29,9 +29,11 @@ export interface YamlText {
   /** Undefined when the text is not YAML. */
   readonly data: unknown;
   readonly mistakes: readonly Mistake[];
-  /** The position of a value or of its key; if it does not exist, that of the nearest enclosing value. */
-  placeOf(path: Path, at: 'key' | 'value'): Place;
+  readonly placeOf: PlaceOf;
 }
+
+/** The position of a value or of its key; if it does not exist, that of the nearest enclosing value. */
+export type PlaceOf = (path: Path, at: 'key' | 'value') => Place;
 
 /** Never throws. `file` is the file's name in messages. */
 export function readYaml(text: string, file: string): YamlText {
