@@ -3,6 +3,7 @@
 
 import { resolve } from 'node:path';
 import { type Config, engines } from '../config/config.ts';
+import { ConfigReader } from '../config/config-reader.ts';
 import { ConfigError } from '../controller/config-error.ts';
 import { Controller } from '../controller/controller.ts';
 import { loadConfig, type Overrides } from '../controller/load-config.ts';
@@ -84,7 +85,8 @@ async function serve(
 ): Promise<number> {
   try {
     const readAt = Date.now();
-    const { config } = await loadConfig(file, overrides);
+    const reader = new ConfigReader(file);
+    const { config } = await loadConfig(file, overrides, reader);
     const log = openLog(config.log, process.stdout.isTTY === true, coloured(process.stdout));
     lifetime.use(log);
     const { logger, use: useLog, countDropped } = log;
@@ -98,6 +100,7 @@ async function serve(
           config,
           readAt,
           overrides,
+          reader,
           log: logger,
           useLog,
           countDropped,

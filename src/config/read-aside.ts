@@ -8,9 +8,10 @@ import type { ReadConfigFile } from './read-config-file.ts';
 /** For young objects: a small file needs no more, and a large one is read only a little faster with more. */
 const YOUNG_MIB = 6;
 
-/** What the thread is asked to read: one causeway.yaml, or files of a directory. */
+/** What the thread is asked to read: one causeway.yaml, the same again and again, or files of a directory. */
 export type ReadTask =
   | { readonly kind: 'config'; readonly file: string }
+  | { readonly kind: 'follow'; readonly file: string }
   | { readonly kind: 'clusters'; readonly files: readonly string[] };
 
 export async function readConfigAside(file: string): Promise<ReadConfigFile> {
@@ -23,19 +24,31 @@ export async function readClustersAside(files: readonly string[]): Promise<reado
 }
 
 async function inThread(task: ReadTask): Promise<unknown> {
-  const worker = new Worker(threadEntry('config/read-worker'), {
+  const worker = startReading(task);
+  try {
+    return await nextMessage(worker);
+  } finally {
+    await worker.terminate();
+  }
+}
+
+export function startReading(task: ReadTask): Worker {
+  return new Worker(threadEntry('config/read-worker'), {
     workerData: task,
     name: 'causeway-config',
     // V8 keeps the memory of a thread that has ended for a while, for others.
     resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MIB },
   });
+}
+
+/** Rejects if the thread ends instead. */
+export async function nextMessage(worker: Worker): Promise<unknown> {
+  const { promise, resolve, reject } = Promise.withResolvers<unknown>();
+  const ended = () => reject(new Error('The thread that reads the file ended without a result'));
+  worker.once('message', resolve).once('error', reject).once('exit', ended);
   try {
-    return await new Promise<unknown>((resolve, reject) => {
-      worker.once('message', resolve);
-      worker.once('error', reject);
-      worker.once('exit', () => reject(new Error('The thread that reads the file ended without a result')));
-    });
+    return await promise;
   } finally {
-    await worker.terminate();
+    worker.off('message', resolve).off('error', reject).off('exit', ended);
   }
 }

@@ -4,17 +4,22 @@
 import { constants } from 'node:fs';
 import { type FileHandle, open, readlink, realpath } from 'node:fs/promises';
 import { dirname, join, sep } from 'node:path';
+import type { AcceptedConfig } from './accept-config.ts';
+import type { KnownClusters } from './known-clusters.ts';
 import { type Mistake, NOWHERE } from './mistake.ts';
 import { type ReadClusters, readClusters } from './read-clusters.ts';
 import { type ReadConfig, readConfig } from './read-config.ts';
+import { readQuickly } from './read-quickly.ts';
 
 /**
- * 10,000 clusters with ten hosts each take 5 MiB. Parsing needs about a hundred times the file size in memory, so a
- * larger file could run the process out of memory.
+ * 10,000 clusters with ten hosts each take 5 MiB. Parsing with positions needs about a hundred times the file size in
+ * memory, so a larger file could run the process out of memory.
  */
 const MAX_BYTES = 16 * 2 ** 20;
 /** Of a file in a directory, which others may write: 2,000 clusters. */
 const MAX_CLUSTERS_BYTES = 2 ** 20;
+
+const DECLINED = { ok: false } as const;
 
 /** Why the file could not be read; stable, so that callers can rely on it. */
 export type UnreadableCode =
@@ -36,6 +41,15 @@ interface Unreadable {
 /** Never rejects. */
 export function readConfigFile(path: string): Promise<ReadConfigFile> {
   return readFileAs(path, MAX_BYTES, readConfig);
+}
+
+/** Only if it can be read without positions; undefined otherwise. Never rejects. */
+export async function readConfigFileQuickly(
+  path: string,
+  known: KnownClusters,
+): Promise<AcceptedConfig | undefined> {
+  const read = await readFileAs(path, MAX_BYTES, text => readQuickly(text, known) ?? DECLINED);
+  return read.ok ? read : undefined;
 }
 
 /**

@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
+import { KnownClusters } from './known-clusters.ts';
 import { readWithPositions } from './read-config.ts';
 import { readPlainBlock } from './read-plain-block.ts';
 import { readQuickly } from './read-quickly.ts';
@@ -154,6 +155,16 @@ test('readQuickly() agrees or declines however the file is changed', () => {
     { numRuns: RUNS },
   );
   assert.ok(read > RUNS / 100, `${read} files were read`);
+});
+
+test('readQuickly() gives the same with clusters that it knows from other files', () => {
+  fc.assert(
+    fc.property(fc.array(file, { minLength: 2, maxLength: 4 }), texts => {
+      const known = new KnownClusters();
+      for (const text of [...texts, texts[0]]) assert.deepEqual(readQuickly(text, known), readQuickly(text));
+    }),
+    { numRuns: 200 },
+  );
 });
 
 test('readPlainBlock() gives what the YAML library gives, or declines', () => {

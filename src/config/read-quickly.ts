@@ -4,44 +4,36 @@
 
 import type { Cluster } from '../cluster/cluster.ts';
 import { type AcceptedConfig, acceptConfig } from './accept-config.ts';
+import { claimsOfCluster } from './claims-of-cluster.ts';
 import { cluster as clusterSchema } from './cluster-schema.ts';
 import { crossCheck } from './cross-check.ts';
 import { isRecord } from './is-record.ts';
+import { KnownClusters } from './known-clusters.ts';
 import { withoutMark } from './read-document.ts';
 import { readPlainBlock } from './read-plain-block.ts';
 import { schema, toConfig } from './schema.ts';
-import { type ClusterBlock, type SplitClusters, splitClusters } from './split-clusters.ts';
+import { type SplitClusters, splitClusters } from './split-clusters.ts';
 import { type PlaceOf, readYaml, type YamlText } from './yaml-text.ts';
 
-interface KnownCluster {
-  /** Before validation, for cross-checks. */
-  readonly data: unknown;
-  readonly cluster: Cluster;
-}
-
-export function readQuickly(marked: string): AcceptedConfig | undefined {
+/** `known`: clusters of an earlier version of the file. */
+export function readQuickly(marked: string, known = new KnownClusters()): AcceptedConfig | undefined {
   const split = splitClusters(withoutMark(marked));
   if (split === undefined) return undefined;
   const rest = readRest(split);
   if (rest === undefined) return undefined;
-  const known: KnownCluster[] = [];
-  for (const block of split.blocks) {
-    const read = readBlock(block, split.indent);
-    if (read === undefined) return undefined;
-    known.push(read);
-  }
   const top = schema.safeParse({ ...rest.data, clusters: [] });
   if (!top.success) return undefined;
-  if (hasConflict({ ...rest.data, clusters: known.map(({ data }) => data) })) return undefined;
-  const config = toConfig({ ...top.data, clusters: known.map(({ cluster }) => cluster) });
-  return acceptConfig(config, placesOf(split, rest.yaml));
+  const { blocks, indent } = split;
+  const texts = blocks.map(block => block.text);
+  const clusters = known.take(texts, text => readCluster(text, indent));
+  if (clusters === undefined) return undefined;
+  if (hasConflict({ ...rest.data, clusters: clusters.map(claimsOfCluster) })) return undefined;
+  return acceptConfig(toConfig({ ...top.data, clusters: [...clusters] }), placesOf(split, rest.yaml));
 }
 
-function readBlock({ text }: ClusterBlock, indent: number): KnownCluster | undefined {
+function readCluster(text: string, indent: number): Cluster | undefined {
   const data = readPlainBlock(text, indent);
-  if (data === undefined) return undefined;
-  const { success, data: cluster } = clusterSchema.safeParse(data);
-  return success ? { data, cluster } : undefined;
+  return data === undefined ? undefined : clusterSchema.safeParse(data).data;
 }
 
 /** The file without its clusters. It must be a block map in which the key has no other value. */

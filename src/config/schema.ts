@@ -33,6 +33,7 @@ import {
 import { isRecord } from './is-record.ts';
 import { lease, outputs, sources } from './kubernetes-schema.ts';
 import { bad, good } from './reading.ts';
+import { requireIdentity } from './require-identity.ts';
 import { cidrs, exactHosts, hosts } from './route-schema.ts';
 
 /** HyperShift's nodes put the cluster id here, although the PROXY protocol assigns this type to the SSL structure. */
@@ -185,7 +186,7 @@ export function toConfig(given: z.infer<typeof schema>): Config {
   const { clusters } = given;
   return {
     ...given,
-    clusters: given.identity?.required ? clusters.map(one => ({ ...one, identityRequired: true })) : clusters,
+    clusters: given.identity?.required ? clusters.map(requireIdentity) : clusters,
   };
 }
 

@@ -4,6 +4,7 @@
 
 import type { Logger } from 'pino';
 import type { Config, LogSettings } from '../config/config.ts';
+import type { ConfigReader } from '../config/config-reader.ts';
 import { ListenError } from '../gateway/control/listen-error.ts';
 import { StartError } from '../gateway/control/start-error.ts';
 import { entersTenants, wantsNodes } from '../outputs/servers-of.ts';
@@ -18,7 +19,7 @@ import { FILE_REFUSED } from './gateway-process.ts';
 import type { GatewayTable } from './gateway-table.ts';
 import { HoldOff } from './hold-off.ts';
 import type { KubeOutputs } from './kube-outputs.ts';
-import { loadConfigAside, type Overrides } from './load-config.ts';
+import { type Overrides, reloadConfig } from './load-config.ts';
 import { makePlan } from './make-plan.ts';
 import { takesAway } from './takes-away.ts';
 
@@ -32,6 +33,8 @@ export interface ControlLoopOptions {
   /** As the process was started. */
   readonly config: Config;
   readonly overrides: Overrides;
+  /** Reads the file again. The loop disposes of it. */
+  readonly reader: ConfigReader;
   readonly log: Logger;
   readonly useLog?: ((settings: LogSettings) => void) | undefined;
   readonly sources: SourceSet;
@@ -132,6 +135,7 @@ export class ControlLoop implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.stop();
     await this.#holdOff[Symbol.asyncDispose]();
+    await this.#options.reader[Symbol.asyncDispose]();
   }
 
   #inTurn(pass: () => Promise<void>): Promise<void> {
@@ -141,9 +145,9 @@ export class ControlLoop implements AsyncDisposable {
 
   /** Whatever the error is, the gateway must survive it until the next edit. */
   async #reload(): Promise<void> {
-    const { file, log, overrides, useLog, sources, table, dns, hints, changed } = this.#options;
+    const { file, log, overrides, reader, useLog, sources, table, dns, hints, changed } = this.#options;
     try {
-      const loaded = await loadConfigAside(file, overrides, this.#config);
+      const loaded = await reloadConfig(file, overrides, reader, this.#config);
       const { config } = loaded;
       const next = this.#makePlan(config, sources.observe(config.sources));
       const servers = await dns.open(config, next);

@@ -9,6 +9,7 @@ import { EventStreams } from '../admin/event-streams.ts';
 import { GatewayEvents } from '../admin/gateway-events.ts';
 import type { Cluster } from '../cluster/cluster.ts';
 import type { Config, LogSettings, SourceSettings } from '../config/config.ts';
+import type { ConfigReader } from '../config/config-reader.ts';
 import { changedSince, FileWatch } from '../config/watch-file.ts';
 import type { GatewayPort } from '../gateway/control/gateway-port.ts';
 import { type InheritedSocket, InheritedSockets } from '../gateway/control/inherited-sockets.ts';
@@ -42,6 +43,8 @@ export interface ControllerOptions {
   /** When the file was read, in ms since 1970. */
   readonly readAt: number;
   readonly overrides: Overrides;
+  /** Has read the file, and knows its clusters. The controller disposes of it. */
+  readonly reader: ConfigReader;
   readonly log: Logger;
   /** Called when `log` in the file has changed. */
   readonly useLog?: (settings: LogSettings) => void;
@@ -93,7 +96,7 @@ export class Controller implements AsyncDisposable, Replaceable {
   #hasListed = false;
 
   private constructor(options: ControllerOptions, saved: SavedClusters | undefined) {
-    const { file, host, log, config, version, environment = {}, overrides, useLog } = options;
+    const { file, host, log, config, version, environment = {}, overrides, reader, useLog } = options;
     this.#options = options;
     this.#inherited = inheritedSockets(options);
     this.#admin = new AdminSide({ file, admin: config.admin, log, inherited: this.#inherited });
@@ -137,6 +140,7 @@ export class Controller implements AsyncDisposable, Replaceable {
       file,
       config,
       overrides,
+      reader,
       log,
       useLog,
       sources: this.#sources,

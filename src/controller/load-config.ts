@@ -1,8 +1,8 @@
 // Reads the file for `run`: mistakes and features that this version lacks become one ConfigError.
 
 import type { Config } from '../config/config.ts';
+import type { ConfigReader } from '../config/config-reader.ts';
 import { formatMistake, type Mistake, mistakeAt, type Positions } from '../config/mistake.ts';
-import { readConfigAside } from '../config/read-aside.ts';
 import type { ReadConfigFile } from '../config/read-config-file.ts';
 import { ConfigError } from './config-error.ts';
 import { judgeFiles } from './named-files.ts';
@@ -15,9 +15,13 @@ export interface LoadedConfig {
   readonly positions: Positions;
 }
 
-/** In a thread that ends: the schemas and the YAML parser take 20 MiB, which this one does not need afterwards. */
-export async function loadConfig(file: string, overrides: Overrides): Promise<LoadedConfig> {
-  return judge(file, overrides, await readConfigAside(file).catch(() => readHere(file)));
+/** In another thread: the schemas and the YAML parser take 20 MiB, and parsing a large file would block this one. */
+export async function loadConfig(
+  file: string,
+  overrides: Overrides,
+  reader: ConfigReader,
+): Promise<LoadedConfig> {
+  return judge(file, overrides, await reader.read().catch(() => readHere(file)));
 }
 
 /** Where the system cannot create another thread, the mistakes in the file are still reported. */
@@ -26,13 +30,14 @@ async function readHere(file: string): Promise<ReadConfigFile> {
   return readConfigFile(file);
 }
 
-/** Reads the successor of `served` in its own thread: parsing a large file takes seconds and would block this one. */
-export async function loadConfigAside(
+/** Reads the successor of `served`. */
+export async function reloadConfig(
   file: string,
   overrides: Overrides,
+  reader: ConfigReader,
   served: Config,
 ): Promise<LoadedConfig> {
-  return judge(file, overrides, await readConfigAside(file), served);
+  return judge(file, overrides, await reader.read(), served);
 }
 
 async function judge(

@@ -1,9 +1,10 @@
 // The plan of a configuration and what its sources observe.
 
 import { networkInterfaces } from 'node:os';
-import type { Backend, Cluster } from '../cluster/cluster.ts';
+import type { Backend } from '../cluster/cluster.ts';
 import type { Finding } from '../cluster/finding.ts';
 import type { Config } from '../config/config.ts';
+import { requireIdentity } from '../config/require-identity.ts';
 import { forbiddenBackend } from '../plan/forbidden-backend.ts';
 import { type Plan, plan } from '../plan/plan.ts';
 import type { Observed } from '../sources/source-set.ts';
@@ -40,16 +41,6 @@ function notAmong(known: readonly Finding[], found: readonly Finding[]): readonl
   const keyOf = ({ cluster, code, text }: Finding) => `${cluster} ${code} ${text}`;
   const keys = new Set(known.map(keyOf));
   return found.filter(finding => !keys.has(keyOf(finding)));
-}
-
-/** The same object for the same cluster, so that callers can still compare references. */
-const required = new WeakMap<Cluster, Cluster>();
-
-function requireIdentity(cluster: Cluster): Cluster {
-  if (cluster.identityRequired) return cluster;
-  const known = required.get(cluster) ?? { ...cluster, identityRequired: true };
-  required.set(cluster, known);
-  return known;
 }
 
 /** Judgements of backends, and the addresses of this process that each depends on. */

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import type { Logger } from 'pino';
 import type { UplinkKind } from '../cluster/cluster.ts';
 import { DEFAULT_ADMIN, type LogSettings } from '../config/config.ts';
+import { ConfigReader } from '../config/config-reader.ts';
 import { Controller, type ControllerOptions } from '../controller/controller.ts';
 import { loadConfig } from '../controller/load-config.ts';
 import { ListenError } from '../gateway/control/listen-error.ts';
@@ -177,12 +178,14 @@ async function startGateway(
   const start = async (file: DemoFile) => {
     const path = folder.write(CONFIG_FILE, causewayYaml(file));
     const readAt = Date.now();
-    const { config } = await loadConfig(path, {});
+    const reader = new ConfigReader(path);
+    const { config } = await loadConfig(path, {}, reader);
     const controller = await Controller.start({
       file: path,
       config,
       readAt,
       overrides: {},
+      reader,
       log,
       version,
       host,
