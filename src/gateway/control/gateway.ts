@@ -32,6 +32,7 @@ import { SourceCounts, sourceCountsBytes } from '../shared/source-counts.ts';
 import { Verdicts } from '../shared/verdicts.ts';
 import type { Settings } from '../stages/data-path.ts';
 import { refusalStatus } from '../stages/refusal.ts';
+import { httpEntries } from '../table/http-entries.ts';
 import { RetiredSlots } from '../table/retired-slots.ts';
 import type { ClusterEntry } from '../table/table.ts';
 import { namesIn, TableAuthor } from '../table/table-author.ts';
@@ -460,9 +461,8 @@ export class Gateway implements GatewayPort, AsyncDisposable {
     await Promise.all(this.#all().map(thread => this.#givePages(thread)));
     this.#groups.sendTls();
     // HTTP and TLS threads first: a worker hands off connections from a new listener at once.
-    const table = this.#table(change.removed, change.put);
-    for (const threads of [[...tls.threads, ...http.threads], this.#workers]) {
-      await Promise.all(threads.map(thread => thread.apply(table)));
+    for (const threads of [tls.threads, http.threads, this.#workers]) {
+      await Promise.all(threads.map(thread => thread.apply(this.#table(thread, change.removed, change.put))));
     }
     const changed = change.put.map(cluster => cluster.name);
     this.#health.change(this.#author.backends(changed), change.freed.backends);
@@ -491,15 +491,22 @@ export class Gateway implements GatewayPort, AsyncDisposable {
     if (pages !== undefined) await thread.use(pages);
   }
 
-  #table(removed: readonly string[], put: readonly ClusterEntry[]): Omit<TableMessage, 'kind' | 'request'> {
+  /** A message copies what it carries, so each thread gets only what it uses. */
+  #table(
+    { kind }: WorkerThread,
+    removed: readonly string[],
+    put: readonly ClusterEntry[],
+  ): Omit<TableMessage, 'kind' | 'request'> {
+    const settings = this.#settings;
+    if (kind === 'tls') return { removed: [], put: [], listeners: [], settings };
     const listeners = [...this.#listeners.entries, ...this.#groups.entries];
-    return { removed, put, listeners, settings: this.#settings };
+    return { removed, put: kind === 'http' ? httpEntries(put) : put, listeners, settings };
   }
 
   /** Sends pages and the whole table to a thread that has none yet. */
   async #bringUpToDate(thread: WorkerThread): Promise<void> {
     await this.#givePages(thread);
-    await thread.apply(this.#table([], this.#author.entries));
+    await thread.apply(this.#table(thread, [], this.#author.entries));
   }
 
   /** Resolves to the error if it fails. */
@@ -565,7 +572,7 @@ export class Gateway implements GatewayPort, AsyncDisposable {
     // An agent's route dials one of these sockets.
     const backends = this.#author.readdress((backend, uplink) => this.#addressesOf(backend, uplink));
     if (backends.length > 0) this.#send({ kind: 'addresses', backends });
-    await Promise.all(this.#workers.map(worker => worker.apply(this.#table([], []))));
+    await Promise.all(this.#workers.map(worker => worker.apply(this.#table(worker, [], []))));
     this.#listeners.closeIndexes(closed);
     this.#options.onSocketsMoved?.();
   }

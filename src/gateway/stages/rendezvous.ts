@@ -40,7 +40,11 @@ export function score(key: number, backend: number): number {
 }
 
 /** Index of the backend with the highest score among those not skipped, or -1. Among equal hashes the first wins. */
-export function pickBest(key: number, backends: Uint32Array, skip?: (index: number) => boolean): number {
+export function pickBest(
+  key: number,
+  backends: ArrayLike<number>,
+  skip?: (index: number) => boolean,
+): number {
   const hashedKey = hash32(key);
   let best = -1;
   let highest = -1;
@@ -55,8 +59,10 @@ export function pickBest(key: number, backends: Uint32Array, skip?: (index: numb
 }
 
 /** All indices, best first. */
-export function rankAll(key: number, backends: Uint32Array): number[] {
-  return Array.from(backends.keys()).toSorted((a, b) => score(key, backends[b]) - score(key, backends[a]));
+export function rankAll(key: number, backends: ArrayLike<number>): number[] {
+  return Array.from({ length: backends.length }, (_, index) => index).toSorted(
+    (a, b) => score(key, backends[b]) - score(key, backends[a]),
+  );
 }
 
 /** A separate function for the rare case: host names and addresses are ASCII. */

@@ -4,11 +4,11 @@
 
 import type { Balance, ClusterLimits, ProxyProtocol, Uplink } from '../../cluster/cluster.ts';
 import { CATCH_ALL, isHostname, wildcardOf } from '../../cluster/hostname.ts';
-import { parseIp } from '../../wire/ip-address.ts';
 import type { SocketAddress } from '../io/reactor.ts';
 import { HTTP_SLOT, TUNNEL_SLOT } from '../shared/shared-memory.ts';
 import { hashText } from '../stages/rendezvous.ts';
 import { type AllowList, compileAllowList } from './allow-list.ts';
+import { socketAddresses } from './socket-addresses.ts';
 
 /** The name of a route. */
 export interface RouteSlot {
@@ -75,7 +75,7 @@ export interface TableRoute {
   readonly balance: Balance;
   readonly backends: readonly TableBackend[];
   /** Hashes of the backends' texts, for rendezvous hashing. */
-  readonly hashes: Uint32Array;
+  readonly hashes: readonly number[];
   readonly cluster: TableCluster;
 }
 
@@ -233,7 +233,7 @@ function threadRoute(slot: number, hosts: readonly string[], sockets: readonly s
       addresses: [{ address: new Uint8Array(16), port: 0, path }],
       preferred: 0,
     })),
-    hashes: new Uint32Array(sockets.length),
+    hashes: sockets.map(() => 0),
     cluster,
   };
 }
@@ -250,6 +250,7 @@ function alpnFirst(a: TableRoute, b: TableRoute): number {
 
 function compileCluster(entry: ClusterEntry): TableCluster {
   const routes: TableRoute[] = [];
+  const addresses = new Map<string, Uint8Array>();
   const cluster: { -readonly [key in keyof TableCluster]: TableCluster[key] } = {
     slot: entry.slot,
     name: entry.name,
@@ -261,17 +262,26 @@ function compileCluster(entry: ClusterEntry): TableCluster {
     api: undefined,
   };
   for (const route of entry.routes) {
+    const { slot, hosts, connect, alpn, redirect, uplink } = route;
     routes.push({
-      ...route,
+      slot,
+      kind: shared(route.kind),
+      hosts,
+      connect: orNone(connect),
+      alpn: orNone(alpn),
       allow: compileAllowList(route.allow),
+      proxyProtocol: shared(route.proxyProtocol),
+      redirect,
+      ...(uplink && { uplink }),
+      balance: shared(route.balance),
       backends: route.backends.map(backend => ({
         slot: backend.slot,
         text: backend.text,
         port: backend.port,
-        addresses: socketAddresses(backend.addresses, backend.port),
+        addresses: socketAddresses(backend.addresses, backend.port, addresses),
         preferred: 0,
       })),
-      hashes: Uint32Array.from(route.backends, backend => hashText(backend.text)),
+      hashes: route.backends.map(backend => hashText(backend.text)),
       cluster,
     });
   }
@@ -279,10 +289,17 @@ function compileCluster(entry: ClusterEntry): TableCluster {
   return cluster;
 }
 
-function socketAddresses(texts: readonly string[], port: number): SocketAddress[] {
-  return texts.flatMap(text => {
-    if (text.startsWith('/')) return [{ address: new Uint8Array(16), port: 0, path: text }];
-    const address = parseIp(text);
-    return address === undefined ? [] : [{ address, port }];
-  });
+/** Few words that many routes have: a message between threads copies each of them for each route. */
+const words = new Map<string, string>();
+
+function shared<Word extends string>(word: Word): Word {
+  const known = words.get(word);
+  if (known === undefined) words.set(word, word);
+  return (known ?? word) as Word;
+}
+
+const none: readonly string[] = [];
+
+function orNone(texts: readonly string[]): readonly string[] {
+  return texts.length === 0 ? none : texts;
 }
