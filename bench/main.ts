@@ -24,6 +24,7 @@ import { fairness } from './scenarios/fairness.ts';
 import { footprint } from './scenarios/footprint.ts';
 import { httpRequests } from './scenarios/http-requests.ts';
 import { idleTunnels } from './scenarios/idle-tunnels.ts';
+import { largeFile } from './scenarios/large-file.ts';
 import { manyHosts } from './scenarios/many-hosts.ts';
 import { newConnections } from './scenarios/new-connections.ts';
 import type { Scenario } from './scenarios/scenario.ts';
@@ -48,6 +49,7 @@ const scenarios = [
   footprint,
   userClusterApps,
   dnsQueries,
+  largeFile,
 ] as const;
 
 /** Debian packages by peer. */

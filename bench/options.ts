@@ -21,7 +21,7 @@ export const usage = `npm run bench -- [flags]
                        a new connections      b bulk           c small messages   d idle tunnels
                        e many hosts           f add a host     g one bulk tunnel against pings
                        h 1 and 2 workers      i HTTP requests  j footprint
-                       k apps of a user cluster                 l DNS queries
+                       k apps of a user cluster                 l DNS queries    m a large file
   --peer a,b         against whom: causeway, haproxy, haproxy-256k, nginx, node-http, direct
                      (default all)
   --rounds 5         how often each is measured; the median counts

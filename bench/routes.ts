@@ -20,6 +20,8 @@ export interface Routes {
   readonly hosts: number;
   /** Added during the run; also routed to `answer`. */
   readonly added: readonly string[];
+  /** Causeway's clusters have one API host and one konnectivity host each, instead of a thousand hosts. */
+  readonly smallClusters?: boolean;
   /** Whether `web` is served too. */
   readonly web?: boolean;
   /** Ports of the backends on 127.0.0.1. */

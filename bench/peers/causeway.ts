@@ -51,10 +51,13 @@ export function renderCauseway(routes: Routes): string {
   ];
   for (const kind of backendKinds) {
     const hosts = [...routeEntries(routes)].filter(([, to]) => to === kind).map(([host]) => host);
-    for (let from = 0; from < hosts.length; from += HOSTS_PER_CLUSTER) {
-      const name = `${kind}-${from / HOSTS_PER_CLUSTER}`;
-      const some = hosts.slice(from, from + HOSTS_PER_CLUSTER);
-      lines.push(...cluster(name, routes.ports[kind], some, kind === 'web'));
+    const perCluster = routes.smallClusters === true ? 2 : HOSTS_PER_CLUSTER;
+    for (let from = 0; from < hosts.length; from += perCluster) {
+      const name = `${kind}-${from / perCluster}`;
+      const some = hosts.slice(from, from + perCluster);
+      const port = routes.ports[kind];
+      if (routes.smallClusters === true) lines.push(...smallCluster(name, port, some));
+      else lines.push(...cluster(name, port, some, kind === 'web'));
     }
   }
   return `${lines.join('\n')}\n`;
@@ -69,6 +72,19 @@ function cluster(name: string, port: number, hosts: readonly string[], isWeb: bo
       : ['    api:', ...pool(port, '      ')]),
     '      hosts:',
     ...hosts.map(host => `        - ${host}`),
+  ];
+}
+
+function smallCluster(name: string, port: number, [api, konnectivity]: readonly string[]): string[] {
+  const route = (kind: string, host: string) => [
+    `    ${kind}:`,
+    `      hosts: [${host}]`,
+    ...pool(port, '      '),
+  ];
+  return [
+    `  - name: ${name}`,
+    ...route('api', api),
+    ...(konnectivity === undefined ? [] : route('konnectivity', konnectivity)),
   ];
 }
 

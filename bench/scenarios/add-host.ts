@@ -30,7 +30,7 @@ export const addHost: Scenario = {
   how:
     `${HOSTS.toLocaleString('en')} hosts, ${LOAD.rate.toLocaleString('en')} new connections a second and ${LOAD.pings} ` +
     'tunnels that ping every 10 ms. A host is added, and a connection a millisecond asks for it until one is served. ' +
-    'Causeway reads the whole file again, in a thread of its own; the table change itself is what its metric ' +
+    'Causeway reads the changed clusters of its file, in a thread of its own; the table change itself is what its metric ' +
     'causeway_table_apply_seconds says: from the difference until every worker serves it. The worst stall is the ' +
     'longest that a ping took. Dropped are tunnels and connections that failed.',
   peers: ['causeway', 'haproxy', 'nginx'],
