@@ -2,7 +2,14 @@
 // 100,000 hosts. The control thread sends changes cluster by cluster; applying one touches only that cluster's names.
 // Each route, cluster and backend has a slot: its index in shared memory.
 
-import type { Balance, ClusterLimits, ProxyProtocol, Uplink } from '../../cluster/cluster.ts';
+import {
+  type Balance,
+  balances,
+  type ClusterLimits,
+  type ProxyProtocol,
+  proxyProtocols,
+  type Uplink,
+} from '../../cluster/cluster.ts';
 import { CATCH_ALL, isHostname, wildcardOf } from '../../cluster/hostname.ts';
 import type { SocketAddress } from '../io/reactor.ts';
 import { HTTP_SLOT, TUNNEL_SLOT } from '../shared/shared-memory.ts';
@@ -289,13 +296,16 @@ function compileCluster(entry: ClusterEntry): TableCluster {
   return cluster;
 }
 
-/** Few words that many routes have: a message between threads copies each of them for each route. */
-const words = new Map<string, string>();
+/** Words that most routes have: a message between threads copies each of them for each route. */
+const words = new Map(
+  ['api', 'konnectivity', 'apps-https', 'apps-http', ...proxyProtocols, ...balances].map(word => [
+    word,
+    word,
+  ]),
+);
 
 function shared<Word extends string>(word: Word): Word {
-  const known = words.get(word);
-  if (known === undefined) words.set(word, word);
-  return (known ?? word) as Word;
+  return (words.get(word) ?? word) as Word;
 }
 
 const none: readonly string[] = [];
