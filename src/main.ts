@@ -9,9 +9,6 @@ for (const signal of ['SIGUSR1', 'SIGUSR2'] as const) process.on(signal, () => {
 // bin/causeway bounds young objects for the control thread, which allocates little. Other threads have bounds of their
 // own (thread-heaps.ts), over which the flag would win.
 setFlagsFromString('--max-semi-space-size=0');
-// Heaps may grow by a fifth before they are collected, by default several times as much: each thread has a copy of the
-// table, and edits of a large file leave garbage in most of them.
-setFlagsFromString('--heap-growing-percent=20');
 
 const { runCli } = await import('./cli/cli.ts');
 process.exitCode = await runCli(process.argv.slice(2));

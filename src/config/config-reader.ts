@@ -8,8 +8,8 @@ import { applyDelta, type ClusterDelta } from './cluster-delta.ts';
 import { nextMessage, readConfigAside, startReading } from './read-aside.ts';
 import type { ReadConfigFile } from './read-config-file.ts';
 
-/** Below, a thread that stays would take more memory than a new one takes time. */
-const KEPT_FROM = 500;
+/** Hosts and routes of a large file. For a smaller one it is not worth the memory that a thread takes. */
+const LARGE = 1000;
 
 /**
  * From the thread: the file without its clusters, and what has changed in these; or the whole file as it was read with
@@ -35,7 +35,7 @@ export class ConfigReader implements AsyncDisposable {
     if (followed === undefined) return readConfigAside(this.#file);
     const { read, delta } = followed;
     const clusters = delta === undefined ? [] : applyDelta(this.#clusters, delta);
-    if (clusters.length < KEPT_FROM) await this[Symbol.asyncDispose]();
+    if (sizeOf(clusters) < LARGE) await this[Symbol.asyncDispose]();
     else this.#clusters = clusters;
     return delta === undefined ? read : { ...read, config: { ...read.config, clusters } };
   }
@@ -62,4 +62,10 @@ export class ConfigReader implements AsyncDisposable {
       thread.unref();
     }
   }
+}
+
+function sizeOf(clusters: readonly Cluster[]): number {
+  let size = 0;
+  for (const { routes } of clusters) for (const { hosts } of routes) size += 1 + hosts.length;
+  return size;
 }

@@ -124,7 +124,7 @@ export class Table {
       for (const name of route.connect) this.#connect.set(name, route);
       for (const host of route.hosts) {
         if (route.kind === 'apps-http') this.#http.set(host, route);
-        else this.#tls.set(host, [...(this.#tls.get(host) ?? []), route].toSorted(alpnFirst));
+        else this.#tls.set(host, alpnFirst(this.#tls.get(host), route));
       }
     }
   }
@@ -251,8 +251,9 @@ function ownNames(cluster: TableCluster): string[] {
 }
 
 /** Routes with an ALPN are tried before the one without. */
-function alpnFirst(a: TableRoute, b: TableRoute): number {
-  return Number(b.alpn.length > 0) - Number(a.alpn.length > 0);
+function alpnFirst(others: readonly TableRoute[] | undefined, route: TableRoute): readonly TableRoute[] {
+  if (others === undefined) return [route];
+  return [...others, route].toSorted((a, b) => Number(b.alpn.length > 0) - Number(a.alpn.length > 0));
 }
 
 function compileCluster(entry: ClusterEntry): TableCluster {
