@@ -287,16 +287,19 @@ export class HaproxyGateway implements GatewayPort, AsyncDisposable {
   }
 
   async openConnections(limit: number, cluster?: string): Promise<readonly OpenConnection[]> {
+    // The newest first: a later process has the later ones, and each numbers its own.
+    const processes = this.#processes.all.toSorted((a, b) => b.startedWith.number - a.startedWith.number);
     const listed = await Promise.all(
-      this.#processes.all.map(async running => {
+      processes.map(async running => {
         const sessions = await running.sessions().catch(() => []);
-        return sessions.map(session => this.#openConnection(running, session));
+        return sessions
+          .toSorted((a, b) => b.number - a.number)
+          .map(session => this.#openConnection(running, session));
       }),
     );
     return listed
       .flat()
       .filter(({ route }) => cluster === undefined || route?.cluster === cluster)
-      .toSorted((a, b) => a.ms - b.ms)
       .slice(0, limit);
   }
 
