@@ -21,7 +21,7 @@ import { openPacedWork } from './paced-work.ts';
 const POLL_MS = 30_000;
 const FIRST_POLL_MS = 2000;
 /** While one starts or ends, at least so often: a roll-out goes on 10 s after a new one is ready. */
-const MOVING_POLL_MS = 8000;
+const MOVING_POLL_MS = 5000;
 /** How often the objects are read although nothing has changed; after a write sooner, to notice another writer. */
 const CHECK_MS = 600_000;
 const CHECK_AFTER_WRITE_MS = 30_000;
