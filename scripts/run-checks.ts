@@ -23,7 +23,7 @@ const QUICK_TESTS = [
 const NOT_QUICK = [
   'src/gateway/io/*-reactor.test.ts',
   'src/gateway/control/gateway{,-deaths}.test.ts',
-  'src/gateway/http/http-threads.test.ts',
+  'src/gateway/streams/stream-threads.test.ts',
   'src/gateway/stages/terminated.test.ts',
   'src/sources/{directory,tenant-control-planes,tenant-cluster,services}.test.ts',
   'src/outputs/{write-objects,tenant-access,ingress}.test.ts',

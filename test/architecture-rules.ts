@@ -32,8 +32,7 @@ const PROCESS = /(?<![\w$.#])process\s*(?:\.(?!\.)|\?\.|\[)|\bglobalThis\.proces
  * Folders in which an exception in a callback would end a thread with all its connections: an inline function in such a
  * call must go through safely(), or do nothing.
  */
-const GUARDED =
-  /^src\/gateway\/(?:(?:http|tls)\/(?!.*-worker\.ts|request-log\.ts)|health\/check-backend|shared\/receive-)/;
+const GUARDED = /^src\/gateway\/(?:streams\/|health\/check-backend)/;
 const CALLBACK =
   /(?:\.(?:on|once|prependListener|addEventListener)\(\s*'[^']*',|\bset(?:Timeout|Immediate)\()\s*(?:async\s+)?(?:\([^()]*\)|\w+)\s*=>(?!\s*(?:\{\}|safely\())/;
 const DEFAULT_EXPORT = /\bexport\s+default\b|\bas\s+default\b/;

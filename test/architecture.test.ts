@@ -43,8 +43,8 @@ test('a gateway does not keep what reads its file', () => {
   );
 });
 
-test('threads that speak HTTP do not load all of node:http', () => {
-  const entries = ['http/http', 'health/health'].map(name => `src/gateway/${name}-worker.ts`);
+test('threads of the gateway do not load all of node:http', () => {
+  const entries = ['worker', 'streams/streams', 'health/health-worker'].map(name => `src/gateway/${name}.ts`);
   for (const path of entries.flatMap(entry => loadedWith(entry, sources))) {
     const imports = [...(sources.get(path) ?? '').matchAll(/^import (?!type\b).* from 'node:https?';$/gm)];
     assert.deepEqual(
@@ -74,9 +74,9 @@ const CLEAN = {
   'src/gateway/worker.ts': "import { parse } from '../wire/hello.ts';",
   'src/gateway/gateway.test.ts':
     "import { startHaproxy } from '../../testbed/start-haproxy.ts';\nprocess.pid;",
-  'src/gateway/http/guarded.ts':
+  'src/gateway/streams/guarded.ts':
     "socket.on('error', () => {});\nsocket.on(\n'end',\nguard(owner, () => x()));\nserver.on('x', one => safely(one, y));\nsocket.on('data', named);",
-  'src/gateway/http/http-worker.ts': "control.on('message', message => this.#message(message));",
+  'src/gateway/health/health-worker.ts': "control.on('message', message => this.#message(message));",
   'src/plan/plan.ts': "import { x } from '../cluster/cluster.ts';\nimport { y } from './claims.ts';",
   'src/cluster/cluster.ts':
     '// process.exit() stands in a comment\nexport const process1 = { process: 1 }.process;',
@@ -141,10 +141,10 @@ const OFFENDING: readonly [path: string, source: string, offence: RegExp][] = [
   ['src/gateway/a.ts', "import { pid } from 'node:process';", /touches process/],
   ['src/gateway/a.ts', 'export default function a() {}', /has a default export$/],
   ['src/gateway/a.ts', 'export { a as default };', /has a default export$/],
-  ['src/gateway/http/a.ts', "socket.on('data', chunk => this.#data(chunk));", /not guarded/],
-  ['src/gateway/http/a.ts', "socket.once(\n  'end',\n  () => socket.destroy(),\n);", /not guarded/],
-  ['src/gateway/tls/a.ts', 'setTimeout(async () => {\n  x();\n}, 1);', /not guarded/],
-  ['src/gateway/tls/a.ts', "gone.addEventListener('abort', () => x());", /not guarded/],
+  ['src/gateway/streams/a.ts', "socket.on('data', chunk => this.#data(chunk));", /not guarded/],
+  ['src/gateway/streams/a.ts', "socket.once(\n  'end',\n  () => socket.destroy(),\n);", /not guarded/],
+  ['src/gateway/streams/a.ts', 'setTimeout(async () => {\n  x();\n}, 1);', /not guarded/],
+  ['src/gateway/streams/a.ts', "gone.addEventListener('abort', () => x());", /not guarded/],
   ['src/gateway/rowTable.ts', '', /is not in kebab case$/],
   ['src/gateway/RowTable.test.ts', '', /is not in kebab case$/],
   ['src/gateway/socket-utils.ts', '', /'utils' says nothing/],

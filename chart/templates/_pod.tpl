@@ -134,7 +134,7 @@ spec:
           {{- end }}
       volumeMounts:
         - { name: config, mountPath: /etc/causeway, readOnly: true }
-        # Sockets between its threads, in folders of its own.
+        # For temporary files, and the socket by which a successor takes over.
         - { name: tmp, mountPath: /tmp }
         {{- with $config.stateDir }}
         - { name: state, mountPath: {{ . | quote }} }

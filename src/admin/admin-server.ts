@@ -12,10 +12,10 @@ import type { AddressInfo } from 'node:net';
 import { getRequestListener } from '@hono/node-server';
 import type { KeyPairFiles } from '../config/config.ts';
 import { type KeyPair, KeyPairWatch, readKeyPair } from '../config/key-pair.ts';
-import { checkForTimeouts, NEVER_MS } from '../gateway/http/check-for-timeouts.ts';
 import { descriptorOf } from '../gateway/io/net-reactor.ts';
 import { type AdminApiOptions, type AdminView, adminApi } from './admin-api.ts';
 import { lockedOut } from './auth.ts';
+import { checkForTimeouts, NEVER_MS } from './check-for-timeouts.ts';
 import { guardConnections } from './connection-guard.ts';
 import { RecentTraffic } from './recent-traffic.ts';
 

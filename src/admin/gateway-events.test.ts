@@ -33,7 +33,6 @@ function record(reason: (typeof closeReasons)[number]): NamedRecord {
     clusterId: '',
     clientEndedFirst: false,
     logged: false,
-    isRequest: false,
     detail: 0,
     detailSeconds: 0,
     on: ':6443',

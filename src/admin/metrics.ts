@@ -10,7 +10,6 @@ import {
 } from '@prometheus-io/client';
 import { closeReasons } from '../gateway/close-reason.ts';
 import type { CheckedBackend, GatewayPort } from '../gateway/control/gateway-port.ts';
-import { NEVER_MS } from '../gateway/http/check-for-timeouts.ts';
 import {
   ACTIVE_AT,
   BYTES_IN_AT,
@@ -21,6 +20,7 @@ import {
   SECONDS_SUM_AT,
   secondsBuckets,
 } from '../gateway/shared/shared-memory.ts';
+import { NEVER_MS } from './check-for-timeouts.ts';
 import type { Status } from './status.ts';
 
 export interface MetricsView {

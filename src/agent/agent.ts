@@ -14,8 +14,7 @@ import { openFilesWarning } from '../gateway/open-files.ts';
 import { NO_PROTOCOL } from '../gateway/shared/rows.ts';
 import { secondsBuckets } from '../gateway/shared/shared-memory.ts';
 import type { Settings } from '../gateway/stages/data-path.ts';
-import { CERTIFICATE_LOST } from '../gateway/tls/terminate.ts';
-import type { TlsConfig } from '../gateway/tls/tls-config.ts';
+import { CERTIFICATE_LOST, type TlsConfig } from '../gateway/streams/tls-config.ts';
 import { type AgentFiles, exposedAgentFiles, readAgentFiles, watchAgentFiles } from './agent-files.ts';
 import { AgentMetrics } from './agent-metrics.ts';
 import type { AgentOptions, Place } from './agent-options.ts';
@@ -305,7 +304,7 @@ export class Agent implements MetricsView, AsyncDisposable {
           redirect: false,
           uplink: this.#uplink(),
           pool: {
-            // The TLS thread has the addresses itself, and remembers which one works.
+            // Uplinks over TLS have the addresses themselves, and remember which one works.
             backends: hasTls ? backends.slice(0, 1) : backends,
             balance: 'source',
             // With a single backend, checks from thousands of nodes would only load the gateway.

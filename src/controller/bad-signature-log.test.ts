@@ -20,7 +20,6 @@ function record(fault: SignatureFault | '', seconds = 0, clusterId = 'id-a'): Co
     detail: signatureFaults.indexOf(fault),
     clientEndedFirst: false,
     logged: true,
-    isRequest: false,
     detailSeconds: seconds,
     peer: address,
     client: address,

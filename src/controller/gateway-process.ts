@@ -123,7 +123,6 @@ export class GatewayProcess {
       onRequest: guard(this, events.onRequest),
       onHealth: guard(this, events.onHealth),
       onDropped: countDropped,
-      onSocketsMoved: () => log.warn('sockets between threads had been deleted; created again'),
       onThreadDeath: (thread, cause, death) => logDeath(log, thread, cause, death),
       onFault: report => logFault(log, report),
     };

@@ -7,7 +7,7 @@ import { certificateFor } from '../../testbed/certificates.ts';
 import { missingPrograms } from '../../testbed/packages.ts';
 import { tempDir } from '../../testbed/temp-dir.ts';
 import type { Config } from '../config/config.ts';
-import type { TunnelEnd } from '../gateway/tls/tls-config.ts';
+import type { TunnelEnd } from '../gateway/streams/tls-config.ts';
 import { TunnelWatch, tunnelEnd } from './tunnel-watch.ts';
 
 const skip = missingPrograms('openssl');

@@ -6,7 +6,7 @@ import { dirname, resolve } from 'node:path';
 import type { Logger } from 'pino';
 import type { Config, KeyPairFiles } from '../config/config.ts';
 import { type KeyPair, type KeyPairError, KeyPairWatch, readKeyPair } from '../config/key-pair.ts';
-import type { TunnelEnd } from '../gateway/tls/tls-config.ts';
+import type { TunnelEnd } from '../gateway/streams/tls-config.ts';
 import { ConfigError } from './config-error.ts';
 
 export interface LoadedTunnel {
@@ -122,7 +122,7 @@ export class TunnelWatch implements Disposable {
   }
 }
 
-/** In the form that the TLS thread takes. */
+/** In the form that the gateway takes. */
 export function tunnelEnd({ hosts, pairs }: LoadedTunnel): TunnelEnd {
   const certificates = pairs.map(({ cert, key }) => ({
     cert: cert.toString('latin1'),

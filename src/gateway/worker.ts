@@ -1,5 +1,7 @@
-// Entry point of a worker thread: one reactor, one data path, and the control thread's messages.
+// Entry point of a worker or a stream thread: one reactor, one data path, and the control thread's messages. A stream
+// thread has no listeners, but connections that a worker gives it.
 
+import { closeSync } from 'node:fs';
 import { flushCompileCache } from 'node:module';
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import { formatIpPort } from '../wire/ip-address.ts';
@@ -8,6 +10,7 @@ import type {
   FromWorker,
   Pages,
   RowTexts,
+  StreamThread,
   TableMessage,
   ToWorker,
   WorkerStart,
@@ -22,21 +25,33 @@ import {
   BACKEND_FIELDS,
   BucketPages,
   CLUSTER_FIELDS,
+  RequestCounters,
   RouteCounters,
   SharedSlots,
 } from './shared/shared-memory.ts';
 import { SourceCounts } from './shared/source-counts.ts';
 import { ThreadControl } from './shared/thread-control.ts';
-import { Verdicts } from './shared/verdicts.ts';
 import { acceptAll, closeListener, leaveListener } from './stages/accept.ts';
 import type { Shared } from './stages/data-path.ts';
 import { Dispatcher } from './stages/dispatch.ts';
-import { cutAll, cutHandedOff } from './stages/end.ts';
+import { cutAll } from './stages/end.ts';
+import type { Gift, Receiver } from './stages/gift.ts';
+import { giveWaiting } from './stages/give.ts';
+import { closeKeptOf, closeKeptOfGone } from './stages/keep-backend.ts';
+import { recordEnd } from './stages/record-end.ts';
+import { drainRequests } from './stages/request.ts';
 import { revoke, revokeOne } from './stages/revoke.ts';
+import type { Streams } from './streams/streams.ts';
+import type { UplinkHooks } from './streams/uplinks.ts';
 import { compileListener } from './table/listener-table.ts';
 
 /** A worker reports failed dials at most this often: a report only brings the next lookup of the name forward. */
 const DIAL_FAILED_EVERY_MS = 500;
+
+/** Each kind of trouble is reported at most this often. */
+const TROUBLE_MS = 1000;
+
+type NewStreams = (path: Dispatcher, arrivals: Rows, hooks: UplinkHooks) => Streams;
 
 class Worker {
   readonly #control: MessagePort;
@@ -44,6 +59,8 @@ class Worker {
   readonly #memory: Shared;
   readonly #path: Dispatcher;
   readonly #faults: FaultLog;
+  /** Only where the reactor is one of Node's streams. */
+  readonly #streams: Streams | undefined;
   /** Listener index → handles: one, or more if an old process had more workers. */
   readonly #handles = new Map<number, number[]>();
   /** Indexes of listeners that another process has open too. */
@@ -51,14 +68,18 @@ class Worker {
   /** Numbers of requests to answer when no listener is closing. */
   readonly #waiting: number[] = [];
   #dialFailedAt = 0;
+  /** Where connections come from. */
+  #gifts: MessagePort | undefined;
+  readonly #troubledAt = new Map<string, number>();
 
-  constructor(start: WorkerStart, io: Reactor, control: MessagePort) {
+  constructor(start: WorkerStart, io: Reactor, control: MessagePort, newStreams: NewStreams | undefined) {
     this.#control = control;
     this.#io = io;
-    this.#faults = new FaultLog(`worker-${start.number}`, report => this.#post({ kind: 'fault', report }));
+    this.#faults = new FaultLog(start.name, report => this.#post({ kind: 'fault', report }));
     this.#memory = {
       rows: new Rows(start.rows),
       counters: new RouteCounters(),
+      requests: new RequestCounters(),
       clusters: new SharedSlots(CLUSTER_FIELDS),
       backends: new SharedSlots(BACKEND_FIELDS),
       buckets: new BucketPages(),
@@ -66,15 +87,20 @@ class Worker {
       sources: new SourceCounts(start.sources, start.seed),
       nonces: new NonceTable(start.nonces, start.seed),
       records: new RecordWriter(start.records, () => this.#post({ kind: 'records' })),
-      verdicts: new Verdicts(start.verdicts),
     };
-    this.#path = new Dispatcher(start.number, this.#io, this.#memory, start.settings, {
+    this.#path = new Dispatcher(this.#io, this.#memory, start.settings, {
       message: message => this.#message(message as ToWorker),
       failed: slot => this.#dialFailed(slot),
       uplinkRefused: (status, reported) => this.#post({ kind: 'uplink-refused', status, reported }),
       fault: (error, client) => this.#faults.write(error, this.#describeClient(client)),
     });
     this.#path.listenersClosed = () => this.#answerWaiting();
+    if (newStreams === undefined) return;
+    const arrivals = new Rows(start.arrivals ?? Rows.memory(1));
+    this.#streams = newStreams(this.#path, arrivals, {
+      trouble: (what, why) => this.#trouble(what, why),
+      dialFailed: () => this.#post({ kind: 'gateway-failed' }),
+    });
   }
 
   run(): void {
@@ -105,7 +131,10 @@ class Worker {
         if (this.#path.closing.size === 0) this.#answerWaiting();
         break;
       case 'addresses':
-        for (const [slot, addresses] of message.backends) this.#path.table.setAddresses(slot, addresses);
+        for (const [slot, addresses] of message.backends) {
+          this.#path.table.setAddresses(slot, addresses);
+          closeKeptOf(this.#path, slot);
+        }
         break;
       case 'settings':
         this.#path.settings = message.settings;
@@ -117,18 +146,26 @@ class Worker {
         }
         break;
       case 'drain':
-        // Internal listeners stay open: connections that return from a protocol thread were accepted before the drain.
-        for (const index of this.#handles.keys())
-          if (this.#path.listeners[index]?.isInternal !== true) this.#close(index);
+        for (const index of this.#handles.keys()) this.#close(index);
+        drainRequests(this.#path);
+        this.#streams?.drain();
         break;
-      case 'http':
-        this.#path.table.putHttpThreads(message.sockets);
+      case 'streams':
+        if (message.thread !== undefined) this.#path.receiver = this.#receiver(message.thread);
+        this.#path.hasStreams = true;
+        giveWaiting(this.#path);
+        break;
+      case 'streams-gone':
+        this.#path.receiver = undefined;
+        break;
+      case 'gifts':
+        this.#takeFrom(message.port);
         break;
       case 'tunnels':
-        this.#path.table.putTunnels(message.hosts, message.sockets);
+        this.#path.table.putTunnels(message.hosts);
         break;
-      case 'thread-died':
-        cutHandedOff(this.#path, message.group, message.index);
+      case 'tls':
+        this.#streams?.configure(message.config);
         break;
       case 'cut':
         cutAll(this.#path, message.reason);
@@ -144,6 +181,8 @@ class Worker {
         });
         break;
       case 'stop':
+        this.#gifts?.close();
+        this.#streams?.stop();
         this.#io.stop();
         break;
       default:
@@ -177,7 +216,8 @@ class Worker {
     for (const handle of handles) leave(this.#path, handle);
   }
 
-  #usePages({ counters, clusters, buckets, backends }: Pages): void {
+  #usePages({ counters, clusters, buckets, backends, requests }: Pages): void {
+    for (const page of requests) this.#memory.requests.addPage(page);
     for (const page of counters) this.#memory.counters.addPage(page);
     for (const page of clusters) this.#memory.clusters.addPage(page);
     for (const page of buckets) this.#memory.buckets.addPage(page);
@@ -189,6 +229,7 @@ class Worker {
     this.#io.keepalive(message.settings.keepaliveMs ?? 0);
     this.#io.stalled(message.settings.stalledMs ?? 0);
     this.#path.table.apply(message.removed, message.put);
+    closeKeptOfGone(this.#path);
     revoke(this.#path, message.removed.length > 0, new Set(message.put.map(cluster => cluster.slot)));
     for (const [index, entry] of message.listeners) {
       this.#path.listeners[index] = compileListener(entry);
@@ -218,6 +259,39 @@ class Worker {
     return { client: formatIpPort(rows.addresses, at, rows.portOf(client, CLIENT)) };
   }
 
+  /** A worker gives its connections to this thread. */
+  #takeFrom(port: MessagePort): void {
+    this.#gifts = port;
+    port.on('message', (gift: Gift) => this.#streams?.take(gift));
+    port.once('close', () => this.#streams?.endOrphans());
+  }
+
+  /** Another thread takes connections from this one. */
+  #receiver({ port, arrivals, control }: StreamThread): Receiver {
+    const rows = new Rows(arrivals);
+    const thread = new ThreadControl(control);
+    port.unref();
+    return {
+      arrivals: rows,
+      owned: thread.held,
+      take: gift => {
+        port.postMessage(gift);
+        // The thread has ended: whoever takes the mark away cleans up.
+        const descriptor = gift.connection as number;
+        if (!thread.isOver || Atomics.exchange(thread.held, descriptor, 0) === 0) return;
+        recordEnd(rows, this.#memory, gift.at, 'shutdown', this.#io.now(), this.#path.settings.log);
+        closeSync(descriptor);
+      },
+    };
+  }
+
+  #trouble(what: string, why: string): void {
+    const now = this.#io.now();
+    if (now - (this.#troubledAt.get(what) ?? Number.NEGATIVE_INFINITY) < TROUBLE_MS) return;
+    this.#troubledAt.set(what, now);
+    this.#post({ kind: 'tls-trouble', what, why });
+  }
+
   #dialFailed(slot: number): void {
     const now = this.#io.now();
     if (slot === 0 || now - this.#dialFailedAt < DIAL_FAILED_EVERY_MS) return;
@@ -226,10 +300,24 @@ class Worker {
   }
 }
 
+/** Node's streams take time and memory to load. */
+async function loadStreams(io: Reactor, control: ThreadControl): Promise<NewStreams | undefined> {
+  const [{ NetReactor }, { Streams }] = await Promise.all([
+    import('./io/net-reactor.ts'),
+    import('./streams/streams.ts'),
+  ]);
+  return io instanceof NetReactor
+    ? (path, arrivals, hooks) => new Streams(path, io, arrivals, control.held, hooks)
+    : undefined;
+}
+
 if (parentPort !== null) {
   const start = workerData as WorkerStart;
-  const io = await openReactor(start.engine, { ...start, control: new ThreadControl(start.control) });
-  const worker = new Worker(start, io, parentPort);
+  const control = new ThreadControl(start.control);
+  const isGiven = start.arrivals !== undefined;
+  const io = await openReactor(start.engine, { ...start, control, isGiven });
+  const newStreams = start.engine === 'net' ? await loadStreams(io, control) : undefined;
+  const worker = new Worker(start, io, parentPort, newStreams);
   parentPort.postMessage({ kind: 'started' } satisfies FromWorker);
   // It will not end in a way that does this.
   flushCompileCache();

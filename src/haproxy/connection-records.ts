@@ -108,7 +108,6 @@ export class ConnectionRecords {
       clusterId: line.clusterId === undefined ? '' : shownClusterId(line.clusterId),
       clientEndedFirst: line.state.startsWith('C'),
       logged: isLogged(reason, settings.log),
-      isRequest: false,
     };
   }
 
@@ -181,7 +180,6 @@ export class ConnectionRecords {
       clusterId: '',
       clientEndedFirst: false,
       logged: isLogged(reason, settings.log),
-      isRequest: false,
     };
   }
 

@@ -128,7 +128,7 @@ export class HaproxyGateway implements GatewayPort, AsyncDisposable {
     this.#config = config;
     this.#pages.add(this.#own);
     this.#pages.grow(this.#author.pages);
-    this.#counts = new RouteCounts([{ threads: [{ pages: this.#own }] }]);
+    this.#counts = new RouteCounts(() => [{ pages: this.#own }]);
     this.#sockets = new ListeningSockets(options.inherited ?? new InheritedSockets([]));
     this.#processes = new HaproxyProcesses(
       {

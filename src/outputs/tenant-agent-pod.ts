@@ -39,7 +39,7 @@ export function agentPod(settings: AgentSettings, options: TenantAgentOptions, w
     ...(hasSecret ? [{ name: 'secret', secret: { secretName: AGENT, defaultMode: READABLE_BY_GROUP } }] : []),
     // The authority of the API server, which `terminate` verifies.
     ...(certificate === undefined ? [] : [{ name: 'ca', configMap: { name: 'kube-root-ca.crt' } }]),
-    // For the sockets between its threads.
+    // For temporary files.
     { name: 'tmp', emptyDir: {} },
   ];
   return {

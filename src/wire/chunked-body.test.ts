@@ -85,6 +85,10 @@ for (const [fault, text] of [
   ['trailer', '0\r\nA b: c\r\n\r\n'],
   ['trailer', '0\r\nA\r\n\r\n'],
   ['trailer', '0\r\nA: b\nC: d\r\n\r\n'],
+  ['trailer', '0\r\nA: b\n'],
+  ['trailer', '0\r\nA: b\rC'],
+  ['trailer', '0\r\n\n'],
+  ['chunk-extension', '1;a\0\r\n'],
   ['trailers-too-long', `0\r\nA: ${'b'.repeat(16_384)}`],
 ] as const) {
   test(`readChunkedBody() refuses ${JSON.stringify(text.slice(0, 30))} as ${fault}`, () => {

@@ -29,12 +29,14 @@ const MAX_DIGITS = 11;
 /** The limit of node:http; no use of extensions justifies more. */
 const MAX_EXTENSIONS = 16_384;
 const MAX_TRAILERS = 16_384;
+const TAB = 0x09;
 const CARRIAGE_RETURN = 0x0d;
 const LINE_FEED = 0x0a;
 const SEMICOLON = 0x3b;
 const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 
 const incomplete: ChunkedPart = Object.freeze({ kind: 'incomplete' });
+const badTrailer: ChunkedPart = Object.freeze({ kind: 'reject', reason: 'trailer' });
 
 export function startChunkedBody(): ChunkedBody {
   return { stage: 'size', left: 0, digits: 0, extensions: 0, trailers: '' };
@@ -65,7 +67,7 @@ function step(body: ChunkedBody, byte: number): string | undefined {
       return sizeByte(body, byte);
     case 'extension':
       if (byte === CARRIAGE_RETURN) body.stage = 'size-end';
-      else if (byte === LINE_FEED || ++body.extensions > MAX_EXTENSIONS) return 'chunk-extension';
+      else if (isControl(byte) || ++body.extensions > MAX_EXTENSIONS) return 'chunk-extension';
       return undefined;
     case 'size-end':
       if (byte !== LINE_FEED) return 'chunk-size';
@@ -100,7 +102,9 @@ function readTrailers(body: ChunkedBody, bytes: Uint8Array, from: number, to: nu
   body.trailers += latin1(bytes, from, Math.min(to, from + MAX_TRAILERS));
   const { trailers } = body;
   const length = trailers.startsWith('\r\n') ? 2 : trailers.indexOf('\r\n\r\n') + 4;
-  if (length < 4 && length !== 2) {
+  const isWhole = length === 2 || length >= 4;
+  if (hasBareLineEnd(trailers, before, isWhole ? length : trailers.length)) return badTrailer;
+  if (!isWhole) {
     return trailers.length < MAX_TRAILERS ? incomplete : { kind: 'reject', reason: 'trailers-too-long' };
   }
   const fields: string[] = [];
@@ -109,11 +113,25 @@ function readTrailers(body: ChunkedBody, bytes: Uint8Array, from: number, to: nu
     const name = Buffer.from(line.slice(0, Math.max(colon, 0)), 'latin1');
     const value = trimSpace(line, colon + 1);
     if (name.length === 0 || endOfToken(name, 0, name.length) !== name.length || !VALUE.test(value)) {
-      return { kind: 'reject', reason: 'trailer' };
+      return badTrailer;
     }
     fields.push(line.slice(0, colon), value);
   }
   return { kind: 'end', trailers: fields, end: from + length - before };
+}
+
+/** Refused as soon as it comes: a client that takes it for the end of its line waits for the answer. */
+function hasBareLineEnd(text: string, from: number, to: number): boolean {
+  for (let at = from; at < to; at++) {
+    const isReturned = text.charCodeAt(at - 1) === CARRIAGE_RETURN;
+    if (isReturned !== (text.charCodeAt(at) === LINE_FEED)) return true;
+  }
+  return false;
+}
+
+/** RFC 9112 7.1.1: tokens, quoted text and white space. */
+function isControl(byte: number): boolean {
+  return (byte < 0x20 && byte !== TAB) || byte === 0x7f;
 }
 
 function hexDigit(byte: number): number {

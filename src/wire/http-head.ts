@@ -125,7 +125,7 @@ function endOfLine(bytes: Uint8Array, from: number, to: number): number | string
 }
 
 /** RFC 9112 3: `METHOD SP TARGET SP HTTP/1.x`, with single spaces and none in the target. */
-function requestLineFault(bytes: Uint8Array, from: number, to: number): Fault {
+export function requestLineFault(bytes: Uint8Array, from: number, to: number): Fault {
   const method = endOfToken(bytes, from, to);
   if (method === from || bytes[method] !== SPACE) return 'method';
   const target = to - VERSION.length - 1;

@@ -17,7 +17,7 @@ const CARRIAGE_RETURN = 0x0d;
 const PROXY_V2 = Buffer.from('\r\n\r\n\0\r\nQUIT\n', 'latin1');
 const PROXY_V1 = Buffer.from('PROXY ', 'latin1');
 const CONNECT = Buffer.from('CONNECT ', 'latin1');
-/** RFC 9113 3.4. The HTTP thread checks the rest of the preface. */
+/** RFC 9113 3.4. node:http2 checks the rest of the preface. */
 const H2 = Buffer.from('PRI * HTTP/2', 'latin1');
 
 export function recognize(

@@ -509,6 +509,14 @@ describe('a client of terminate that refuses the certificate', () => {
   }
 });
 
+test('a client of terminate whose handshake does not finish is ended in time', async () => {
+  await using agent = await world.agent('terminate');
+  // The agent waits for 10 s, once for the hello and once for the rest.
+  const { received, end } = await visit(agent.port, realHello([]));
+  assert.deepEqual([received.length > 0, end], [true, 'FIN']);
+  await agent.line(({ reason }) => reason === 'hello-timeout');
+});
+
 describe('the end of a tunnel', () => {
   test('refuses a client that offers another protocol', async () => {
     const outer = await tunnel({ ALPNProtocols: ['h2'] });

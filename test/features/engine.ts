@@ -3,6 +3,9 @@
 
 const engine = process.env.CAUSEWAY_TEST_ENGINE ?? 'auto';
 
+/** The first thread that serves HTTP/2 and TLS. */
+export const streamThread = engine === 'net' ? 'worker-0' : 'stream-0';
+
 /** What the HAProxy engine lacks, with the reason. */
 const missingOnHaproxy = {
   dialAlerts:
@@ -41,8 +44,6 @@ const missingOnHaproxy = {
   halfClosedUpgrades: 'HAProxy ends an upgraded connection when the backend has finished its side',
   lateUpgradesIgnored: 'HAProxy grants an upgrade behind an unanswered request when its turn comes',
   upgradeWithBodyIsLast: 'HAProxy reads further requests after an upgrade request with a body',
-  pipelineLimit:
-    'HAProxy reads a request when the one before it is answered, so none of them waits in its memory',
   pooledConnections: 'on HAProxy, each request has a connection of its own to the backend',
   signatures: 'HAProxy verifies no signatures',
   revoke: 'HAProxy keeps open connections when their route is gone or their client is no longer allowed',

@@ -1,4 +1,4 @@
-// One fault, one connection, in the protocol threads: an exception in any callback that serves a request, an
+// One fault, one connection, in what serves HTTP and TLS: an exception in any callback that serves a request, an
 // HTTP/2 stream or a tunnel resets that connection with the reason `fault`. The thread and other connections continue.
 
 import assert from 'node:assert/strict';
@@ -9,6 +9,7 @@ import { certificateFor } from '../../testbed/certificates.ts';
 import { missingPrograms } from '../../testbed/packages.ts';
 import { type Causeway, type LogLine, startCauseway } from '../../testbed/start-causeway.ts';
 import { tempDir } from '../../testbed/temp-dir.ts';
+import { streamThread } from './engine.ts';
 import { FAULTY_STATUS, faulty } from './fault-marks.ts';
 import { Backend, lineOf, until } from './given.ts';
 import { H2Client } from './h2-client.ts';
@@ -24,14 +25,14 @@ const backend = stack.use(
         response.write('first ');
         setTimeout(() => response.end('@@data@@ and more'), 20);
       },
-      '/end': (_, response) => response.end('@@end@@'),
-      '/fault-flush': (_, response) => response.writeHead(200, { 'Content-Length': 4 }).flushHeaders(),
-      '/pipe': (_, response) => response.writeHead(200, { 'X-Fault': 'pipe' }).end('piped'),
+      '/head': (_, response) => response.writeHead(200, { 'X-Fault': 'head' }).end('headed'),
       '/count': (_, response) => response.writeHead(FAULTY_STATUS).end('not counted'),
       '/hold': () => {},
     },
     upgrade: (_, socket) => {
-      socket.write('HTTP/1.1 101 Switching Protocols\r\nUpgrade: echo\r\nConnection: Upgrade\r\n\r\n');
+      socket.write(
+        'HTTP/1.1 101 Switching Protocols\r\nX-Fault: splice\r\nUpgrade: echo\r\nConnection: Upgrade\r\n\r\n',
+      );
       socket.pipe(socket);
     },
   }),
@@ -114,7 +115,7 @@ async function assertContained(
 /** The client's bytes, and the part of a response that it receives before the reset. */
 function assertReset(said: string, receives = ''): () => Promise<void> {
   return async () => {
-    const line = await assertContained('http-0', async () => {
+    const line = await assertContained('worker-0', async () => {
       using client = await HttpClient.connect(gateway.port);
       client.send(said);
       assert.equal(await client.ended(), 'RST');
@@ -133,31 +134,35 @@ const get = (host: string, path: string, ...lines: readonly string[]) =>
 const post = (path: string) =>
   `${request(`POST ${path} HTTP/1.1`, 'Host: plain.test', 'Content-Length: 4')}body`;
 
-describe('a fault in an HTTP thread', { concurrency: false }, () => {
+describe('a fault in a worker that serves HTTP', { concurrency: false }, () => {
   test('when a request arrives', assertReset(get('fault-arrived.test', '/')));
   test('when a later request arrives', async () => {
     using client = await HttpClient.connect(gateway.port);
     assert.equal((await client.get('plain.test')).status, 200);
-    await assertContained('http-0', async () => {
+    await assertContained('worker-0', async () => {
       client.ask('fault-arrived.test');
       assert.equal(await client.ended(), 'RST');
       return client;
     });
   });
   test('when the backend is connected', assertReset(get('fault-ask.test', '/')));
-  test('when the head of a response arrives', assertReset(get('plain.test', '/fault-flush')));
+  test('when the head of a response arrives', assertReset(get('plain.test', '/head')));
   test('when bytes of a response arrive', assertReset(get('plain.test', '/data'), 'first '));
-  test('when a response ends', assertReset(get('plain.test', '/end')));
-  test('when a request with a body is answered', assertReset(post('/pipe')));
-  test('when the body of a request ends', assertReset(post('/fault-trailers')));
+  test('when a request with a body is answered', assertReset(post('/head')));
+  test(
+    'when the body of a request ends',
+    assertReset(
+      `${request('POST / HTTP/1.1', 'Host: plain.test', 'Transfer-Encoding: chunked')}0\r\nX-Fault-Trailer: 1\r\n\r\n`,
+    ),
+  );
   test(
     'when protocols are switched',
-    assertReset(get('plain.test', '/fault-splice', 'Connection: Upgrade', 'Upgrade: echo')),
+    assertReset(get('plain.test', '/switch', 'Connection: Upgrade', 'Upgrade: echo')),
   );
-  test('when a connection is checked', assertReset(get('fault-look.test', '/hold')));
+  test('when a timer fires', assertReset(get('fault-look.test', '/hold')));
 
   test('when a response is counted, after the client has all of it', async () => {
-    const line = await assertContained('http-0', async () => {
+    const line = await assertContained('worker-0', async () => {
       using client = await HttpClient.connect(gateway.port);
       client.ask('plain.test', '/count');
       assert.equal((await client.answer()).status, FAULTY_STATUS);
@@ -174,8 +179,7 @@ describe('a fault in HTTP/2', () => {
     const first = client.open('neighbour:443');
     await first.receives('api\n');
     await assertContainedAmong(2, async () => {
-      const second = client.open('neighbour:443');
-      await second.receives('api\n');
+      const second = client.open('fault-stream:443');
       await until('its reset', () => second.stream.closed);
       assert.notEqual(second.stream.rstCode, 0);
     });
@@ -183,7 +187,7 @@ describe('a fault in HTTP/2', () => {
   });
 
   test('of the connection: it is reset with its streams', async () => {
-    await assertContained('http-0', async () => {
+    await assertContained(streamThread, async () => {
       using client = await H2Client.connect(gateway.port);
       for (let ping = 0; ping < 2; ping++)
         await new Promise(resolve => client.session.ping(() => resolve(undefined)));
@@ -207,7 +211,7 @@ async function assertContainedAmong(others: number, strike: () => Promise<void>)
   });
 }
 
-describe('a fault in a TLS thread', { skip: !hasTls }, () => {
+describe('a fault in TLS of our own', { skip: !hasTls }, () => {
   const enter = async (servername: string) => {
     const socket = connectTls({
       port: gateway.port,
@@ -226,7 +230,7 @@ describe('a fault in a TLS thread', { skip: !hasTls }, () => {
   };
 
   test('when a certificate is chosen', async () => {
-    const line = await assertContained('tls-0', async () => {
+    const line = await assertContained(streamThread, async () => {
       const { address, ended } = await enter('fault.tunnel.test');
       await ended();
       return { address, since: '' };
@@ -234,11 +238,9 @@ describe('a fault in a TLS thread', { skip: !hasTls }, () => {
     assert.equal(line?.reason, 'fault');
   });
 
-  test('when the inner connection ends', async () => {
-    // The inner connection is refused.
-    await assertContained('tls-0', async () => {
-      const { socket, address, ended } = await enter('ok.tunnel.test');
-      socket.write('neither TLS nor PROXY');
+  test('when the inner connection begins', async () => {
+    await assertContained(streamThread, async () => {
+      const { address, ended } = await enter('ok.tunnel.test');
       await ended();
       await until('its line', () =>
         gateway.connections().some(({ peer, reason }) => peer === address && reason === 'fault'),

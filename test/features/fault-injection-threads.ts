@@ -1,16 +1,16 @@
-// Like fault-injection.ts, for the protocol threads and the control thread: the content of a request, response or
+// Like fault-injection.ts, for the stream threads and the control thread: the content of a request, response or
 // stream selects what throws.
 
-import { ClientRequest, IncomingMessage, OutgoingMessage, ServerResponse } from 'node:http';
+import { ClientRequest } from 'node:http';
+import { TLSSocket } from 'node:tls';
 import { EventStreams } from '../../src/admin/event-streams.ts';
 import { GatewayEvents } from '../../src/admin/gateway-events.ts';
-import { AbuseBudget } from '../../src/gateway/http/abuse-budget.ts';
-import { KeptConnection } from '../../src/gateway/http/kept-connections.ts';
+import { EpollReactor } from '../../src/gateway/io/epoll-reactor.ts';
+import { NetReactor } from '../../src/gateway/io/net-reactor.ts';
 import { RequestCounters } from '../../src/gateway/shared/shared-memory.ts';
-import { Verdicts } from '../../src/gateway/shared/verdicts.ts';
+import { AbuseBudget } from '../../src/gateway/streams/abuse-budget.ts';
+import { TunnelContexts } from '../../src/gateway/streams/end-tunnel.ts';
 import { Table } from '../../src/gateway/table/table.ts';
-import { TunnelContexts } from '../../src/gateway/tls/end-tunnel.ts';
-import { TlsThread } from '../../src/gateway/tls/tls-thread.ts';
 import { FAULTY_STATUS } from './fault-marks.ts';
 
 /** Number of control frames of an HTTP/2 connection, SETTINGS included, at which the next PING throws. */
@@ -20,58 +20,42 @@ function injected(where: string): Error {
   return new Error(`injected: ${where}`);
 }
 
-function has(chunk: unknown, word: string): boolean {
-  return (typeof chunk === 'string' || Buffer.isBuffer(chunk)) && chunk.includes(word);
-}
-
 const { httpRoute } = Table.prototype;
-let lookedAt = 0;
+let isLookedAt = false;
 Table.prototype.httpRoute = function (host) {
   if (host === 'fault-arrived.test') throw injected('httpRoute');
-  const route = httpRoute.call(this, host);
-  if (host === 'fault-look.test') lookedAt = route?.slot ?? 0;
-  return route;
+  isLookedAt = host === 'fault-look.test';
+  return httpRoute.call(this, host);
 };
 
-const { ask } = KeptConnection.prototype;
-KeptConnection.prototype.ask = function (method, text, asker) {
-  if (text.includes('Host: fault-ask.test')) throw injected('ask');
-  ask.call(this, method, text, asker);
-};
+/** Heads and chunks that a worker writes, by what they say. */
+const faultyTexts = ['Host: fault-ask.test', 'X-Fault: head', 'X-Fault-Trailer'];
+/** The size of the chunk "@@data@@ and more". */
+const FAULTY_CHUNK = '11\r\n';
+const { write } = Buffer.prototype;
+Buffer.prototype.write = function (this: Buffer, text: string, ...rest: unknown[]) {
+  if (text === FAULTY_CHUNK || faultyTexts.some(faulty => text.includes(faulty))) throw injected('write');
+  return Reflect.apply(write, this, [text, ...rest]) as number;
+} as typeof write;
 
-type Write = typeof ServerResponse.prototype.write;
-const { write, end, detachSocket } = ServerResponse.prototype;
-ServerResponse.prototype.write = function (this: ServerResponse, chunk: unknown, ...rest: unknown[]) {
-  if (has(chunk, '@@data@@')) throw injected('write');
-  return Reflect.apply(write, this, [chunk, ...rest]) as boolean;
-} as Write;
-ServerResponse.prototype.end = function (this: ServerResponse, chunk: unknown, ...rest: unknown[]) {
-  if (has(chunk, '@@end@@')) throw injected('end');
-  return Reflect.apply(end, this, [chunk, ...rest]) as ServerResponse;
-} as typeof ServerResponse.prototype.end;
-ServerResponse.prototype.detachSocket = function (socket) {
-  if (this.req.url === '/fault-splice') {
-    this.req.url = '/';
-    throw injected('detachSocket');
-  }
-  detachSocket.call(this, socket);
-};
+const { concat } = Buffer;
+Buffer.concat = ((list: readonly Uint8Array[], length?: number) => {
+  if (list.some(part => Buffer.from(part.buffer, part.byteOffset, part.length).includes('X-Fault: splice')))
+    throw injected('concat');
+  return concat(list, length);
+}) as typeof concat;
 
-const { flushHeaders, addTrailers } = OutgoingMessage.prototype;
-OutgoingMessage.prototype.flushHeaders = function () {
-  if ((this as { req?: IncomingMessage }).req?.url === '/fault-flush') throw injected('flushHeaders');
-  flushHeaders.call(this);
-};
-OutgoingMessage.prototype.addTrailers = function (trailers) {
-  if ((this as { path?: string }).path === '/fault-trailers') throw injected('addTrailers');
-  addTrailers.call(this, trailers);
-};
-
-const { pipe } = IncomingMessage.prototype;
-IncomingMessage.prototype.pipe = function (this: IncomingMessage, target, options) {
-  if (this.headers['x-fault'] === 'pipe') throw injected('pipe');
-  return pipe.call(this, target, options) as typeof target;
-};
+/** After a second, an exchange gets TCP keepalive. */
+for (const reactor of [EpollReactor.prototype, NetReactor.prototype]) {
+  const { keepAlive } = reactor;
+  reactor.keepAlive = function (this: never, handle: number) {
+    if (isLookedAt) {
+      isLookedAt = false;
+      throw injected('keepAlive');
+    }
+    Reflect.apply(keepAlive, this, [handle]);
+  };
+}
 
 const { add } = RequestCounters.prototype;
 RequestCounters.prototype.add = function (slot, status) {
@@ -79,29 +63,11 @@ RequestCounters.prototype.add = function (slot, status) {
   add.call(this, slot, status);
 };
 
-/** Looking up the connection whose request was for that route throws. */
-const { say, isCurrent, ending } = Verdicts.prototype;
-let looked = '';
-Verdicts.prototype.say = function (handle, generation, said) {
-  if (lookedAt !== 0 && said.slot === lookedAt && said.reason < 0) looked = `${handle} ${generation}`;
-  say.call(this, handle, generation, said);
-};
-Verdicts.prototype.isCurrent = function (handle, generation) {
-  if (looked !== `${handle} ${generation}`) return isCurrent.call(this, handle, generation);
-  looked = '';
-  lookedAt = 0;
-  throw injected('isCurrent');
-};
-
-/** The second stream of a thread. */
-const streams = new Set<string>();
-let isStruck = false;
-Verdicts.prototype.ending = function (handle, generation) {
-  const stream = `${handle} ${generation}`;
-  streams.add(stream);
-  if (isStruck || [...streams][1] !== stream) return ending.call(this, handle, generation);
-  isStruck = true;
-  throw injected('standing');
+/** A CONNECT stream. */
+const { connectRoute } = Table.prototype;
+Table.prototype.connectRoute = function (name) {
+  if (name === 'fault-stream') throw injected('connectRoute');
+  return connectRoute.call(this, name);
 };
 
 const { take } = AbuseBudget.prototype;
@@ -119,12 +85,14 @@ TunnelContexts.prototype.find = function (name) {
   return find.call(this, name);
 };
 
-let isTlsStruck = false;
-const { isBroken } = TlsThread.prototype;
-TlsThread.prototype.isBroken = function (connection) {
-  if (isTlsStruck) return isBroken.call(this, connection);
-  isTlsStruck = true;
-  throw injected('isBroken');
+/** The first tunnel. */
+let isTunnelStruck = false;
+const { adopt } = NetReactor.prototype;
+NetReactor.prototype.adopt = function (connection, first) {
+  if (isTunnelStruck || !('duplex' in connection) || !(connection.duplex instanceof TLSSocket))
+    return adopt.call(this, connection, first);
+  isTunnelStruck = true;
+  throw injected('adopt');
 };
 
 /** An event client, by its user agent. */

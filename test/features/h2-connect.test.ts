@@ -4,9 +4,10 @@
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
+import { readdirSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { constants } from 'node:http2';
-import { createServer, type Server, type Socket } from 'node:net';
+import { connect, createServer, type Server, type Socket } from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import * as fc from 'fast-check';
 import { clusterKey } from '../../src/identity/cluster-key.ts';
@@ -535,6 +536,22 @@ describe('nothing is left behind', () => {
       const { counts } = (await gateway.status()) as { counts: { connections: number } };
       return counts.connections === 0 && (await gateway.metric('causeway_connections_active')) === 0;
     });
+
+  test('by clients that never close their side', async () => {
+    await untilIdle();
+    const files = () => readdirSync(`/proc/${gateway.program.pid}/fd`).length;
+    const before = files();
+    // They read nothing either, so they do not see the FIN.
+    const sockets = Array.from({ length: 50 }, () => connect(gateway.port, '127.0.0.1').pause());
+    try {
+      for (const socket of sockets) socket.on('error', () => {}).write(GREETING);
+      await until('their descriptors', () => files() >= before + sockets.length);
+      await until('the end of all', () => files() < before + sockets.length / 2);
+      await untilIdle();
+    } finally {
+      for (const socket of sockets) socket.destroy();
+    }
+  });
 
   test('by streams that end in any way at any moment', async () => {
     let lines = 0;

@@ -1,5 +1,5 @@
 // Cleartext HTTP to a host that is served over TLS only: 421 as for every host without HTTP, with a message
-// that names the https URL. The worker sends it if no route needs HTTP threads, else an HTTP thread does.
+// that names the https URL. The worker sends it.
 
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';

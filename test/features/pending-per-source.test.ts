@@ -151,7 +151,7 @@ describe('a place is released', () => {
     ['when an id is not known', at => visit(at.port, bytes(proxyV2({ id: 'x' }), hello('a.test')), { from })],
     ['when CONNECT is refused', at => visit(at.port, 'CONNECT nobody:1 HTTP/1.1\r\n\r\n', { from })],
     [
-      'when it goes to the HTTP threads',
+      'when it speaks HTTP',
       async at => {
         using client = await HttpClient.connect(at.port, { from });
         assert.equal((await client.get('web.test')).status, 308);

@@ -33,7 +33,7 @@ function assertUntouched(program: Program): void {
   assert.doesNotMatch(program.log(), /[Dd]ebugger|inspector|ws:\/\//);
 }
 
-test('run keeps serving, with workers and HTTP threads', async () => {
+test('run keeps serving, with workers and stream threads', async () => {
   await using backend = await Backend.start({ name: 'backend' });
   await using gateway = await startCauseway({
     config: `

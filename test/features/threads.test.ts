@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { type Causeway, startCauseway } from '../../testbed/start-causeway.ts';
+import { streamThread } from './engine.ts';
 import { Backend, hello, servedBy, until } from './given.ts';
 import { HttpBackend, HttpClient } from './http-given.ts';
 
@@ -57,7 +58,10 @@ test('the first HTTP route and the first check start their threads, and are serv
   await edit(gateway, file(api, apps('none')));
   using visitor = await HttpClient.connect(gateway.port);
   assert.equal((await visitor.get('www.test')).status, 200);
-  assert.deepEqual(threads(gateway), { worker: WORKERS, http: WORKERS });
+  assert.deepEqual(
+    threads(gateway),
+    streamThread === 'worker-0' ? { worker: WORKERS } : { worker: WORKERS, stream: WORKERS },
+  );
   await edit(gateway, file(api, apps('http')));
   await until('a check', () => threads(gateway).health === 1);
   assert.equal((await visitor.get('www.test')).status, 200, 'the same connection goes on');

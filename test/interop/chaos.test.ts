@@ -37,7 +37,7 @@ const ALERT = 0x15;
 
 const engine = (process.env.CAUSEWAY_TEST_ENGINE ?? 'epoll') as EngineName;
 const hello = inRecords(helloMessage({ extensions: [serverNameExtension('api.a.lab')] }));
-const threads = ['worker', 'http', 'tls', 'health'] as const;
+const threads = ['worker', 'stream', 'health'] as const;
 
 function portOf(gateway: Gateway): number {
   return Number(gateway.listeners[0].address.split(':').at(-1));

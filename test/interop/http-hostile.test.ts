@@ -15,7 +15,7 @@ import { assertAlive, HttpClient, request, untilIdle } from '../features/http-gi
 
 const LASTS_MS = 6_000;
 /** The attack goes on until the gateway has ended connections for each of these reasons. */
-const ENDED_FOR = ['hello-timeout', 'bad-request', 'unknown-host', 'over-limit'];
+const ENDED_FOR = ['hello-timeout', 'bad-request', 'unknown-host'];
 /** Between two connections of an attacker: the test is not about the rate of refusals. */
 const BETWEEN_MS = 200;
 /** Buffers of the attackers and uncollected garbage. Unbounded, it would be gigabytes. */

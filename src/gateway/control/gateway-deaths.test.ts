@@ -91,19 +91,19 @@ for (const engine of engines) {
     assert.equal(gateway.generation, rounds + 1);
   });
 
-  test(`Gateway.apply() (${engine}) settles even if HTTP threads die while they start`, async () => {
+  test(`Gateway.apply() (${engine}) settles even if stream threads die while they start`, async () => {
     await using it = await given(engine);
     const { gateway, config } = it;
     const route = sampleRoute({ kind: 'apps-http', hosts: ['web.a.lab'] });
     const clusters = [{ ...it.cluster, routes: [...it.cluster.routes, route] }];
     const applied = gateway.apply({ ...config, clusters });
     const killing = setInterval(() => {
-      for (const number of [0, 1]) gateway.killWorker(number, 'http');
+      for (const number of [0, 1]) gateway.killWorker(number, 'stream');
     }, 1);
     await sleep(300);
     clearInterval(killing);
     // The change is served, or refused as a whole.
-    await applied.catch((error: unknown) => assert.match(String(error), /Cannot start an HTTP thread/));
+    await applied.catch((error: unknown) => assert.match(String(error), /Cannot start a stream thread/));
     await gateway.apply({ ...config, clusters });
     await untilServed(gateway);
   });
@@ -200,7 +200,7 @@ for (const engine of engines) {
       });
     await using it = await startSampleGateway(engine, { clusters: [web('w0')] });
     const { gateway, config, deaths } = it;
-    // HTTP threads then know a new route well before the workers. Not on epoll, where a worker reads messages only when
+    // Stream threads then know a new route well before the workers. Not on epoll, where a worker reads messages only when
     // it is woken.
     if (engine === 'net') delayTables(t);
     // Keeps requesting the newest cluster, whether it is served yet or not.
@@ -241,7 +241,7 @@ for (const engine of engines) {
   });
 }
 
-test('Gateway can be inspected while its first HTTP threads start', async () => {
+test('Gateway can be inspected while its first stream threads start', async () => {
   await using it = await given('net');
   const { gateway, config } = it;
   let looks = 0;

@@ -3,11 +3,10 @@
 
 import type { Cluster } from '../../cluster/cluster.ts';
 import type { BackendHealth } from '../health/health-thread.ts';
-import type { RequestRecord } from '../http/request-log.ts';
 import type { ConnectionRecord } from '../shared/record-ring.ts';
 import type { Settings } from '../stages/data-path.ts';
+import type { TlsConfig } from '../streams/tls-config.ts';
 import type { RouteSlot } from '../table/table.ts';
-import type { TlsConfig } from '../tls/tls-config.ts';
 import type { InheritedSocket } from './inherited-sockets.ts';
 import type { IdentifiedRecord } from './open-connections.ts';
 import type { Listener, OpenListener } from './open-listeners.ts';
@@ -19,7 +18,7 @@ export interface GatewayConfig {
   readonly settings: Settings;
   /** How long connections may go on in a process that no longer accepts, on the engine that starts others. */
   readonly drainMs?: number;
-  /** For the TLS threads: an agent's uplink, or the end of the agents' tunnels. */
+  /** TLS of our own: an agent's uplink, or the end of the agents' tunnels. */
   readonly tls?: TlsConfig;
 }
 
@@ -30,9 +29,20 @@ export interface NamedRecord extends ConnectionRecord {
   readonly backend: string | undefined;
 }
 
-/** A request's record, with the names of its slot. */
-export interface NamedRequest extends RequestRecord {
+/** An HTTP request that has ended, with the names of its slots. */
+export interface NamedRequest {
+  /** The true client. */
+  readonly address: Uint8Array;
+  readonly port: number;
+  readonly host: string | undefined;
+  /** Route slot, 0 for none. */
+  readonly slot: number;
   readonly route: RouteSlot | undefined;
+  readonly backend: string | undefined;
+  /** undefined if the request could not be read. */
+  readonly method: string | undefined;
+  readonly status: number;
+  readonly ms: number;
 }
 
 /** A backend and the results of its health checks; `checks` is undefined if it is not checked. */

@@ -354,7 +354,7 @@ test('Gateway.figuresOf() and traffic() add up what the workers counted', async 
 });
 
 for (const engine of ['epoll', 'net'] as const) {
-  test(`Gateway (${engine}) survives a TLS thread's death: its connections end with shutdown, it restarts`, {
+  test(`Gateway (${engine}) survives the death of a thread with tunnels: its connections end with shutdown, it restarts`, {
     skip: missingPrograms('openssl'),
   }, async () => {
     await using it = await given(engine);
@@ -378,17 +378,16 @@ for (const engine of ['epoll', 'net'] as const) {
       await once(socket, 'secureConnect');
       return socket;
     };
-    const sockets = [await enter(), await enter(), await enter(), await enter()];
+    const sockets = await Promise.all(Array.from({ length: 16 }, enter));
     const closed = () => sockets.filter(socket => socket.destroyed).length;
     for (const socket of sockets) socket.resume();
-    gateway.killWorker(0, 'tls');
+    const kind = engine === 'epoll' ? 'stream' : 'worker';
+    gateway.killWorker(0, kind);
     await until(() => deaths.length === 1 && closed() > 0);
-    assert.deepEqual(deaths, ['tls-0']);
-    const hosts = () => records.filter(record => record.host === 'tunnel.lab');
-    await until(() => hosts().length > 0);
-    // A client that gets FIN and answers it before the worker learns of the death ends with done.
-    for (const record of hosts()) assert.match(closeReasons[record.reason], /^(shutdown|done)$/);
-    assert.ok(closed() < 4, 'Connections of the other thread go on');
+    assert.deepEqual(deaths, [`${kind}-0`]);
+    await until(() => records.length > 0);
+    for (const record of records) assert.equal(closeReasons[record.reason], 'shutdown');
+    assert.ok(closed() < sockets.length, 'Connections of the other thread go on');
     // Both threads serve again.
     for (let round = 0; round < 6; round++) {
       const again = await enter();
@@ -398,23 +397,3 @@ for (const engine of ['epoll', 'net'] as const) {
     await until(() => gateway.connections === 0);
   });
 }
-
-test('Gateway.apply() opens no listener when the protocol threads that it needs cannot start', async () => {
-  await using it = await given('net');
-  const { gateway, config } = it;
-  const [before] = gateway.listeners;
-  const more = { ...config.listeners[0], on: '127.0.0.2:0', host: '127.0.0.2', agents: ['127.0.0.0/8'] };
-  const temporary = process.env.TMPDIR;
-  try {
-    process.env.TMPDIR = '/nowhere';
-    await assert.rejects(gateway.apply({ ...config, listeners: [...config.listeners, more] }), {
-      code: 'ERR_LISTEN',
-      message: /TMPDIR/,
-    });
-  } finally {
-    if (temporary === undefined) delete process.env.TMPDIR;
-    else process.env.TMPDIR = temporary;
-  }
-  assert.deepEqual(gateway.listeners, [before]);
-  assert.equal(gateway.generation, 1);
-});

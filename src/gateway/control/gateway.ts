@@ -3,25 +3,21 @@
 // refused and the old table stays in service. Threads that die are restarted (revival.ts), and nothing waits for ever:
 // every question to a thread ends with an answer, a death or a deadline.
 //
-// Listeners are in open-listeners.ts, HTTP and TLS threads in thread-groups.ts, counters in route-counts.ts, records in
-// record-taker.ts.
+// Listeners are in open-listeners.ts, counters in route-counts.ts, records in record-taker.ts.
 
 import { randomInt } from 'node:crypto';
 import { isIP } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Backend, type Cluster, needsTls, type Uplink } from '../../cluster/cluster.ts';
-import type { CloseReason } from '../close-reason.ts';
 import type { FaultReport } from '../fault-log.ts';
 import { type BackendHealth, type HealthChange, HealthThread } from '../health/health-thread.ts';
-import { refusedRequest } from '../http/request-log.ts';
 import type { EngineName } from '../io/open-reactor.ts';
 import { nonceTableBytes } from '../shared/nonce-table.ts';
-import type { ConnectionRecord } from '../shared/record-ring.ts';
+import type { RequestRecord } from '../shared/record-ring.ts';
 import {
   ACTIVE_AT,
   BACKEND_ACTIVE,
   CLUSTER_ACTIVE,
-  HTTP_SLOT,
   TOTAL_CONNECTIONS,
   TOTAL_DOWN,
   TOTAL_FIELDS,
@@ -29,14 +25,11 @@ import {
 } from '../shared/shared-memory.ts';
 import { SharedPages } from '../shared/shared-pages.ts';
 import { SourceCounts, sourceCountsBytes } from '../shared/source-counts.ts';
-import { Verdicts } from '../shared/verdicts.ts';
 import type { Settings } from '../stages/data-path.ts';
-import { refusalStatus } from '../stages/refusal.ts';
-import { httpEntries } from '../table/http-entries.ts';
+import type { TlsConfig } from '../streams/tls-config.ts';
 import { RetiredSlots } from '../table/retired-slots.ts';
 import type { ClusterEntry } from '../table/table.ts';
 import { namesIn, TableAuthor } from '../table/table-author.ts';
-import type { TlsConfig } from '../tls/tls-config.ts';
 import type { BackOff, Death } from './death-log.ts';
 import type {
   CheckedBackend,
@@ -57,8 +50,6 @@ import { Revival } from './revival.ts';
 import { type Figures, RouteCounts } from './route-counts.ts';
 import { StartError } from './start-error.ts';
 import { TableFigures } from './table-figures.ts';
-import { ThreadGroup } from './thread-group.ts';
-import { ThreadGroups } from './thread-groups.ts';
 import type { FromWorker, TableMessage, ToWorker, WorkerStart } from './worker-messages.ts';
 import { type ThreadKind, WorkerThread } from './worker-thread.ts';
 
@@ -73,8 +64,6 @@ const CUT_MS = 1000;
  * second, of which one cluster alone may have 2,200. 9 MiB.
  */
 const NONCES = 300_000;
-/** How often we check that the sockets between threads still exist. */
-const SOCKET_CHECK_MS = 5000;
 /** How many times a thread is tried before the gateway fails to start. */
 const START_TRIES = 3;
 
@@ -94,10 +83,8 @@ export interface GatewayOptions {
   readonly onRecord: (record: NamedRecord) => void;
   /** Called whenever log lines were lost. */
   readonly onDropped: (count: number) => void;
-  /** A problem in a TLS thread, for the log. */
+  /** A problem with TLS, for the log. */
   readonly onTlsTrouble?: (what: string, why: string) => void;
-  /** The sockets between threads had been deleted, and were created again. */
-  readonly onSocketsMoved?: () => void;
   /** An agent's gateway refused it. */
   readonly onUplinkRefused?: (status: number, reported: string) => void;
   readonly onRequest: (record: NamedRequest) => void;
@@ -114,12 +101,13 @@ export class Gateway implements GatewayPort, AsyncDisposable {
   readonly #options: GatewayOptions;
   readonly #author = new TableAuthor();
   readonly #workers: readonly WorkerThread[];
-  readonly #start: Omit<WorkerStart, 'number' | 'rows' | 'control' | 'records' | 'verdicts'>;
+  readonly #start: Omit<WorkerStart, 'name' | 'number' | 'rows' | 'control' | 'records'>;
   readonly #totals: Int32Array;
   readonly #pages = new SharedPages();
-  readonly #verdicts: readonly SharedArrayBuffer[];
+  /** One for each worker, if that has no streams of its own. They start with the first table that needs them. */
+  readonly #streams: readonly WorkerThread[];
+  readonly #threads: readonly WorkerThread[];
   readonly #listeners: OpenListeners;
-  readonly #groups: ThreadGroups;
   readonly #counts: RouteCounts;
   readonly #records: RecordTaker;
   readonly #retired = new RetiredSlots();
@@ -135,9 +123,10 @@ export class Gateway implements GatewayPort, AsyncDisposable {
   readonly #revival: Revival<ThreadKind | 'health'>;
   #accepting = true;
   #stopped = false;
-  readonly #socketCheck: NodeJS.Timeout;
-  /** Why threads cannot reach each other, if they cannot. */
-  #disconnected: string | undefined;
+  #tlsConfig: TlsConfig | undefined;
+  #hasStreams = false;
+  /** Whether stream threads route. */
+  #streamsRoute = false;
 
   private constructor(options: GatewayOptions, settings: Settings) {
     this.#options = options;
@@ -160,41 +149,29 @@ export class Gateway implements GatewayPort, AsyncDisposable {
       sources: new SourceCounts(sources, seed),
     };
     this.#revival = new Revival(options.onThreadDeath, options.backOff);
-    this.#verdicts = Array.from({ length: workers }, () => Verdicts.memory(capacity));
-    this.#workers = this.#verdicts.map(
-      (verdicts, number) =>
-        new WorkerThread(
-          number,
-          'worker',
-          { ...counts, verdicts: new Verdicts(verdicts) },
-          {
-            message: message => this.#onMessage(message),
-            died: cause => this.#onDeath(this.#workers[number], cause),
-          },
-        ),
-    );
-    for (const { pages } of this.#workers) this.#pages.add(pages);
-    const newGroup = (kind: 'http' | 'tls') =>
-      new ThreadGroup(kind, workers, counts, this.#verdicts, this.#pages, {
+    const newThread = (kind: ThreadKind, index: number, number: number) => {
+      const thread: WorkerThread = new WorkerThread(kind, index, number, counts, {
         message: message => this.#onMessage(message),
-        died: (thread, cause) => {
-          this.#send({ kind: 'thread-died', group: kind, index: thread.number });
-          this.#onDeath(thread, cause);
-        },
+        died: cause => this.#onDeath(thread, cause),
       });
+      return thread;
+    };
+    this.#workers = Array.from({ length: workers }, (_, index) => newThread('worker', index, index));
+    this.#streams = Array.from({ length: engine === 'net' ? 0 : workers }, (_, index) =>
+      newThread('stream', index, workers + index),
+    );
+    this.#threads = [...this.#workers, ...this.#streams];
+    for (const { pages } of this.#workers) this.#pages.add(pages);
     const inherited = options.inherited ?? new InheritedSockets([]);
     this.#listeners = new OpenListeners(this.#workers, share, inherited);
     this.#listeners.share(inherited.waiting.length > 0);
-    this.#groups = new ThreadGroups({
-      workers: this.#workers,
-      listeners: this.#listeners,
-      http: newGroup('http'),
-      tls: newGroup('tls'),
-      addressesOf: name => options.resolver.addresses(name),
-    });
-    this.#counts = new RouteCounts([{ threads: this.#workers }, this.#groups.http, this.#groups.tls]);
-    this.#records = new RecordTaker(this.#workers, record => this.#emitRecord(record), options.onDropped);
-    this.#socketCheck = setInterval(() => void this.checkSockets(), SOCKET_CHECK_MS).unref();
+    this.#counts = new RouteCounts(() => this.#serving);
+    this.#records = new RecordTaker(
+      this.#threads,
+      record => options.onRecord({ ...record, ...this.#namesOf(record) }),
+      record => options.onRequest(this.#nameRequest(record)),
+      options.onDropped,
+    );
     this.#health = new HealthThread({
       backends: this.#pages.backends,
       pages: this.#pages.backendPages,
@@ -206,17 +183,6 @@ export class Gateway implements GatewayPort, AsyncDisposable {
       onFault: options.onFault,
     });
     this.#figures = new TableFigures(this.#author, this.#counts, this.#pages, this.#health);
-  }
-
-  /** Somebody may clean up the temporary directory, which holds the sockets between threads. */
-  async checkSockets(): Promise<void> {
-    if (this.#stopped || (await this.#groups.isConnected())) return;
-    try {
-      await this.#inTurn(() => this.#moveSockets());
-      this.#disconnected = undefined;
-    } catch (error) {
-      this.#disconnected = (error as Error).message;
-    }
   }
 
   /** Starts the workers and opens the listeners; the first table is served when it resolves. */
@@ -276,7 +242,7 @@ export class Gateway implements GatewayPort, AsyncDisposable {
   get trouble(): string | undefined {
     if (!this.#workers.some(worker => worker.isUp)) return 'no worker thread is running';
     const kind = this.#revival.failing();
-    return kind === undefined ? this.#disconnected : `${kind} threads keep dying; the log says why`;
+    return kind === undefined ? undefined : `${kind} threads keep dying; the log says why`;
   }
 
   apply(config: GatewayConfig): Promise<void> {
@@ -291,11 +257,11 @@ export class Gateway implements GatewayPort, AsyncDisposable {
     });
   }
 
-  /** New certificates, keys or addresses for the TLS threads. */
+  /** New certificates, keys or addresses for TLS of our own. */
   useTls(config: TlsConfig): Promise<void> {
     return this.#inTurn(async () => {
-      this.#groups.useTls(config);
-      this.#groups.sendTls();
+      this.#tlsConfig = config;
+      this.#sendTls();
     });
   }
 
@@ -322,7 +288,7 @@ export class Gateway implements GatewayPort, AsyncDisposable {
     const wanted =
       cluster === undefined ? () => true : (slot: number) => this.#author.routeAt(slot)?.cluster === cluster;
     const listing = this.#listing.then(async () => {
-      const open = await openRecords(this.#workers, limit, wanted);
+      const open = await openRecords(this.#threads, limit, wanted);
       return open.map(record => ({ ...record, ...this.#namesOf(record) }));
     });
     this.#listing = listing.catch(() => {});
@@ -334,7 +300,7 @@ export class Gateway implements GatewayPort, AsyncDisposable {
     const parsed = parseConnectionId(id);
     if (parsed === undefined) return false;
     const { worker, lifetime, handle, generation } = parsed;
-    return (await this.#workers[worker]?.revoke(lifetime, handle, generation)) ?? false;
+    return (await this.#threads[worker]?.revoke(lifetime, handle, generation)) ?? false;
   }
 
   /** While watched, refusals produce records even if the log does not want them; see `logged`. */
@@ -362,17 +328,15 @@ export class Gateway implements GatewayPort, AsyncDisposable {
   async stop(): Promise<void> {
     if (this.#stopped) return;
     this.#accepting = false;
-    clearInterval(this.#socketCheck);
     this.#revival[Symbol.dispose]();
     await this.#cut('shutdown');
     this.#stopped = true;
     this.#records.flush();
     this.#options.resolver.stop();
-    await Promise.all([...this.#workers.map(thread => thread.end()), this.#health[Symbol.asyncDispose]()]);
+    await Promise.all([...this.#threads.map(thread => thread.end()), this.#health[Symbol.asyncDispose]()]);
     // A connection leaves the count before its record is written: the first flush may have missed the last one.
     this.#records.flush();
     this.#listeners[Symbol.dispose]();
-    await this.#groups[Symbol.asyncDispose]();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -384,17 +348,12 @@ export class Gateway implements GatewayPort, AsyncDisposable {
     this.#records.take();
   }
 
-  /** HTTP requests by status; requests that a worker refused have no route. */
+  /** HTTP requests by status. */
   requests(slot: number): Map<number, number> {
     const byStatus = new Map<number, number>();
-    for (const { pages } of this.#groups.http.threads) {
+    for (const { pages } of this.#workers) {
       for (const [status, count] of pages.requests?.of(slot) ?? [])
         byStatus.set(status, (byStatus.get(status) ?? 0) + count);
-    }
-    const refused = slot === 0 ? this.#counts.figuresOf(HTTP_SLOT).reasons : {};
-    for (const [reason, count] of Object.entries(refused)) {
-      const status = refusalStatus(reason as CloseReason);
-      byStatus.set(status, (byStatus.get(status) ?? 0) + count);
     }
     return byStatus;
   }
@@ -402,17 +361,20 @@ export class Gateway implements GatewayPort, AsyncDisposable {
   /** Ends a thread as a fault would, for tests. */
   killWorker(worker: number | 'health', kind: WorkerThread['kind'] = 'worker'): void {
     if (worker === 'health') this.#health.kill();
-    else
-      this.#all()
-        .find(thread => thread.kind === kind && thread.number === worker)
-        ?.kill();
+    else this.#threads.find(thread => thread.name === `${kind}-${worker}`)?.kill();
   }
 
-  #emitRecord(record: ConnectionRecord): void {
-    // A connection that the worker refused over HTTP was a request, too.
-    if (record.isRequest && record.logged)
-      this.#options.onRequest({ ...refusedRequest(record), route: undefined });
-    this.#options.onRecord({ ...record, ...this.#namesOf(record) });
+  #nameRequest({ client, host, slot, backendSlot, method, status, ms }: RequestRecord): NamedRequest {
+    return {
+      ...client,
+      host: host === '' ? undefined : host,
+      slot,
+      route: this.#author.routeAt(slot),
+      backend: this.#author.backendAt(backendSlot)?.text,
+      method: method === '' ? undefined : method,
+      status,
+      ms,
+    };
   }
 
   #namesOf({ listener, slot, backendSlot }: OpenRecord): Pick<OpenConnection, 'on' | 'route' | 'backend'> {
@@ -438,9 +400,7 @@ export class Gateway implements GatewayPort, AsyncDisposable {
   async #apply(config: GatewayConfig): Promise<void> {
     this.#mustAccept();
     // Steps that may fail come first: until the listeners are open, nothing has changed.
-    const { http, tls } = this.#groups;
-    if (config.tls !== undefined && tls.threads.length === 0) await this.#startThreads(tls);
-    if (needsHttp(config) && http.threads.length === 0) await this.#startHttp();
+    if (needsStreams(config)) await this.#startStreams();
     const opened = await this.#listeners.openNew(config.listeners);
     await this.#options.resolver.watch(namesOf(config), NAMES_MS, names => this.#onAddressesChanged(names));
     try {
@@ -449,7 +409,7 @@ export class Gateway implements GatewayPort, AsyncDisposable {
       this.#listeners.close(opened);
       throw error;
     }
-    this.#groups.useTls(config.tls);
+    this.#tlsConfig = config.tls;
     const change = this.#author.change(config.clusters, (backend, uplink) =>
       this.#addressesOf(backend, uplink),
     );
@@ -457,13 +417,20 @@ export class Gateway implements GatewayPort, AsyncDisposable {
     this.#settings = config.settings;
     this.#generation++;
     this.#pages.grow(this.#author.pages);
-    // Workers count what HTTP threads have routed: so all have room for a route's counters before any serves it.
-    await Promise.all(this.#all().map(thread => this.#givePages(thread)));
-    this.#groups.sendTls();
-    // HTTP and TLS threads first: a worker hands off connections from a new listener at once.
-    for (const threads of [tls.threads, http.threads, this.#workers]) {
-      await Promise.all(threads.map(thread => thread.apply(this.#table(thread, change.removed, change.put))));
-    }
+    // A thread may get a connection that another has routed: so all have room for a route's counters before any serves it.
+    await Promise.all(this.#serving.map(thread => this.#givePages(thread)));
+    this.#sendTls();
+    // Stream threads first: a worker gives connections from a new listener at once.
+    const isNew = !this.#streamsRoute && routesStreams(config);
+    this.#streamsRoute ||= isNew;
+    await Promise.all(
+      this.#streams.map(thread =>
+        thread.apply(this.#table(thread, change.removed, isNew ? this.#author.entries : change.put)),
+      ),
+    );
+    await Promise.all(
+      this.#workers.map(thread => thread.apply(this.#table(thread, change.removed, change.put))),
+    );
     const changed = change.put.map(cluster => cluster.name);
     this.#health.change(this.#author.backends(changed), change.freed.backends);
     this.#backendCount = countBackends(config.clusters);
@@ -498,9 +465,9 @@ export class Gateway implements GatewayPort, AsyncDisposable {
     put: readonly ClusterEntry[],
   ): Omit<TableMessage, 'kind' | 'request'> {
     const settings = this.#settings;
-    if (kind === 'tls') return { removed: [], put: [], listeners: [], settings };
-    const listeners = [...this.#listeners.entries, ...this.#groups.entries];
-    return { removed, put: kind === 'http' ? httpEntries(put) : put, listeners, settings };
+    const listeners = [...this.#listeners.entries];
+    if (kind === 'stream' && !this.#streamsRoute) return { removed: [], put: [], listeners, settings };
+    return { removed, put, listeners, settings };
   }
 
   /** Sends pages and the whole table to a thread that has none yet. */
@@ -510,78 +477,87 @@ export class Gateway implements GatewayPort, AsyncDisposable {
   }
 
   /** Resolves to the error if it fails. */
-  #startWorker(thread: WorkerThread): Promise<Error | undefined> {
-    const verdicts = this.#verdicts[thread.number];
-    return thread.start({ ...this.#start, settings: this.#settings, verdicts });
+  #startThread(thread: WorkerThread): Promise<Error | undefined> {
+    const engine = thread.kind === 'stream' ? 'net' : this.#start.engine;
+    return thread.start({ ...this.#start, engine, settings: this.#settings });
   }
 
   async #startFirst(thread: WorkerThread): Promise<void> {
     let failure: Error | undefined;
     for (let tries = 0; tries < START_TRIES; tries++) {
-      failure = await this.#startWorker(thread);
+      failure = await this.#startThread(thread);
       if (failure === undefined) return;
     }
     throw new StartError(thread.kind, failure as Error, this.#options.capacity);
   }
 
-  async #startThreads(group: ThreadGroup): Promise<void> {
-    const failure = await this.#groups.start(group, { ...this.#start, settings: this.#settings });
-    if (failure !== undefined) throw new StartError(group.kind, failure, this.#options.capacity);
+  /** The threads get the current table before workers give them anything. */
+  async #startStreams(): Promise<void> {
+    if (this.#hasStreams) return;
+    const failures = await Promise.all(this.#streams.map(thread => this.#startThread(thread)));
+    const [failure] = failures;
+    if (failure !== undefined && !failures.includes(undefined))
+      throw new StartError('stream', failure, this.#options.capacity);
+    for (const { pages } of this.#streams) this.#pages.add(pages);
+    this.#hasStreams = true;
+    await Promise.all(this.#streams.map(thread => this.#bringUpToDate(thread)));
+    for (const worker of this.#workers) this.#connect(worker);
+    for (const [index, cause] of failures.entries())
+      if (cause !== undefined) this.#onDeath(this.#streams[index], cause);
   }
 
-  /** The threads get the current table before workers hand anything off to them. */
-  async #startHttp(): Promise<void> {
-    const { http } = this.#groups;
-    await this.#startThreads(http);
-    await Promise.all(http.threads.map(thread => this.#bringUpToDate(thread)));
-    this.#groups.sendHttpSockets();
+  /** Tells a worker which thread takes its connections. */
+  #connect(worker: WorkerThread): void {
+    if (!this.#hasStreams) return;
+    const stream = this.#streams[worker.number];
+    if (stream === undefined) worker.send({ kind: 'streams' });
+    else if (stream.isUp) stream.receiveFrom(worker);
+    else worker.send({ kind: 'streams-gone' });
+  }
+
+  /** Sends the configuration of TLS to threads that need it, and the names of tunnel hosts to all. */
+  #sendTls(): void {
+    const config = this.#tlsConfig;
+    const threads = this.#streams.length === 0 ? this.#workers : this.#streams;
+    if (config !== undefined)
+      for (const thread of threads) thread.send({ kind: 'tls', config: this.#resolved(config) });
+    this.#send({ kind: 'tunnels', hosts: config?.kind === 'tunnel-end' ? config.hosts : [] });
+  }
+
+  #resolved(config: TlsConfig): TlsConfig {
+    if (config.kind === 'tunnel-end' || config.gateway.addresses.length > 0) return config;
+    const { host } = config.gateway;
+    const addresses = isIP(host) === 0 ? this.#options.resolver.addresses(host) : [host];
+    return { ...config, gateway: { ...config.gateway, addresses } };
   }
 
   #onDeath(thread: WorkerThread, cause: Error): void {
     this.takeRecords();
     if (thread.kind === 'worker') this.#listeners.workerDied(thread);
-    // The log lines that an HTTP thread held are lost.
-    if (thread.kind === 'http') this.#records.countDropped(thread.records.take(() => {}));
+    else this.#workerOf(thread).send({ kind: 'streams-gone' });
     this.#revival.died(thread, cause, () => this.#inTurn(() => this.#revive(thread)));
   }
 
   /** Restarts a thread and gives it all that the others have. Resolves to the error if it cannot start. */
   async #revive(thread: WorkerThread): Promise<Error | undefined> {
     if (this.#stopped) return undefined;
-    const failure = await (thread.kind === 'worker'
-      ? this.#startWorker(thread)
-      : this.#groups.restart(thread, { ...this.#start, settings: this.#settings }));
+    const failure = await this.#startThread(thread);
     if (failure !== undefined) return failure;
-    if (thread.kind === 'worker') {
-      this.#groups.sendHttpSockets([thread]);
-      const closed =
-        (await this.#groups.openInternalListener(thread)) ??
-        (this.#accepting ? await this.#listeners.openIn(thread) : undefined);
+    if (thread.kind === 'worker' && this.#accepting) {
+      const closed = await this.#listeners.openIn(thread);
       // Without its listeners it is useless; its death leads here again, after a pause.
       if (closed !== undefined) thread.kill(closed);
     }
-    this.#groups.sendTls();
+    this.#sendTls();
     await this.#bringUpToDate(thread);
+    this.#connect(thread.kind === 'worker' ? thread : this.#workerOf(thread));
     if (!this.#accepting) thread.send({ kind: 'drain' });
     return undefined;
-  }
-
-  async #moveSockets(): Promise<void> {
-    if (this.#stopped || (await this.#groups.isConnected())) return;
-    const closed = await this.#groups.moveFolder();
-    // An agent's route dials one of these sockets.
-    const backends = this.#author.readdress((backend, uplink) => this.#addressesOf(backend, uplink));
-    if (backends.length > 0) this.#send({ kind: 'addresses', backends });
-    await Promise.all(this.#workers.map(worker => worker.apply(this.#table(worker, [], []))));
-    this.#listeners.closeIndexes(closed);
-    this.#options.onSocketsMoved?.();
   }
 
   #onMessage(message: FromWorker): void {
     if (message.kind === 'records') {
       this.#records.takeSoon();
-    } else if (message.kind === 'requests') {
-      this.#requests(message);
     } else if (message.kind === 'fault') {
       this.#options.onFault(message.report);
     } else if (message.kind === 'tls-trouble') {
@@ -589,29 +565,22 @@ export class Gateway implements GatewayPort, AsyncDisposable {
     } else if (message.kind === 'uplink-refused') {
       this.#options.onUplinkRefused?.(message.status, message.reported);
     } else if (message.kind === 'gateway-failed') {
-      const host = this.#groups.gatewayHost;
-      if (host !== undefined) this.#options.resolver.hurry(host);
+      const config = this.#tlsConfig;
+      if (config !== undefined && config.kind !== 'tunnel-end')
+        this.#options.resolver.hurry(config.gateway.host);
     } else if (message.kind === 'dial-failed') {
       const backend = this.#author.backendAt(message.slot);
       if (backend !== undefined) this.#options.resolver.hurry(backend.host);
     }
   }
 
-  #requests({ thread, records, dropped }: Extract<FromWorker, { kind: 'requests' }>): void {
-    for (const record of records) {
-      this.#options.onRequest({ ...record, route: this.#author.routeAt(record.slot) });
-    }
-    this.#records.countDropped(dropped);
-    this.#groups.http.threads[thread]?.send({ kind: 'requests-taken' });
-  }
-
   #send(message: ToWorker): void {
-    for (const thread of this.#all()) thread.send(message);
+    for (const thread of this.#threads) thread.send(message);
   }
 
-  /** IP literals; for an uplink with TLS, the paths of the TLS threads. */
+  /** IP literals; none for an uplink over TLS, which has its own configuration. */
   #addressesOf(backend: Backend, uplink: Uplink | undefined): readonly string[] {
-    if (needsTls(uplink)) return this.#groups.tls.sockets;
+    if (needsTls(uplink)) return [];
     return isIP(backend.host) === 0 ? this.#options.resolver.addresses(backend.host) : [backend.host];
   }
 
@@ -628,7 +597,7 @@ export class Gateway implements GatewayPort, AsyncDisposable {
       this.#send({ kind: 'addresses', backends });
       this.#health.setAddresses(backends);
     }
-    this.#groups.sendTls();
+    this.#sendTls();
   }
 
   #recycle(): void {
@@ -645,17 +614,28 @@ export class Gateway implements GatewayPort, AsyncDisposable {
     for (const slot of idle.backends) this.#health.clear(slot);
   }
 
-  #all(): readonly WorkerThread[] {
-    return [...this.#workers, ...this.#groups.http.threads, ...this.#groups.tls.threads];
+  /** The threads that have started, or will again. */
+  get #serving(): readonly WorkerThread[] {
+    return this.#hasStreams ? this.#threads : this.#workers;
+  }
+
+  /** The worker that gives its connections to that stream thread. */
+  #workerOf(stream: WorkerThread): WorkerThread {
+    return this.#workers[this.#streams.indexOf(stream)];
   }
 }
 
-/** Agents may speak HTTP/2. */
-function needsHttp({ clusters, listeners }: GatewayConfig): boolean {
+/** HTTP/2, which agents may speak, and TLS of our own. */
+function needsStreams(config: GatewayConfig): boolean {
   return (
-    listeners.some(({ agents }) => agents.length > 0) ||
-    clusters.some(cluster => cluster.routes.some(route => route.kind === 'apps-http'))
+    routesStreams(config) ||
+    config.clusters.some(cluster => cluster.routes.some(route => route.kind === 'apps-http'))
   );
+}
+
+/** Others than agents are refused before they are routed. */
+function routesStreams({ listeners, tls }: GatewayConfig): boolean {
+  return tls !== undefined || listeners.some(({ agents }) => agents.length > 0);
 }
 
 /** All names to resolve. */

@@ -15,7 +15,6 @@ import {
   TLS,
   TUNNEL,
 } from '../shared/rows.ts';
-import { Verdicts } from '../shared/verdicts.ts';
 import { describeRows, openRecords, parseConnectionId } from './open-connections.ts';
 
 type Thread = Parameters<typeof openRecords>[0][number];
@@ -26,7 +25,6 @@ function worker(number: number, rows: Rows | undefined, before: (rows: Rows) => 
     number,
     lifetime: 77 + number,
     rows,
-    verdicts: new Verdicts(Verdicts.memory(rows?.capacity ?? 0)),
     async describe(lifetime, asked) {
       assert.equal(lifetime, 77 + number);
       assert.ok(rows !== undefined);

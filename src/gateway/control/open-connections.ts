@@ -4,16 +4,15 @@
 
 import { shownClusterId } from '../../cluster/cluster-id.ts';
 import type { ConnectionRecord } from '../shared/record-ring.ts';
-import { CLIENT, HAS_ORIGIN, ORIGIN, PEER, type Rows } from '../shared/rows.ts';
-import { HTTP_SLOT } from '../shared/shared-memory.ts';
-import type { Verdicts } from '../shared/verdicts.ts';
+import { AGENT_WITH_ORIGIN, CLIENT, ORIGIN, PEER, type Rows } from '../shared/rows.ts';
+import { FIRST_SLOT } from '../shared/shared-memory.ts';
 import { isClient } from '../stages/record-end.ts';
 import type { RowTexts } from './worker-messages.ts';
 import type { WorkerThread } from './worker-thread.ts';
 
 export type OpenRecord = Omit<
   ConnectionRecord,
-  'reason' | 'logged' | 'isRequest' | 'detail' | 'detailSeconds' | 'clientEndedFirst'
+  'reason' | 'logged' | 'detail' | 'detailSeconds' | 'clientEndedFirst'
 >;
 
 export interface IdentifiedRecord extends OpenRecord {
@@ -32,11 +31,10 @@ interface ConnectionPlace {
 interface ChosenRow extends ConnectionPlace {
   readonly rows: Rows;
   readonly startedAt: number;
-  /** For a connection in an HTTP thread: what that thread reports about the last request. */
-  readonly verdicts: Verdicts | undefined;
+  readonly isOurs: boolean;
 }
 
-type Thread = Pick<WorkerThread, 'number' | 'lifetime' | 'rows' | 'verdicts' | 'describe'>;
+type Thread = Pick<WorkerThread, 'number' | 'lifetime' | 'rows' | 'describe'>;
 
 /** The newest connections of all workers, newest first. `wanted` filters by route slot, 0 while there is none. */
 export async function openRecords(
@@ -93,20 +91,18 @@ function connectionId({ worker, lifetime, handle, generation }: ConnectionPlace)
   return [worker, lifetime, handle, generation].map(number => number.toString(36)).join('-');
 }
 
-function rowsInUse(
-  { number, lifetime, rows, verdicts: reported }: Thread,
-  wanted: (slot: number) => boolean,
-): ChosenRow[] {
+function rowsInUse({ number, lifetime, rows }: Thread, wanted: (slot: number) => boolean): ChosenRow[] {
   const found: ChosenRow[] = [];
   if (rows === undefined) return found;
   for (let handle = 0; handle < rows.used; handle++) {
     if (!isClient(rows, handle)) continue;
     // Read before the rest of the row: the worker later confirms this generation.
     const generation = Atomics.load(rows.generation, handle);
-    const verdicts = rows.slot[handle] === HTTP_SLOT ? reported : undefined;
-    if (!wanted(verdicts?.slot(handle) ?? rows.slot[handle])) continue;
+    // Threads of our own are not its route.
+    const isOurs = rows.slot[handle] < FIRST_SLOT;
+    if (!wanted(isOurs ? 0 : rows.slot[handle])) continue;
     const startedAt = rows.startedAt[handle];
-    found.push({ rows, verdicts, worker: number, lifetime, handle, generation, startedAt });
+    found.push({ rows, isOurs, worker: number, lifetime, handle, generation, startedAt });
   }
   return found;
 }
@@ -124,23 +120,23 @@ function newest(found: readonly ChosenRow[], limit: number): ChosenRow[] {
 }
 
 /** All but the texts. Valid only if the worker then confirms that the row is still the same connection. */
-function readRow({ rows, verdicts, handle }: ChosenRow, now: number): Omit<OpenRecord, keyof RowTexts> {
+function readRow({ rows, isOurs, handle }: ChosenRow, now: number): Omit<OpenRecord, keyof RowTexts> {
   const place = (at: number) => {
     const from = rows.addressAt(handle, at);
     return { address: rows.addresses.slice(from, from + 16), port: rows.portOf(handle, at) };
   };
   return {
     listener: rows.listener[handle],
-    slot: verdicts?.slot(handle) ?? rows.slot[handle],
-    backendSlot: verdicts?.backendSlot(handle) ?? rows.backendSlot[handle],
+    slot: isOurs ? 0 : rows.slot[handle],
+    backendSlot: isOurs ? 0 : rows.backendSlot[handle],
     protocol: rows.protocol[handle],
     peer: place(PEER),
     client: place(CLIENT),
-    origin: (rows.flags[handle] & HAS_ORIGIN) === 0 ? undefined : place(ORIGIN),
-    bytesIn: rows.bytesIn[handle] + (verdicts?.bytesIn(handle) ?? 0),
-    bytesOut: rows.bytesOut[handle] + (verdicts?.bytesOut(handle) ?? 0),
+    origin: rows.client[handle] === AGENT_WITH_ORIGIN ? place(ORIGIN) : undefined,
+    bytesIn: rows.bytesIn[handle],
+    bytesOut: rows.bytesOut[handle],
     // The worker's clock may be ahead of ours by less than a millisecond.
     ms: Math.max(0, now - rows.startedAt[handle]),
-    dialMs: verdicts?.dialMs(handle) ?? rows.dialMs[handle],
+    dialMs: isOurs ? -1 : rows.dialMs[handle],
   };
 }

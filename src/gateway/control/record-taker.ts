@@ -1,7 +1,7 @@
 // Takes the records of ended connections out of the workers' rings, in batches, and reports how many were lost because
 // a ring was full.
 
-import type { ConnectionRecord } from '../shared/record-ring.ts';
+import type { ConnectionRecord, RequestRecord } from '../shared/record-ring.ts';
 import type { WorkerThread } from './worker-thread.ts';
 
 /** How long records may wait for others, so that a burst is written at once. */
@@ -10,16 +10,19 @@ const RECORDS_MS = 20;
 export class RecordTaker {
   readonly #workers: readonly WorkerThread[];
   readonly #onRecord: (record: ConnectionRecord) => void;
+  readonly #onRequest: (record: RequestRecord) => void;
   readonly #onDropped: (count: number) => void;
   #timer: NodeJS.Timeout | undefined;
 
   constructor(
     workers: readonly WorkerThread[],
     onRecord: (record: ConnectionRecord) => void,
+    onRequest: (record: RequestRecord) => void,
     onDropped: (count: number) => void,
   ) {
     this.#workers = workers;
     this.#onRecord = onRecord;
+    this.#onRequest = onRequest;
     this.#onDropped = onDropped;
   }
 
@@ -32,12 +35,10 @@ export class RecordTaker {
   }
 
   take(): void {
-    for (const { records } of this.#workers) this.countDropped(records.take(this.#onRecord));
-  }
-
-  /** Also called for request lines, which are lost elsewhere. */
-  countDropped(count: number): void {
-    if (count > 0) this.#onDropped(count);
+    for (const { records } of this.#workers) {
+      const dropped = records.take(this.#onRecord, this.#onRequest);
+      if (dropped > 0) this.#onDropped(dropped);
+    }
   }
 
   /** Takes all records now, without waiting for more. */

@@ -13,26 +13,24 @@ export interface Figures {
   readonly reasons: Readonly<Partial<Record<CloseReason, number>>>;
 }
 
-/** Threads that count; HTTP and TLS threads are there once they have started. */
-interface ThreadGroup {
-  readonly threads: readonly { readonly pages: OwnPages }[];
+interface CountingThread {
+  readonly pages: OwnPages;
 }
 
 export class RouteCounts {
-  readonly #groups: readonly ThreadGroup[];
+  readonly #threads: () => readonly CountingThread[];
   /** Counts of slots that were reused since, by offset. */
   readonly #past: number[] = [];
 
-  constructor(groups: readonly ThreadGroup[]) {
-    this.#groups = groups;
+  /** `threads` are those that count by now. */
+  constructor(threads: () => readonly CountingThread[]) {
+    this.#threads = threads;
   }
 
   /** Called a million times in a scrape of a large table. */
   get(slot: number, offset: number): number {
     let sum = 0;
-    for (const { threads } of this.#groups) {
-      for (const { pages } of threads) sum += pages.counters.get(slot, offset);
-    }
+    for (const { pages } of this.#threads()) sum += pages.counters.get(slot, offset);
     return sum;
   }
 
@@ -50,9 +48,7 @@ export class RouteCounts {
   /** For a slot that another route may get. */
   clear(slot: number): void {
     this.#add(this.#past, slot);
-    for (const { threads } of this.#groups) {
-      for (const { pages } of threads) pages.clear(slot);
-    }
+    for (const { pages } of this.#threads()) pages.clear(slot);
   }
 
   /** Adds reasons and bytes. */

@@ -5,8 +5,7 @@ const FEW_FILES = 256;
 
 const shownKinds: Readonly<Record<string, string>> = {
   worker: 'a worker',
-  http: 'an HTTP',
-  tls: 'a TLS',
+  stream: 'a stream',
   health: 'a health check',
 };
 

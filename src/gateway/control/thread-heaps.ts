@@ -5,9 +5,8 @@ import type { ResourceLimits } from 'node:worker_threads';
 
 /** By kind of thread. Old objects are bounded only where nothing grows with the table as a worker's does. */
 export const threadHeaps = {
-  worker: { maxYoungGenerationSizeMb: 3 },
-  http: { maxYoungGenerationSizeMb: 6 },
-  tls: { maxYoungGenerationSizeMb: 24 },
+  worker: { maxYoungGenerationSizeMb: 12 },
+  stream: { maxYoungGenerationSizeMb: 24 },
   /** 100,000 backends take a tenth of this. */
   health: { maxYoungGenerationSizeMb: 3, maxOldGenerationSizeMb: 1024 },
 } as const satisfies Readonly<Record<string, ResourceLimits>>;

@@ -1,16 +1,18 @@
 // The messages between the control thread and the threads that serve clients.
 
+import type { MessagePort } from 'node:worker_threads';
 import type { FaultReport } from '../fault-log.ts';
-import type { RequestRecord } from '../http/request-log.ts';
 import type { EngineName } from '../io/open-reactor.ts';
 import type { SocketAddress } from '../io/reactor.ts';
 import type { Settings } from '../stages/data-path.ts';
+import type { TlsConfig } from '../streams/tls-config.ts';
 import type { ListenerEntry } from '../table/listener-table.ts';
 import type { ClusterEntry } from '../table/table.ts';
-import type { TlsConfig } from '../tls/tls-config.ts';
 
-/** The start options of every thread that serves clients. */
-export interface ThreadStart {
+/** The start options of a worker or a stream thread. */
+export interface WorkerStart {
+  /** For messages. */
+  readonly name: string;
   readonly number: number;
   /** See shared/thread-control.ts. */
   readonly control: SharedArrayBuffer;
@@ -20,27 +22,14 @@ export interface ThreadStart {
   readonly sources: SharedArrayBuffer;
   readonly nonces: SharedArrayBuffer;
   readonly seed: number;
-}
-
-/** The start options of a worker. */
-export interface WorkerStart extends ThreadStart {
   readonly engine: EngineName;
   readonly arch: string;
   readonly capacity: number;
   /** Other workers open the same listeners. */
   readonly share: boolean;
   readonly records: SharedArrayBuffer;
-  readonly verdicts: SharedArrayBuffer;
-}
-
-/** The start options of an HTTP or TLS thread. */
-export interface ProtocolThreadStart extends ThreadStart {
-  /** The unix socket on which workers hand connections off. */
-  readonly socket: string;
-  /** Indexed by worker. */
-  readonly verdicts: readonly SharedArrayBuffer[];
-  /** An HTTP thread counts the log lines that it holds there. */
-  readonly records: SharedArrayBuffer;
+  /** Rows of connections under way to this thread, if others give it some. */
+  readonly arrivals?: SharedArrayBuffer;
 }
 
 /** Shared memory for new slots. `counters` belong to one thread. */
@@ -49,7 +38,7 @@ export interface Pages {
   readonly clusters: readonly SharedArrayBuffer[];
   readonly buckets: readonly SharedArrayBuffer[];
   readonly backends: readonly SharedArrayBuffer[];
-  /** Only for an HTTP thread. */
+  /** Only for a worker. */
   readonly requests: readonly SharedArrayBuffer[];
 }
 
@@ -67,8 +56,6 @@ export type Question =
   | TableMessage
   /** Answered once no listener is closing any more. */
   | { readonly kind: 'listeners-closed'; readonly request: number }
-  /** The path that an HTTP or TLS thread listens on from now on. */
-  | { readonly kind: 'listen'; readonly request: number; readonly socket: string }
   /** Asks for the texts of these connections, and whether they are still open. */
   | {
       readonly kind: 'describe';
@@ -97,20 +84,26 @@ export type ToWorker =
   | { readonly kind: 'settings'; readonly settings: Settings }
   /** Closes all listeners; the backlog is still served. */
   | { readonly kind: 'drain' }
-  /** For a worker: the paths of the HTTP threads. */
-  | { readonly kind: 'http'; readonly sockets: readonly string[] }
-  /** For a worker: the names of tunnel hosts, and the paths of the TLS threads. */
-  | { readonly kind: 'tunnels'; readonly hosts: readonly string[]; readonly sockets: readonly string[] }
-  /** That HTTP or TLS thread has died, with all its connections. */
-  | { readonly kind: 'thread-died'; readonly group: 'http' | 'tls'; readonly index: number }
-  /** For a TLS thread: its whole configuration. */
+  /** For a worker: the thread that takes connections from it, which may be itself. */
+  | { readonly kind: 'streams'; readonly thread?: StreamThread }
+  /** That thread has died. */
+  | { readonly kind: 'streams-gone' }
+  /** For a stream thread: where a worker's connections come from. */
+  | { readonly kind: 'gifts'; readonly port: MessagePort }
+  /** The names of tunnel hosts. */
+  | { readonly kind: 'tunnels'; readonly hosts: readonly string[] }
+  /** For a thread that has Node's streams: the whole configuration of TLS. */
   | { readonly kind: 'tls'; readonly config: TlsConfig }
-  /** For an HTTP or TLS thread: the paths on which connections go back, by worker. */
-  | { readonly kind: 'internal-listeners'; readonly internalListeners: readonly string[] }
-  /** For an HTTP thread: the last batch of request lines is written. */
-  | { readonly kind: 'requests-taken' }
   | { readonly kind: 'cut'; readonly reason: 'drained' | 'shutdown' }
   | { readonly kind: 'stop' };
+
+/** How a worker gives connections to a stream thread. */
+export interface StreamThread {
+  readonly port: MessagePort;
+  readonly arrivals: SharedArrayBuffer;
+  /** See shared/thread-control.ts. */
+  readonly control: SharedArrayBuffer;
+}
 
 /** All of it takes effect at once, between two events. */
 export interface TableMessage {
@@ -140,7 +133,6 @@ export type Answer =
     }
   /** Pages or a table are in use; listeners are closed. */
   | { readonly kind: 'applied'; readonly request: number }
-  | { readonly kind: 'listening'; readonly request: number; readonly error?: string }
   /** One for each row; null if it is no longer that connection. */
   | { readonly kind: 'described'; readonly request: number; readonly texts: readonly (RowTexts | null)[] }
   | { readonly kind: 'revoked'; readonly request: number; readonly done: boolean };
@@ -150,18 +142,12 @@ export type FromWorker =
   /** Sent before anything else. */
   | { readonly kind: 'started' }
   | { readonly kind: 'records' }
-  | {
-      readonly kind: 'requests';
-      readonly thread: number;
-      readonly records: readonly RequestRecord[];
-      readonly dropped: number;
-    }
   | { readonly kind: 'dial-failed'; readonly slot: number }
   /** Our own code threw, and the connection concerned has ended. */
   | { readonly kind: 'fault'; readonly report: FaultReport }
-  /** An agent's TLS thread could not reach the gateway. */
+  /** An agent could not reach the gateway over TLS. */
   | { readonly kind: 'gateway-failed' }
   /** The gateway refused an agent. */
   | { readonly kind: 'uplink-refused'; readonly status: number; readonly reported: string }
-  /** A problem in a TLS thread, for the log. */
+  /** A problem with TLS, for the log. */
   | { readonly kind: 'tls-trouble'; readonly what: string; readonly why: string };

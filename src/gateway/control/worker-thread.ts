@@ -1,24 +1,22 @@
-// A worker, HTTP thread or TLS thread as the control thread sees it: questions that always end (with an answer, the
+// A worker or a stream thread as the control thread sees it: questions that always end (with an answer, the
 // thread's death or a deadline), its shared memory, and the cleanup after its death. The descriptors of an epoll
 // reactor outlive their thread, so they are closed here.
 
 import { randomInt } from 'node:crypto';
 import { closeSync, writeSync } from 'node:fs';
-import { Worker } from 'node:worker_threads';
+import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads';
 import { threadEntry } from '../../program-file.ts';
 import { newRecordRing, RecordReader, RecordWriter } from '../shared/record-ring.ts';
-import { REQUEST, Rows } from '../shared/rows.ts';
+import { Rows } from '../shared/rows.ts';
 import { KEPT_AT } from '../shared/shared-memory.ts';
 import { OwnPages } from '../shared/shared-pages.ts';
 import { ThreadControl } from '../shared/thread-control.ts';
-import type { Verdicts } from '../shared/verdicts.ts';
-import { type EndRecorder, isCounted, recordEnd, releaseLimits } from '../stages/record-end.ts';
+import { type EndRecorder, isCounted, recordEnd } from '../stages/record-end.ts';
 import { threadHeaps } from './thread-heaps.ts';
 import type {
   Answer,
   FromWorker,
   Pages,
-  ProtocolThreadStart,
   Question,
   RowTexts,
   TableMessage,
@@ -26,13 +24,10 @@ import type {
   WorkerStart,
 } from './worker-messages.ts';
 
-export type ThreadKind = 'worker' | 'http' | 'tls';
+export type ThreadKind = 'worker' | 'stream';
 
-/** The options that the thread's kind needs; the rest is added by start(). */
-export type StartOptions = { readonly capacity: number } & (
-  | Omit<WorkerStart, 'number' | 'rows' | 'records' | 'control'>
-  | Omit<ProtocolThreadStart, 'number' | 'rows' | 'records' | 'control'>
-);
+/** The rest is added by start(). */
+export type StartOptions = Omit<WorkerStart, 'name' | 'number' | 'rows' | 'records' | 'control' | 'arrivals'>;
 
 /** The counts shared with other threads; the thread's own counts are in its pages. */
 export type CommonCounts = Omit<EndRecorder, 'counters' | 'records'>;
@@ -67,14 +62,19 @@ interface Running {
   readonly worker: Worker;
   readonly control: ThreadControl;
   readonly rows: Rows;
+  readonly arrivals: Rows;
+  /** The memory of both, for those that give it connections. */
+  readonly memory: { readonly arrivals: SharedArrayBuffer; readonly control: SharedArrayBuffer };
   /** Why it ends, if that is known in advance. */
   cause?: Error;
   readonly exited: Promise<void>;
 }
 
 export class WorkerThread {
-  readonly number: number;
   readonly kind: ThreadKind;
+  /** Unique among the threads of a gateway; ids of connections name it. */
+  readonly number: number;
+  readonly name: string;
   /** Kept over restarts, so that no count is lost. */
   readonly pages: OwnPages;
   readonly records: RecordReader;
@@ -89,17 +89,15 @@ export class WorkerThread {
   #isStarted = false;
   #isEnding = false;
 
-  constructor(number: number, kind: ThreadKind, counts: CommonCounts, events: ThreadEvents) {
+  /** `index` is its place among the threads of its kind. */
+  constructor(kind: ThreadKind, index: number, number: number, counts: CommonCounts, events: ThreadEvents) {
     this.number = number;
     this.kind = kind;
-    this.pages = new OwnPages(kind === 'http');
+    this.name = `${kind}-${index}`;
+    this.pages = new OwnPages(kind === 'worker');
     this.#counts = counts;
     this.#events = events;
     this.records = new RecordReader(this.#ring);
-  }
-
-  get name(): string {
-    return `${this.kind}-${this.number}`;
   }
 
   /** Whether it takes messages. */
@@ -111,15 +109,24 @@ export class WorkerThread {
   async start(options: StartOptions): Promise<Error | undefined> {
     if (this.#isEnding) return new Error('The gateway is ending');
     const rows = Rows.memory(options.capacity);
-    const control = ThreadControl.memory(this.kind === 'worker' ? options.capacity : 0);
+    const control = ThreadControl.memory(options.capacity);
+    const arrivals = Rows.memory(this.kind === 'worker' ? 0 : options.capacity);
     this.#lifetime = randomInt(2 ** 40);
     this.pages.given = { clusters: 0, routes: 0, backends: 0 };
-    const workerData = { ...options, number: this.number, rows, control, records: this.#ring };
+    const workerData: WorkerStart = {
+      ...options,
+      name: this.name,
+      number: this.number,
+      rows,
+      control,
+      records: this.#ring,
+      ...(this.kind === 'stream' && { arrivals }),
+    };
     const started = Promise.withResolvers<void>();
     const exited = Promise.withResolvers<void>();
     let worker: Worker;
     try {
-      worker = new Worker(entryOf(this.kind), {
+      worker = new Worker(threadEntry('gateway/worker'), {
         workerData,
         name: `causeway-${this.name}`,
         resourceLimits: threadHeaps[this.kind],
@@ -132,6 +139,8 @@ export class WorkerThread {
       worker,
       control: new ThreadControl(control),
       rows: new Rows(rows),
+      arrivals: new Rows(arrivals),
+      memory: { arrivals, control },
       exited: exited.promise,
     };
     this.#running = running;
@@ -155,9 +164,17 @@ export class WorkerThread {
     return undefined;
   }
 
-  send(message: ToWorker): void {
-    this.#running?.worker.postMessage(message);
+  send(message: ToWorker, transferred: readonly MessagePort[] = []): void {
+    this.#running?.worker.postMessage(message, transferred);
     this.#wake();
+  }
+
+  /** That worker gives its connections to this thread from now on. */
+  receiveFrom(worker: WorkerThread): void {
+    if (this.#running === undefined) return;
+    const { port1, port2 } = new MessageChannel();
+    this.send({ kind: 'gifts', port: port1 }, [port1]);
+    worker.send({ kind: 'streams', thread: { port: port2, ...this.#running.memory } }, [port2]);
   }
 
   /** Opens a listener. Resolves to undefined if the thread is gone. */
@@ -176,19 +193,9 @@ export class WorkerThread {
     await this.#ask({ kind: 'pages', request: this.#requests++, pages }, ANSWER_MS);
   }
 
-  /** Moves an HTTP or TLS thread to that path. Resolves to the error if it fails. */
-  async listen(socket: string): Promise<string | undefined> {
-    const answer = await this.#ask({ kind: 'listen', request: this.#requests++, socket }, ANSWER_MS);
-    return answer?.kind === 'listening' ? answer.error : undefined;
-  }
-
   /** When it resolves, the thread serves the table, or is gone. */
   async apply(table: Omit<TableMessage, 'kind' | 'request'>): Promise<void> {
     await this.#ask({ kind: 'table', request: this.#requests++, ...table }, ANSWER_MS);
-  }
-
-  get verdicts(): Verdicts {
-    return this.#counts.verdicts;
   }
 
   /** Its rows, for reading; undefined while it does not run. */
@@ -293,6 +300,7 @@ export class WorkerThread {
     const wasStarted = this.#isStarted;
     this.#isStarted = false;
     this.#running = undefined;
+    running.control.over();
     this.#cleanUp(running);
     for (const fd of running.control.descriptors) closeQuietly(fd);
     for (const request of this.#waiting.keys()) this.#resolve(request, undefined);
@@ -300,20 +308,18 @@ export class WorkerThread {
   }
 
   /** Ends its connections with `shutdown`, and closes the descriptors that its reactor has left open. */
-  #cleanUp({ rows, control }: Running): void {
+  #cleanUp({ rows, arrivals, control }: Running): void {
     const records = new RecordWriter(this.#ring, () => {});
     const recorder = { ...this.#counts, counters: this.pages.counters, records };
     const now = performance.timeOrigin + performance.now();
     this.pages.counters.clearField(KEPT_AT);
-    for (let handle = 0; handle < rows.used; handle++) {
-      if (rows.state[handle] === REQUEST) {
-        releaseLimits(rows, recorder, handle);
-        // Its log line is lost.
-        records.countHeld(1);
-      } else if (isCounted(rows, handle)) recordEnd(rows, recorder, handle, 'shutdown', now, 'all');
-      if (this.kind === 'worker') this.verdicts.takeBack(handle, closeQuietly);
-    }
-    for (let fd = 0; fd < control.held.length; fd++) if (control.held[fd] !== 0) closeQuietly(fd);
+    for (const table of [rows, arrivals])
+      for (let handle = 0; handle < table.used; handle++) {
+        if (isCounted(table, handle)) recordEnd(table, recorder, handle, 'shutdown', now, 'all');
+      }
+    // Whoever takes the mark away closes it: a worker may just be giving this thread a connection.
+    for (let fd = 0; fd < control.held.length; fd++)
+      if (control.held[fd] !== 0 && Atomics.exchange(control.held, fd, 0) !== 0) closeQuietly(fd);
   }
 }
 
@@ -337,8 +343,4 @@ function closeQuietly(fd: number): void {
   } catch {
     // It was already closed.
   }
-}
-
-function entryOf(kind: ThreadKind): URL {
-  return threadEntry(kind === 'worker' ? 'gateway/worker' : `gateway/${kind}/${kind}-worker`);
 }

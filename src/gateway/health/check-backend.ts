@@ -9,8 +9,8 @@ import { connect, type Socket } from 'node:net';
 import { connect as connectTls, createSecureContext, type TLSSocket } from 'node:tls';
 import { buildProxyV1, buildProxyV2 } from '../../wire/proxy-protocol.ts';
 import { type FaultOwner, guard } from '../guard.ts';
-import { http } from '../http/node-http.ts';
 import type { HealthTarget } from './health-target.ts';
+import { http } from './node-http.ts';
 
 export interface CheckResult {
   /** undefined: the check could not be made, for a reason on our side. */

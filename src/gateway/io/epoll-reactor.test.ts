@@ -1,24 +1,20 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { closeSync, writeSync } from 'node:fs';
-import { connect } from 'node:net';
+import { closeSync } from 'node:fs';
+import { connect, Socket } from 'node:net';
 import { arch, platform } from 'node:os';
 import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { parseIp } from '../../wire/ip-address.ts';
 import { ThreadControl } from '../shared/thread-control.ts';
 import { EpollReactor } from './epoll-reactor.ts';
 import { type Libc, loadLibc } from './libc.ts';
 import { whyNoEpoll } from './open-reactor.ts';
 import { reactorContract } from './reactor.contract.ts';
+import { AGAIN } from './reactor.ts';
 import { selfTest } from './self-test.ts';
 
-const wakeUp = new Uint8Array([1, 0, 0, 0, 0, 0, 0, 0]);
-
-reactorContract({
-  name: 'epoll',
-  module: new URL('./contract/epoll-adapter.ts', import.meta.url),
-  wake: fd => void writeSync(fd as number, wakeUp),
-});
+reactorContract('epoll');
 
 test('selfTest() finds no fault in this libc', () => {
   assert.equal(selfTest(loadLibc(), arch()), undefined);
@@ -61,10 +57,6 @@ test('the control thread knows which descriptors the reactor has open', async ()
   const dialled = io.connect({ address: loopback, port });
   assert.ok(dialled >= 0);
   assert.deepEqual(new Set(held()), new Set([listener, accepted, dialled]));
-  // A lent descriptor is the borrower's.
-  const lent = io.lend(accepted);
-  assert.ok(lent >= 0 && !held().includes(lent));
-  io.discard(lent);
   // One that cannot be bound is closed again.
   io.listen({ address: loopback, port }, result => assert.ok(result < 0));
   io.reset(accepted);
@@ -74,4 +66,35 @@ test('the control thread knows which descriptors the reactor has open', async ()
   assert.deepEqual(held(), []);
   for (const fd of control.descriptors) closeSync(fd);
   client.destroy();
+});
+
+test('give() yields the descriptor with what was not read, and closing it sends a reset', async () => {
+  const capacity = 1024;
+  const control = new ThreadControl(ThreadControl.memory(capacity));
+  const io = new EpollReactor({ capacity, share: false, libc: loadLibc(), arch: arch(), control });
+  const loopback = parseIp('127.0.0.1') as Uint8Array;
+  let listener = -1;
+  io.listen({ address: loopback, port: 0 }, handle => {
+    listener = handle;
+  });
+  const client = connect(io.listeningPort(listener), '127.0.0.1');
+  const failed = new Promise<Error>(resolve => client.once('error', resolve));
+  await once(client, 'connect');
+  client.write('hello');
+  const handle = io.accept(listener);
+  const bytes = new Uint8Array(2);
+  while (io.read(handle, bytes, 0, 2) === AGAIN) await sleep(1);
+  const owned = new Uint8Array(capacity);
+  const descriptor = io.give(handle, owned);
+  assert.deepEqual([owned[descriptor], control.held[descriptor]], [1, 0]);
+  // It is not the reactor's any more.
+  io.reset(handle);
+  io.close(handle);
+  const socket = new Socket({ fd: descriptor });
+  const [rest] = await once(socket, 'data');
+  assert.equal(Buffer.from(bytes).toString() + String(rest), 'hello');
+  socket.destroy();
+  assert.match(String(await failed), /ECONNRESET/);
+  io.stop();
+  for (const fd of control.descriptors) closeSync(fd);
 });

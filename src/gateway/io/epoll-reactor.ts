@@ -12,7 +12,6 @@ import { errorOfErrno } from './errno-error.ts';
 import {
   AF_INET6,
   AF_UNIX,
-  AF_UNSPEC,
   EAFNOSUPPORT,
   EAGAIN,
   EFD_CLOEXEC,
@@ -74,8 +73,6 @@ const EVENTS = 512;
 const PACKED_WORDS = 3;
 const ALIGNED_WORDS = 4;
 const EVERYTHING = (EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET) >>> 0;
-/** EPOLLERR and EPOLLHUP are always reported. */
-const ONLY_FAILURE = EPOLLET >>> 0;
 /** epoll_wait() takes an int; a day is as good as forever. */
 const FOREVER_MS = 86_400_000;
 
@@ -85,10 +82,6 @@ const NOT_OURS = 0;
 const OPEN = 1;
 const REGISTERED = 2;
 const LISTENING = 3;
-/** Lent: registered for failures only. */
-const QUIET = 4;
-/** A second descriptor of a connection, not lent yet. */
-const SECOND = 5;
 
 export interface EpollOptions {
   readonly capacity: number;
@@ -101,11 +94,11 @@ export interface EpollOptions {
 }
 
 export class EpollReactor implements Reactor {
+  readonly readSize = Infinity;
   readonly capacity: number;
   /** The eventfd that wakes run(). */
   readonly wakeFd: number;
   readonly epollFd: number;
-  readonly discard: (descriptor: number) => void;
   readonly #libc: Libc;
   readonly #thread: ThreadControl;
   readonly #share: boolean;
@@ -115,8 +108,6 @@ export class EpollReactor implements Reactor {
    * system call that opens or closes one, with no call between: see thread-control.ts.
    */
   readonly #kinds: Uint8Array;
-  /** 1 if lend() has created another descriptor of the same connection, which may still be open. */
-  readonly #lent: Uint8Array;
   readonly #words: number;
   readonly #eventBytes: Uint8Array;
   readonly #events: Uint32Array;
@@ -149,10 +140,8 @@ export class EpollReactor implements Reactor {
     this.#thread = control;
     this.#share = share;
     this.#libc = libc;
-    this.discard = libc.close;
     this.#generations = new Uint32Array(capacity);
     this.#kinds = control.held;
-    this.#lent = new Uint8Array(capacity);
     this.#words = arch === 'x64' ? PACKED_WORDS : ALIGNED_WORDS;
     this.#events = new Uint32Array(EVENTS * this.#words);
     this.#eventBytes = new Uint8Array(this.#events.buffer);
@@ -329,30 +318,25 @@ export class EpollReactor implements Reactor {
     this.#libc.shutdown(handle, SHUT_WR);
   }
 
-  lend(handle: number): number {
-    const fd = this.#libc.fcntl(handle, F_DUPFD_CLOEXEC, 0);
-    if (fd < 0) return errorOfErrno(this.#libc.errno());
-    this.#kinds[fd] = SECOND;
-    // Events already fetched for this handle now belong to the borrower.
-    this.#generations[handle]++;
-    this.#lent[handle] = 1;
-    if (this.#watch(handle, ONLY_FAILURE)) this.#kinds[handle] = QUIET;
-    this.#kinds[fd] = NOT_OURS;
-    return fd;
-  }
-
   reset(handle: number): void {
     if (this.#kinds[handle] === NOT_OURS) return;
-    // connect(2): connecting to AF_UNSPEC breaks the connection; close() does so only for the last descriptor.
-    if (this.#lent[handle] === 1) this.#libc.connect(handle, noAddress, noAddress.length);
-    this.#libc.setsockopt(handle, SOL_SOCKET, SO_LINGER, noLinger, noLinger.length);
+    setLinger(this.#libc, handle, true);
     this.close(handle);
+  }
+
+  give(handle: number, owned: Uint8Array): number {
+    if (this.#kinds[handle] === REGISTERED) this.#epoll(EPOLL_CTL_DEL, handle, 0);
+    if (handle === this.#lastAccepted) this.#lastAccepted = -1;
+    this.#generations[handle]++;
+    setLinger(this.#libc, handle, true);
+    this.#kinds[handle] = NOT_OURS;
+    owned[handle] = 1;
+    return handle;
   }
 
   /** Closing removes the descriptor from the epoll set; events already fetched carry an older generation. */
   close(handle: number): void {
     if (this.#kinds[handle] === NOT_OURS) return;
-    if (this.#lent[handle] === 1) this.#end(handle);
     if (this.#kinds[handle] === LISTENING) this.#forget(handle);
     if (handle === this.#lastAccepted) this.#lastAccepted = -1;
     this.#generations[handle]++;
@@ -478,13 +462,6 @@ export class EpollReactor implements Reactor {
     return true;
   }
 
-  /** What close() does implicitly on the last descriptor. */
-  #end(fd: number): void {
-    this.#lent[fd] = 0;
-    this.#libc.epoll_ctl(this.epollFd, EPOLL_CTL_DEL, fd, this.#controlBytes);
-    this.#libc.shutdown(fd, SHUT_WR);
-  }
-
   /** Others may have the listener open: then close() would leave it in the epoll set. */
   #forget(listener: number): void {
     this.#listeners.delete(listener);
@@ -532,10 +509,15 @@ const noHandshakes = Buffer.from(
   ].join(''),
   'hex',
 );
-/** A struct sockaddr with AF_UNSPEC. */
-const noAddress = Buffer.from(new Uint16Array([AF_UNSPEC, 0, 0, 0, 0, 0, 0, 0]).buffer);
 /** struct linger { on, 0 seconds }: close() sends RST. */
 const noLinger = Buffer.from(new Int32Array([1, 0]).buffer);
+const usualLinger = Buffer.from(new Int32Array([0, 0]).buffer);
+
+/** Whether closing that descriptor sends a reset. */
+export function setLinger(libc: Libc, descriptor: number, isReset: boolean): void {
+  const option = isReset ? noLinger : usualLinger;
+  libc.setsockopt(descriptor, SOL_SOCKET, SO_LINGER, option, option.length);
+}
 
 function readinessOf(events: number): number {
   let readiness = 0;

@@ -75,7 +75,6 @@ export function filterProgram(instructions: Uint8Array): Uint8Array {
 
 const FILTER_BYTES = 8;
 
-export const AF_UNSPEC = 0;
 export const AF_UNIX = 1;
 export const AF_INET = 2;
 export const AF_INET6 = 10;

@@ -3,6 +3,7 @@
 // copies every byte once more than the epoll adapter does.
 
 import * as net from 'node:net';
+import type { Duplex } from 'node:stream';
 import type { MessagePort } from 'node:worker_threads';
 import { formatIp, parseIp } from '../../wire/ip-address.ts';
 import {
@@ -27,6 +28,10 @@ import {
 
 /** As much as libuv reads at a time. */
 const HIGH_WATER_MARK = 64 * 1024;
+/** Below this, a copy of its own is cheaper. */
+const SMALL = 4096;
+/** Copies kept for later writes: 4 MiB. */
+const MOST_FREE = 64;
 /** How long close() waits for a peer that does not take the written bytes. The kernel does the same. */
 const LINGER_MS = 30_000;
 /** How often, within the stall limit, waiting sockets are checked. */
@@ -41,9 +46,26 @@ export function canShareListeners(platform: NodeJS.Platform): boolean {
   return platform === 'linux' || platform === 'freebsd';
 }
 
+/** A connection that is more than a socket: TLS of our own on one, or a stream within one. */
+export interface Stream {
+  readonly duplex: Duplex;
+  /** The socket that this connection has to itself. */
+  readonly socket?: net.Socket;
+  /** Calls `taken` when the bytes are no longer needed. */
+  write(bytes: Uint8Array, taken: () => void): void;
+  /** Sends FIN after the written bytes. */
+  end(): void;
+  /** As Reactor.reset() and Reactor.close(). */
+  reset(): void;
+  close(): void;
+  /** Whether its end is a reset. */
+  wasReset(): boolean;
+}
+
 interface OwnedSocket extends net.Socket {
   owner: NetReactor;
   handle: number;
+  stream: Stream | undefined;
   /** A unix socket has no address, which must not be mistaken for a connection that is gone. */
   isUnix: boolean;
   /** Node's internal handle; see wasReset(), StallWatch and descriptorOf(). */
@@ -62,15 +84,26 @@ interface OpenListener {
   readonly isUnix: boolean;
 }
 
+interface NetOptions {
+  readonly capacity: number;
+  readonly share: boolean;
+  /** Sets whether closing that descriptor sends a reset, as it should if this thread dies. */
+  readonly setLinger?: (descriptor: number, isReset: boolean) => void;
+}
+
 export class NetReactor implements Reactor {
+  /** A larger copy would be mapped and unmapped each time, and so would what TLS makes of it. */
+  readonly readSize = HIGH_WATER_MARK;
   readonly capacity: number;
   readonly #share: boolean;
+  readonly #setLinger: NonNullable<NetOptions['setLinger']>;
   readonly #sockets: (OwnedSocket | undefined)[] = [];
   readonly #listeners: (OpenListener | undefined)[] = [];
   /** The rest of a chunk that did not fit the reader's space. */
   readonly #rests: (Buffer | undefined)[] = [];
   readonly #ended: Uint8Array;
   readonly #failures: Int8Array;
+  readonly #copies = new Copies();
   readonly #free: number[] = [];
   #fresh = 0;
   #handlers: ReactorHandlers | undefined;
@@ -79,7 +112,8 @@ export class NetReactor implements Reactor {
   readonly #stalls = new StallWatch(socket => {
     this.failed(socket.handle, TIMED_OUT);
     // destroy() would send FIN behind what the kernel has: to the peer, a stream cut in the middle would end in order.
-    resetNow.call(socket);
+    if (socket.stream === undefined) resetNow.call(socket);
+    else socket.stream.reset();
     this.emit(socket.handle, FAILED | READABLE);
   });
   #alarm: NodeJS.Timeout | undefined;
@@ -87,9 +121,10 @@ export class NetReactor implements Reactor {
   #turnAsked = false;
   #stopped = false;
 
-  constructor(options: { readonly capacity: number; readonly share: boolean }) {
+  constructor(options: NetOptions) {
     this.capacity = options.capacity;
     this.#share = options.share;
+    this.#setLinger = options.setLinger ?? (() => {});
     this.#ended = new Uint8Array(options.capacity);
     this.#failures = new Int8Array(options.capacity);
   }
@@ -206,7 +241,8 @@ export class NetReactor implements Reactor {
       socket.destroy();
       return EXHAUSTED;
     }
-    this.#own(handle, socket, open.isUnix);
+    this.#watch(handle, socket);
+    (socket as OwnedSocket).isUnix = open.isUnix;
     this.keepAlive(handle);
     return handle;
   }
@@ -222,7 +258,8 @@ export class NetReactor implements Reactor {
         ? { host: formatIp(address.address, 0), port: address.port, autoSelectFamily: false }
         : { path: address.path };
     const socket = new net.Socket(socketOptions);
-    this.#own(handle, socket, address.path !== undefined);
+    this.#watch(handle, socket);
+    (socket as OwnedSocket).isUnix = address.path !== undefined;
     socket.on('connect', onConnect);
     try {
       socket.connect(place);
@@ -238,7 +275,8 @@ export class NetReactor implements Reactor {
   }
 
   descriptor(handle: number): number {
-    return descriptorOf(this.#listeners[handle]?.server ?? this.#sockets[handle]);
+    const socket = this.#sockets[handle];
+    return descriptorOf(this.#listeners[handle]?.server ?? socket?.stream?.socket ?? socket);
   }
 
   peerAddress(handle: number, into: Uint8Array, at: number): number {
@@ -260,7 +298,8 @@ export class NetReactor implements Reactor {
   }
 
   keepAlive(handle: number): void {
-    if (this.#keepaliveMs > 0) this.#sockets[handle]?.setKeepAlive(true, this.#keepaliveMs);
+    const socket = this.#sockets[handle];
+    if (this.#keepaliveMs > 0) (socket?.stream ?? { socket }).socket?.setKeepAlive(true, this.#keepaliveMs);
   }
 
   /** Continues until the space is full or nothing is left: stopping after one chunk would look like the latter. */
@@ -284,25 +323,25 @@ export class NetReactor implements Reactor {
     const socket = this.#sockets[handle];
     if (socket === undefined || !socket.writable) return this.#failures[handle] || BROKEN;
     if (socket.writableNeedDrain || socket.connecting) return AGAIN;
-    socket.write(Uint8Array.prototype.slice.call(bytes, from, to));
+    this.#copies.write(socket.stream ?? socket, bytes, from, to);
     if (socket.writableLength > 0) this.#stalls.watch(socket);
     return to - from;
   }
 
   shutdown(handle: number): void {
-    this.#sockets[handle]?.end();
+    const socket = this.#sockets[handle];
+    if (socket === undefined) return;
+    this.#orderly(socket);
+    (socket.stream ?? socket).end();
   }
-
-  /** Node cannot give away a descriptor that it continues to use. */
-  lend(): number {
-    return BROKEN;
-  }
-
-  readonly discard = () => {};
 
   reset(handle: number): void {
     const socket = this.#disown(handle);
     if (socket === undefined) return;
+    if (socket.stream !== undefined) {
+      unwatch(socket);
+      return socket.stream.reset();
+    }
     // While connecting there is no peer to reset, and resetAndDestroy() would wait for the connection first.
     if (socket.connecting) socket.destroy();
     // libuv cannot reset during its shutdown, one turn of its loop: it fails with EINVAL and leaks the descriptor.
@@ -321,16 +360,81 @@ export class NetReactor implements Reactor {
     }
     const socket = this.#disown(handle);
     if (socket === undefined) return;
+    this.#orderly(socket);
+    if (socket.stream !== undefined) {
+      unwatch(socket);
+      return socket.stream.close();
+    }
     if (socket.writableLength === 0 || socket.destroyed) {
       socket.destroy();
       return;
     }
-    socket.setTimeout(LINGER_MS, () => socket.destroy());
+    // Counted from now, whatever the peer still sends.
+    const timer = setTimeout(() => socket.destroy(), LINGER_MS).unref();
+    socket.once('close', () => clearTimeout(timer));
     // Drop further input: left unread, it would turn the close into a reset. resume() has no effect while there is a
     // 'readable' listener.
     socket.off('readable', onReadable);
     socket.resume();
     socket.destroySoon();
+  }
+
+  give(handle: number): net.Socket {
+    const rest = this.#rests[handle];
+    const socket = this.#disown(handle) as OwnedSocket;
+    unwatch(socket);
+    if (rest !== undefined) socket.unshift(rest);
+    return socket;
+  }
+
+  /** Takes over a connection; `first` is what was read from it. Returns the handle or EXHAUSTED. */
+  adopt(connection: net.Socket | Stream, first?: Buffer): number {
+    const handle = this.#take();
+    if (handle < 0) return handle;
+    this.#watch(handle, connection);
+    if (first !== undefined && first.length > 0) this.#rests[handle] = first;
+    return handle;
+  }
+
+  /** Takes over a connection whose bytes others read and write. Returns the handle or EXHAUSTED. */
+  hold(socket: net.Socket): number {
+    const handle = this.#take();
+    if (handle >= 0) this.#own(handle, socket);
+    return handle;
+  }
+
+  /** The bytes of that connection pass through a stream from now on, which owns the socket. `first` is read again. */
+  wrap(handle: number, first: Uint8Array, open: (socket: net.Socket) => Stream): void {
+    const socket = this.#sockets[handle] as OwnedSocket;
+    unwatch(socket);
+    socket.handle = -1;
+    const rest = this.#rests[handle] ?? new Uint8Array(0);
+    this.#rests[handle] = undefined;
+    socket.unshift(Buffer.concat([first, rest]));
+    this.#watch(handle, open(socket));
+  }
+
+  /** Lets go of a connection that others close. */
+  leave(handle: number): void {
+    const socket = this.#disown(handle);
+    if (socket !== undefined) this.#orderly(socket);
+  }
+
+  /** What is closed from now on was meant to be. */
+  #orderly(socket: OwnedSocket): void {
+    const descriptor = descriptorOf(socket.stream === undefined ? socket : socket.stream.socket);
+    if (descriptor >= 0) this.#setLinger(descriptor, false);
+  }
+
+  #watch(handle: number, connection: net.Socket | Stream): void {
+    const isStream = 'duplex' in connection;
+    const socket = (isStream ? connection.duplex : connection) as net.Socket;
+    this.#own(handle, socket, isStream ? connection : undefined);
+    socket.on('readable', onReadable);
+    socket.on('end', onEnd);
+    socket.on('drain', onDrain);
+    socket.on('close', onClose);
+    this.connected(handle);
   }
 
   /** Timers count whole milliseconds of another clock, so they may fire early; and their delay is limited. */
@@ -341,18 +445,16 @@ export class NetReactor implements Reactor {
     else this.#handlers?.turn();
   }
 
-  #own(handle: number, plain: net.Socket, isUnix: boolean): void {
+  #own(handle: number, plain: net.Socket, stream?: Stream): void {
     const socket = plain as OwnedSocket;
     socket.owner = this;
-    socket.isUnix = isUnix;
+    socket.stream = stream;
+    socket.isUnix = false;
     socket.handle = handle;
     this.#sockets[handle] = socket;
     this.#ended[handle] = 0;
     this.#failures[handle] = 0;
-    socket.setNoDelay(true);
-    socket.on('readable', onReadable);
-    socket.on('end', onEnd);
-    socket.on('drain', onDrain);
+    if (stream === undefined) socket.setNoDelay(true);
     socket.on('error', onError);
   }
 
@@ -380,8 +482,17 @@ export class NetReactor implements Reactor {
     if (handle >= 0) this.#handlers?.event(handle, events);
   }
 
+  connected(handle: number): void {
+    const descriptor = this.descriptor(handle);
+    if (descriptor >= 0) this.#setLinger(descriptor, true);
+  }
+
   ended(handle: number): void {
     if (handle >= 0) this.#ended[handle] = 1;
+  }
+
+  hasFailed(handle: number): boolean {
+    return handle < 0 || this.#failures[handle] !== 0;
   }
 
   failed(handle: number, error: number): void {
@@ -436,6 +547,31 @@ class StallWatch {
   }
 }
 
+/** Copies of bytes that wait in Node, since callers reuse theirs. Large ones are used again, so that no garbage grows. */
+class Copies {
+  readonly #free: Buffer[] = [];
+
+  write(
+    to: { write(bytes: Uint8Array, taken: () => void): unknown },
+    bytes: Uint8Array,
+    from: number,
+    end: number,
+  ): void {
+    const length = end - from;
+    if (length < SMALL || length > HIGH_WATER_MARK) {
+      to.write(Uint8Array.prototype.slice.call(bytes, from, end), nothing);
+      return;
+    }
+    const copy = this.#free.pop() ?? Buffer.allocUnsafeSlow(HIGH_WATER_MARK);
+    copy.set(from === 0 && end === bytes.length ? bytes : bytes.subarray(from, end));
+    to.write(copy.subarray(0, length), () => {
+      if (this.#free.length < MOST_FREE) this.#free.push(copy);
+    });
+  }
+}
+
+const nothing = () => {};
+
 /** `highWaterMark` is passed on to the stream, although the types of net.Socket omit it. */
 const socketOptions: net.SocketConstructorOpts & { readonly highWaterMark: number } = {
   allowHalfOpen: true,
@@ -451,7 +587,7 @@ function onReadable(this: net.Socket): void {
 
 function onEnd(this: net.Socket): void {
   const socket = this as OwnedSocket;
-  if (wasReset(socket)) {
+  if (socket.stream?.wasReset() ?? wasReset(socket)) {
     socket.owner.failed(socket.handle, RESET);
     return socket.owner.emit(socket.handle, FAILED | READABLE);
   }
@@ -460,8 +596,15 @@ function onEnd(this: net.Socket): void {
   socket.owner.emit(socket.handle, READABLE | HUNG_UP);
 }
 
+/** It closed without an end or an error. */
+function onClose(this: net.Socket): void {
+  const socket = this as OwnedSocket;
+  if (!socket.readableEnded) onError.call(socket, closedEarly);
+}
+
 function onConnect(this: net.Socket): void {
   const socket = this as OwnedSocket;
+  if (socket.handle >= 0) socket.owner.connected(socket.handle);
   socket.owner.emit(socket.handle, WRITABLE);
 }
 
@@ -472,8 +615,15 @@ function onDrain(this: net.Socket): void {
 
 function onError(this: net.Socket, error: NodeJS.ErrnoException): void {
   const socket = this as OwnedSocket;
+  if (socket.owner.hasFailed(socket.handle)) return;
   socket.owner.failed(socket.handle, reactorErrorOf(error));
   socket.owner.emit(socket.handle, FAILED | READABLE);
+}
+
+const closedEarly: NodeJS.ErrnoException = Object.assign(new Error('closed'), { code: 'ECONNRESET' });
+
+function unwatch(socket: net.Socket): void {
+  socket.off('readable', onReadable).off('end', onEnd).off('drain', onDrain).off('close', onClose);
 }
 
 /**
@@ -481,7 +631,11 @@ function onError(this: net.Socket, error: NodeJS.ErrnoException): void {
  * short read). After a real end the socket still has a peer, as long as we have not sent FIN as well.
  */
 function wasReset(socket: OwnedSocket): boolean {
-  return !socket.writableEnded && (socket._handle?.getpeername?.({}) ?? 0) !== 0;
+  return !socket.writableEnded && isCutOff(socket);
+}
+
+export function isCutOff(socket: net.Socket): boolean {
+  return ((socket as OwnedSocket)._handle?.getpeername?.({}) ?? 0) !== 0;
 }
 
 function isShutting(socket: net.Socket): boolean {

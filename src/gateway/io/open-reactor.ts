@@ -1,7 +1,11 @@
 // Opens the adapter of the I/O port that a worker uses, and checks whether the epoll adapter works here.
 
 import type { ThreadControl } from '../shared/thread-control.ts';
+import type { Libc } from './libc.ts';
 import type { Reactor } from './reactor.ts';
+
+/** Sets whether closing that descriptor sends a reset. */
+type SetLinger = (descriptor: number, isReset: boolean) => void;
 
 export type EngineName = 'epoll' | 'net';
 
@@ -10,13 +14,16 @@ export interface ReactorOptions {
   readonly share: boolean;
   readonly arch: string;
   readonly control: ThreadControl;
+  /** It gets its connections from an epoll reactor. */
+  readonly isGiven?: boolean;
 }
 
 /** Each adapter is imported only when used: the epoll adapter needs libc and koffi. */
 export async function openReactor(engine: EngineName, options: ReactorOptions): Promise<Reactor> {
   if (engine === 'net') {
     const adapter = await import('./net-reactor.ts');
-    return new adapter.NetReactor(options);
+    const setLinger = options.isGiven ? await openSetLinger(options.control) : undefined;
+    return new adapter.NetReactor({ ...options, ...(setLinger !== undefined && { setLinger }) });
   }
   return openEpollReactor(options);
 }
@@ -25,14 +32,26 @@ export async function openReactor(engine: EngineName, options: ReactorOptions): 
  * While koffi loads itself or a library, it cannot throw the exception that ends a terminated thread, and aborts the
  * process instead. So the control thread waits until that is over.
  */
-async function openEpollReactor(options: ReactorOptions): Promise<Reactor> {
-  if (!options.control.enter()) throw new Error('The thread is being ended');
+async function loadLibcIn(control: ThreadControl): Promise<Libc> {
+  if (!control.enter()) throw new Error('The thread is being ended');
   try {
-    const [adapter, { loadLibc }] = await Promise.all([import('./epoll-reactor.ts'), import('./libc.ts')]);
-    return new adapter.EpollReactor({ ...options, libc: loadLibc() });
+    const { loadLibc } = await import('./libc.ts');
+    return loadLibc();
   } finally {
-    options.control.leave();
+    control.leave();
   }
+}
+
+async function openEpollReactor(options: ReactorOptions): Promise<Reactor> {
+  const libc = await loadLibcIn(options.control);
+  const adapter = await import('./epoll-reactor.ts');
+  return new adapter.EpollReactor({ ...options, libc });
+}
+
+async function openSetLinger(control: ThreadControl): Promise<SetLinger> {
+  const libc = await loadLibcIn(control);
+  const { setLinger } = await import('./epoll-reactor.ts');
+  return (descriptor, isReset) => setLinger(libc, descriptor, isReset);
 }
 
 /** Why the epoll adapter cannot be used here, or undefined. */

@@ -15,6 +15,7 @@
 // - Bytes that write() took are delivered: close() does not lose them. Exceptions: the peer resets, reset() is called, or
 //   bytes from the peer are unread at close() or arrive after it; the kernel then sends a reset.
 
+import type { Socket } from 'node:net';
 import type { MessagePort } from 'node:worker_threads';
 
 export const AGAIN = -1;
@@ -80,6 +81,8 @@ export interface ReactorHandlers {
 
 export interface Reactor {
   readonly capacity: number;
+  /** How many bytes to read at a time, at most: what is written at once costs memory in some adapters. */
+  readonly readSize: number;
 
   /** Serves events until stop(). An adapter may return at once and continue by callbacks. */
   run(handlers: ReactorHandlers, control: MessagePort): void;
@@ -133,17 +136,14 @@ export interface Reactor {
   write(handle: number, bytes: Uint8Array, from: number, to: number): number;
   /** Sends FIN after the written bytes. Reading continues, writing returns an error. */
   shutdown(handle: number): void;
-  /**
-   * Returns a second descriptor of that connection, for another thread of this process to read and write, or an error
-   * code. The caller owns it: it passes it on, or to discard(). Afterwards only FAILED is reported for the handle, and
-   * not if the borrower consumed the error, until the handle is read again. shutdown(), reset() and close() still reach
-   * the peer, whoever else has the connection open.
-   */
-  lend(handle: number): number;
-  /** Closes a lent descriptor that was never taken. It can be called without its reactor. */
-  readonly discard: (descriptor: number) => void;
   /** Sends RST at once and drops unsent bytes. A unix socket has no RST: its peer sees the end of the stream. */
   reset(handle: number): void;
   /** Connections still waiting on a listener are rejected, so call accept() until AGAIN first. */
   close(handle: number): void;
+  /**
+   * Ends this reactor's ownership of a connection without closing it, and yields what another owner opens it by: its
+   * descriptor, or the socket itself. A descriptor is marked in `owned` as it leaves here, so that at every moment
+   * somebody knows whose it is; until its owner says otherwise, closing it sends a reset.
+   */
+  give(handle: number, owned: Uint8Array): number | Socket;
 }

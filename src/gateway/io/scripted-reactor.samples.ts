@@ -54,6 +54,7 @@ interface Fetched {
 
 export class ScriptedReactor implements Reactor {
   readonly capacity: number;
+  readonly readSize = Infinity;
   readonly reports: 'state' | 'changes';
   /** Broken rules of the port. */
   readonly violations: string[] = [];
@@ -316,12 +317,6 @@ export class ScriptedReactor implements Reactor {
     this.#changed(link, 0);
   }
 
-  lend(): number {
-    return BROKEN;
-  }
-
-  readonly discard = (): void => {};
-
   reset(handle: number): void {
     const link = this.#disown(handle);
     if (link !== undefined) this.#cutOff(link);
@@ -340,6 +335,11 @@ export class ScriptedReactor implements Reactor {
     if (link.inbox.length > 0 || link.isConnecting) return this.#cutOff(link);
     link.isShut = true;
     link.deliver();
+  }
+
+  give(handle: number): number {
+    this.#disown(handle);
+    return handle;
   }
 
   #newPeer(link: Link): ScriptedPeer {

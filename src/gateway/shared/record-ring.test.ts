@@ -4,7 +4,7 @@ import * as fc from 'fast-check';
 import { formatIpPort, parseIp } from '../../wire/ip-address.ts';
 import { closeReasons } from '../close-reason.ts';
 import { type ConnectionRecord, newRecordRing, RecordReader, RecordWriter } from './record-ring.ts';
-import { CLIENT, FIRST_TO_END, HAS_ORIGIN, ORIGIN, PEER, Rows, TLS } from './rows.ts';
+import { AGENT_WITH_ORIGIN, CLIENT, ENDED_FIRST, ORIGIN, PEER, Rows, TLS } from './rows.ts';
 
 function rowWith(host: string, clusterId = ''): Rows {
   const rows = new Rows(Rows.memory(4));
@@ -40,7 +40,8 @@ function take(reader: RecordReader): { records: ConnectionRecord[]; dropped: num
 test('RecordReader.take() returns what RecordWriter.write() wrote', () => {
   const memory = newRecordRing();
   const rows = rowWith('api.a.lab', 'id-a');
-  rows.flags[2] |= HAS_ORIGIN | FIRST_TO_END;
+  rows.client[2] = AGENT_WITH_ORIGIN;
+  rows.input[2] = ENDED_FIRST;
   new RecordWriter(memory, () => {}).write(rows, 2, closeReasons.indexOf('revoked'), 1234.5);
   const { records, dropped } = take(new RecordReader(memory));
   const { peer, client, origin, ...rest } = records[0];
@@ -60,7 +61,6 @@ test('RecordReader.take() returns what RecordWriter.write() wrote', () => {
     clusterId: 'id-a',
     clientEndedFirst: true,
     logged: true,
-    isRequest: false,
   });
   const text = (at: { address: Uint8Array; port: number } | undefined) =>
     at && formatIpPort(at.address, 0, at.port);
@@ -124,7 +124,7 @@ test('RecordWriter.write() marks records that the log omits, and does not count 
   const writer = new RecordWriter(memory, () => {});
   const reader = new RecordReader(memory);
   const rows = rowWith('h'.repeat(200));
-  rows.flags[2] |= HAS_ORIGIN;
+  rows.client[2] = AGENT_WITH_ORIGIN;
   writer.write(rows, 2, 0, 0, false);
   const [{ logged, origin, clientEndedFirst }] = take(reader).records;
   assert.deepEqual([logged, clientEndedFirst], [false, false]);

@@ -2,7 +2,7 @@
 // by the control thread. When it is full, records are counted and dropped; writing never waits.
 
 import { shownClusterId } from '../../cluster/cluster-id.ts';
-import { ANSWERED, CLIENT, FIRST_TO_END, HAS_ORIGIN, ORIGIN, PEER, type Rows } from './rows.ts';
+import { AGENT_WITH_ORIGIN, CLIENT, ENDED_FIRST, ORIGIN, PEER, type Rows } from './rows.ts';
 
 /** Room for about 6,000 connections between two reads. */
 const RING_BYTES = 1024 * 1024;
@@ -23,6 +23,8 @@ const ORIGIN_KNOWN = 1;
 const NOT_LOGGED = 2;
 const IS_REQUEST = 4;
 const CLIENT_FIRST = 8;
+/** Where the flags are, in every record. */
+const FLAGS_AT = 20;
 /** listener, slot, backend slot, detailSeconds; protocol, reason, flags, detail; in, out, ms, dialMs. */
 const NUMBERS = 4 * 4 + 4 + 4 * 8;
 /** Peer, client and origin with their ports. */
@@ -54,8 +56,21 @@ export interface ConnectionRecord {
   readonly clientEndedFirst: boolean;
   /** Whether the log wants it; otherwise it was written for those who watch refusals. */
   readonly logged: boolean;
-  /** Whether it is also an HTTP request that the worker itself refused. */
-  readonly isRequest: boolean;
+}
+
+/** An HTTP request that has ended. */
+export interface RequestRecord {
+  /** The true client. */
+  readonly client: RecordAddress;
+  /** Empty if it is not known. */
+  readonly host: string;
+  /** Route slot, 0 for none. */
+  readonly slot: number;
+  readonly backendSlot: number;
+  /** Empty if the request could not be read. */
+  readonly method: string;
+  readonly status: number;
+  readonly ms: number;
 }
 
 export interface RecordAddress {
@@ -81,7 +96,14 @@ export class RecordWriter {
   }
 
   write(rows: Rows, client: number, reason: number, now: number, logged = true): void {
-    const length = this.#encode(rows, client, reason, now, logged);
+    this.#put(this.#encode(rows, client, reason, now, logged), logged);
+  }
+
+  writeRequest(rows: Rows, client: number, method: string, status: number, ms: number): void {
+    this.#put(this.#encodeRequest(rows, client, method, status, ms), true);
+  }
+
+  #put(length: number, logged: boolean): void {
     const written = this.#head[WRITTEN];
     // Positions increase and wrap as int32; only their difference matters.
     const used = (written - Atomics.load(this.#head, TAKEN)) | 0;
@@ -97,16 +119,10 @@ export class RecordWriter {
     if (Atomics.exchange(this.#head, NOTIFIED, 1) === 0) this.#notify();
   }
 
-  /** Log lines held outside this ring, which are lost if the thread dies; negative once they are sent. */
-  countHeld(count: number): void {
-    Atomics.add(this.#head, DROPPED, count);
-  }
-
   #encode(rows: Rows, client: number, reason: number, now: number, logged: boolean): number {
     const b = this.#scratch;
-    const origin = (rows.flags[client] & HAS_ORIGIN) === 0 ? 0 : ORIGIN_KNOWN;
-    const request = (rows.flags[client] & ANSWERED) === 0 ? 0 : IS_REQUEST;
-    const first = (rows.flags[client] & FIRST_TO_END) === 0 ? 0 : CLIENT_FIRST;
+    const origin = rows.client[client] === AGENT_WITH_ORIGIN ? ORIGIN_KNOWN : 0;
+    const first = rows.input[client] === ENDED_FIRST ? CLIENT_FIRST : 0;
     let at = 2;
     at = b.writeInt32LE(rows.listener[client], at);
     at = b.writeInt32LE(rows.slot[client], at);
@@ -114,7 +130,7 @@ export class RecordWriter {
     at = b.writeInt32LE(rows.detailSeconds[client], at);
     at = b.writeUInt8(rows.protocol[client], at);
     at = b.writeUInt8(reason, at);
-    at = b.writeUInt8(origin | request | first | (logged ? 0 : NOT_LOGGED), at);
+    at = b.writeUInt8(origin | first | (logged ? 0 : NOT_LOGGED), at);
     at = b.writeUInt8(rows.detail[client], at);
     at = b.writeDoubleLE(rows.bytesIn[client], at);
     at = b.writeDoubleLE(rows.bytesOut[client], at);
@@ -134,6 +150,26 @@ export class RecordWriter {
     b.writeUInt16LE(at, 0);
     return at;
   }
+
+  #encodeRequest(rows: Rows, client: number, method: string, status: number, ms: number): number {
+    const b = this.#scratch;
+    const from = rows.addressAt(client, CLIENT);
+    let at = b.writeInt32LE(rows.slot[client], 2);
+    at = b.writeInt32LE(rows.backendSlot[client], at);
+    at = b.writeDoubleLE(ms, at);
+    at = b.writeUInt16LE(status, at);
+    at = b.writeUInt8(IS_REQUEST, at);
+    at = b.writeUInt16LE(rows.portOf(client, CLIENT), at);
+    b.set(rows.addresses.subarray(from, from + ADDRESS), at);
+    at += ADDRESS;
+    for (const text of [rows.host[client] ?? '', method]) {
+      const count = b.write(text.slice(0, MAX_TEXT), at + 1, 'latin1');
+      b[at] = count;
+      at += 1 + count;
+    }
+    b.writeUInt16LE(at, 0);
+    return at;
+  }
 }
 
 export class RecordReader {
@@ -146,13 +182,18 @@ export class RecordReader {
   }
 
   /** Passes on all records and returns how many log lines were dropped since the last call. */
-  take(each: (record: ConnectionRecord) => void): number {
+  take(
+    each: (record: ConnectionRecord) => void,
+    eachRequest: (record: RequestRecord) => void = () => {},
+  ): number {
     Atomics.store(this.#head, NOTIFIED, 0);
     const written = Atomics.load(this.#head, WRITTEN);
     let taken = this.#head[TAKEN];
     while (taken !== written) {
       const length = this.#byte(taken) | (this.#byte(taken + 1) << 8);
-      each(decode(this.#copy(taken, length)));
+      const record = this.#copy(taken, length);
+      if ((record[FLAGS_AT] & IS_REQUEST) === 0) each(decode(record));
+      else eachRequest(decodeRequest(record));
       taken = (taken + length) | 0;
       Atomics.store(this.#head, TAKEN, taken);
     }
@@ -194,7 +235,6 @@ function decode(b: Buffer): ConnectionRecord {
     origin: (b[20] & ORIGIN_KNOWN) === 0 ? undefined : addresses[2],
     clientEndedFirst: (b[20] & CLIENT_FIRST) !== 0,
     logged: (b[20] & NOT_LOGGED) === 0,
-    isRequest: (b[20] & IS_REQUEST) !== 0,
     detail: b[21],
     bytesIn: b.readDoubleLE(22),
     bytesOut: b.readDoubleLE(30),
@@ -204,5 +244,23 @@ function decode(b: Buffer): ConnectionRecord {
     client: addresses[1],
     host: b.toString('latin1', hostAt + 1, idAt),
     clusterId: b.toString('latin1', idAt + 1, idAt + 1 + b[idAt]),
+  };
+}
+
+function decodeRequest(b: Buffer): RequestRecord {
+  const addressAt = FLAGS_AT + 3;
+  const hostAt = addressAt + ADDRESS;
+  const methodAt = hostAt + 1 + b[hostAt];
+  return {
+    slot: b.readInt32LE(2),
+    backendSlot: b.readInt32LE(6),
+    ms: b.readDoubleLE(10),
+    status: b.readUInt16LE(18),
+    client: {
+      address: Uint8Array.prototype.slice.call(b, addressAt, hostAt),
+      port: b.readUInt16LE(FLAGS_AT + 1),
+    },
+    host: b.toString('latin1', hostAt + 1, methodAt),
+    method: b.toString('latin1', methodAt + 1, methodAt + 1 + b[methodAt]),
   };
 }

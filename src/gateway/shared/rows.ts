@@ -12,18 +12,26 @@ export const LISTENER = 2;
 export const CLOSING = 3;
 /** Client: the destination is not known yet. */
 export const IDENTIFYING = 4;
+/** Client over HTTP: no request is in progress, or the head of one is being read. */
+export const REQUESTING = 5;
+/** Client: waits for a thread that takes it. */
+export const GIVING = 6;
+/** Client: a session of HTTP/2 or TLS has its bytes; each stream within has a row of its own. */
+export const SESSION = 7;
 /** Client: routed and admitted, no backend yet. */
-export const DIALING = 5;
+export const DIALING = 8;
 /** Backend: connect under way. */
-export const CONNECTING = 6;
+export const CONNECTING = 9;
 /** Backend of an agent: awaiting the gateway's answer to a CONNECT. */
-export const GREETING = 7;
+export const GREETING = 10;
+/** Either side: an HTTP request goes to the backend, its response to the client. */
+export const EXCHANGING = 11;
+/** Backend over HTTP: idle, for another request. */
+export const KEPT = 12;
 /** Either side: bytes flow. */
-export const TUNNEL = 8;
+export const TUNNEL = 13;
 /** Client: already counted and answered; draining input before close. */
-export const LINGERING = 9;
-/** In the HTTP thread's own rows: a request in progress. */
-export const REQUEST = 10;
+export const LINGERING = 14;
 
 /** Which side of a connection a handle is. */
 export const NO_SIDE = 0;
@@ -49,54 +57,55 @@ export const ROUTE_COUNTED = 1 << 6;
 /** As active on its backend. */
 export const BACKEND_COUNTED = 1 << 7;
 
-/** `flags` of either side of a tunnel. */
+/** `input`: how much more comes from a handle. */
+export const OPEN = 0;
+/** The reactor reported FIN or a reset: reads continue to the end. */
+export const HUNG = 1;
+/** It sent FIN, and everything before is read. */
+export const ENDED = 2;
+/** Likewise, and the other side had not sent FIN yet. */
+export const ENDED_FIRST = 3;
+
+/** `failure`: whether a handle still takes bytes. What it sent before is passed on, then the reset. */
+export const SOUND = 0;
+export const FAILING = 1;
+/** A write failed and consumed the error: reads no longer show whether FIN or a reset came first. */
+export const UNWRITABLE = 2;
+/** It took no bytes for too long. */
+export const STALLED = 3;
+
+/** `client`: what is known of a client. */
+export const UNKNOWN = 0;
+/** The true client is known, and no PROXY header of a balancer will come. */
+export const KNOWN = 1;
+/** The true client is known from a balancer's PROXY header. */
+export const BALANCED = 2;
+/** An agent, which has sent its PROXY header. */
+export const AGENT = 3;
+/** An agent, whose header named the source of the agent's client. */
+export const AGENT_WITH_ORIGIN = 4;
+
+/** `flags` */
 /** More bytes may be waiting to be read. */
 export const MORE = 1 << 0;
 /** In the list of handles to resume. */
 export const QUEUED = 1 << 1;
-/** The reactor reported FIN or a reset: reads continue to the end. */
-export const HUNG = 1 << 2;
-/** The peer sent FIN and everything before it was read. */
-export const ENDED = 1 << 3;
-/** It sent FIN before the other side did. */
-export const FIRST_TO_END = 1 << 4;
 /** FIN was sent to it, or will be once the bytes kept for it are written. */
-export const SHUT = 1 << 5;
-/** Reset or failed: the bytes it sent before are still passed on, then the reset. */
-export const FAILING = 1 << 6;
-/** A write to it failed and consumed the error: reads no longer show whether FIN or a reset came first. */
-export const UNWRITABLE = 1 << 7;
-/** The reactor closed it because it took no bytes for too long. */
-export const STALLED = 1 << 8;
+export const SHUT = 1 << 2;
 /** Backend: a timer is set to check whether the bytes kept for either side are being taken. */
-export const STALL_TIMER = 1 << 9;
-/** The tunnel has lasted, and TCP keepalive is set on its backend's side. */
-export const LASTING = 1 << 10;
-/** `flags` of a client: what is known of it. */
-/** The true client is known: the balancer's PROXY header has been read, or none will come. */
-export const CLIENT_KNOWN = 1 << 11;
-export const BALANCER_HEADER = 1 << 12;
-export const AGENT_HEADER = 1 << 13;
-/** The agent's header named the source of the agent's client. */
-export const HAS_ORIGIN = 1 << 14;
+export const STALL_TIMER = 1 << 3;
+/** The connection has lasted, and TCP keepalive is set on its backend's side. */
+export const LASTING = 1 << 4;
 /** A valid signature has proven the cluster id it names. */
-export const PROVEN = 1 << 15;
+export const PROVEN = 1 << 5;
 /** The source has too many connections: refused as soon as the protocol for the refusal is known. */
-export const OVER = 1 << 16;
-/** `flags` of a client: its way through protocol threads. */
-/** Handed off to a protocol thread, and counted as such. */
-export const HANDED_OFF = 1 << 17;
-/** The HTTP thread has a descriptor of its own for this client and serves it; the worker neither reads nor writes. */
-export const LENT = 1 << 18;
+export const OVER = 1 << 6;
 /** Came through an agent's tunnel: `agents` does not apply, and its id must be signed. */
-export const TUNNELLED = 1 << 19;
-/**
- * A CONNECT stream of an HTTP/2 connection, sent back by the HTTP thread: verdicts carry its end, since a unix socket
- * has no RST.
- */
-export const RETURNED = 1 << 20;
-/** An HTTP request that the worker itself has answered: no HTTP thread counts or logs it. */
-export const ANSWERED = 1 << 21;
+export const TUNNELLED = 1 << 7;
+/** A CONNECT stream of HTTP/2: its end before the answer is no farewell. */
+export const WITHIN_H2 = 1 << 8;
+/** Serves HTTP requests: bytes are counted request by request. */
+export const BY_REQUEST = 1 << 9;
 
 export const protocols = ['', 'tls', 'connect', 'http', 'h2'] as const;
 export const NO_PROTOCOL = 0;
@@ -114,17 +123,24 @@ export const ORIGIN = 2;
 export const DESTINATION = 3;
 const PLACES = 4;
 
-/** Seven doubles, fifteen 32-bit words, two 16-bit words and the ports, five bytes and the addresses. */
-const ROW_BYTES = 7 * 8 + 15 * 4 + (2 + PLACES) * 2 + 5 + PLACES * ADDRESS;
+/** Seven doubles, fourteen 32-bit words, two 16-bit words and the ports, eight bytes and the addresses. */
+const ROW_BYTES = 7 * 8 + 14 * 4 + (2 + PLACES) * 2 + 8 + PLACES * ADDRESS;
 /** Before the rows: how many of them were ever used. Eight bytes keep the doubles after it aligned. */
 const HEADER_BYTES = 8;
+
+type Column = Float64Array | Int32Array | Uint32Array | Uint16Array | Uint8Array;
 
 export class Rows {
   readonly capacity: number;
   readonly #used: Int32Array;
+  /** Every column in shared memory, with its elements per row. */
+  readonly #columns: { readonly view: Column; readonly each: number }[] = [];
   readonly state: Uint8Array;
   readonly side: Uint8Array;
   readonly counts: Uint8Array;
+  readonly input: Uint8Array;
+  readonly failure: Uint8Array;
+  readonly client: Uint8Array;
   readonly flags: Uint32Array;
   /** Changes with each use of the row, so that a message about one connection never applies to the next. */
   readonly generation: Uint32Array;
@@ -139,8 +155,6 @@ export class Rows {
   readonly cluster: Int32Array;
   /** Index into the route's backends, of the current attempt or the serving backend. */
   readonly backend: Int32Array;
-  /** Number of the protocol thread that serves it, or -1. */
-  readonly thread: Int32Array;
   /** Slot of that backend in shared memory, 0 when none. */
   readonly backendSlot: Int32Array;
   readonly attempt: Uint16Array;
@@ -186,13 +200,15 @@ export class Rows {
     this.#used = new Int32Array(memory, 0, 1);
     let used = HEADER_BYTES;
     // Widest first, so that each array is aligned.
-    const carve = <View>(
+    const carve = <View extends Column>(
       view: { new (memory: SharedArrayBuffer, at: number, length: number): View; BYTES_PER_ELEMENT: number },
       each = 1,
     ): View => {
       const at = used;
       used += capacity * each * view.BYTES_PER_ELEMENT;
-      return new view(memory, at, capacity * each);
+      const column = new view(memory, at, capacity * each);
+      this.#columns.push({ view: column, each });
+      return column;
     };
     this.startedAt = carve(Float64Array);
     this.dialAt = carve(Float64Array);
@@ -206,7 +222,6 @@ export class Rows {
     this.slot = carve(Int32Array);
     this.cluster = carve(Int32Array);
     this.backend = carve(Int32Array);
-    this.thread = carve(Int32Array);
     this.backendSlot = carve(Int32Array);
     this.understood = carve(Int32Array);
     this.needed = carve(Int32Array);
@@ -222,6 +237,9 @@ export class Rows {
     this.state = carve(Uint8Array);
     this.side = carve(Uint8Array);
     this.counts = carve(Uint8Array);
+    this.input = carve(Uint8Array);
+    this.failure = carve(Uint8Array);
+    this.client = carve(Uint8Array);
     this.protocol = carve(Uint8Array);
     this.detail = carve(Uint8Array);
     this.addresses = carve(Uint8Array, PLACES * ADDRESS);
@@ -259,6 +277,26 @@ export class Rows {
     this.setPort(handle, to, this.portOf(handle, from));
   }
 
+  /**
+   * Continues a connection that was in row `source` of other rows: all of it but its counts, and what is not in shared
+   * memory.
+   */
+  takeOver(from: Rows, source: number, handle: number): void {
+    this.clear(handle);
+    for (const [index, { view, each }] of this.#columns.entries()) {
+      // At no moment may two rows hold the same counts.
+      if (view === this.counts || view === this.generation) continue;
+      const other = from.#columns[index].view;
+      for (let at = 0; at < each; at++) view[handle * each + at] = other[source * each + at];
+    }
+  }
+
+  copyAddresses(source: number, handle: number): void {
+    const at = this.addressAt(source, 0);
+    this.addresses.copyWithin(this.addressAt(handle, 0), at, at + PLACES * ADDRESS);
+    this.ports.copyWithin(handle * PLACES, source * PLACES, (source + 1) * PLACES);
+  }
+
   /** Clears all addresses, so that the previous connection's are not mistaken for this one's. */
   clearAddresses(handle: number): void {
     const at = this.addressAt(handle, 0);
@@ -273,13 +311,15 @@ export class Rows {
     this.state[handle] = FREE;
     this.side[handle] = NO_SIDE;
     this.counts[handle] = 0;
+    this.input[handle] = OPEN;
+    this.failure[handle] = SOUND;
+    this.client[handle] = UNKNOWN;
     this.flags[handle] = 0;
     this.peer[handle] = -1;
     this.protocol[handle] = NO_PROTOCOL;
     this.slot[handle] = 0;
     this.cluster[handle] = 0;
     this.backend[handle] = -1;
-    this.thread[handle] = -1;
     this.backendSlot[handle] = 0;
     this.attempt[handle] = 0;
     this.addressIndex[handle] = 0;

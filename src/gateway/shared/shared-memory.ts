@@ -16,15 +16,10 @@ export const secondsBuckets = [
   0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5,
 ] as const;
 
-/**
- * Route slot 0 means that no route is known yet. 1 is the HTTP threads, which route each request themselves (no
- * connection ends in this slot: its reasons count requests that a worker refused). 2 is the TLS threads that end
- * agents' tunnels; each connection inside a tunnel returns from there.
- */
-export const HTTP_SLOT = 1;
-export const TUNNEL_SLOT = 2;
+/** Route slot 0 means that no route is known yet. 1 is the end of agents' tunnels. */
+export const TUNNEL_SLOT = 1;
 /** The first slot that a cluster's route can have. */
-export const FIRST_SLOT = 3;
+export const FIRST_SLOT = 2;
 
 /** Offsets within one route's counters. Each worker has its own page set, so that writing needs no atomics. */
 export const REASONS_AT = 0;
@@ -82,7 +77,7 @@ const STATUSES = 600;
 /** Index 0, which is no status: the number of all requests. */
 const ANY_STATUS = 0;
 
-/** Requests of one HTTP thread by route slot and status. Memory is touched only for routes that have requests. */
+/** Requests of one worker by route slot and status. Memory is touched only for routes that have requests. */
 export class RequestCounters {
   readonly #pages: Float64Array[] = [];
 
@@ -199,15 +194,8 @@ export const BACKEND_FIELDS = 5;
 /** Fields of the totals. */
 export const TOTAL_CONNECTIONS = 0;
 export const TOTAL_PENDING = 1;
-/** Connections handed off to a protocol thread. */
-export const TOTAL_HANDED_OFF = 2;
-/**
- * Their maximum share of `limits.connections`: each takes up to five descriptors instead of two (the client's, the one
- * lent to the HTTP thread, both ends of the link, the backend's).
- */
-export const HANDED_OFF_SHARE = 2 / 5;
 /** Number of backends that are down: while it is 0, balancing skips the check of each backend. */
-export const TOTAL_DOWN = 3;
+export const TOTAL_DOWN = 2;
 /** 1 while someone watches refusals: workers then write their records even if the log omits them. */
-export const TOTAL_WATCHED = 4;
-export const TOTAL_FIELDS = 5;
+export const TOTAL_WATCHED = 3;
+export const TOTAL_FIELDS = 4;

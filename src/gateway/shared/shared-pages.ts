@@ -27,8 +27,9 @@ export class OwnPages {
   /** Number of pages the thread has been given since it started. */
   given: PageCounts = { clusters: 0, routes: 0, backends: 0 };
 
-  constructor(isHttp: boolean) {
-    this.requests = isHttp ? new RequestCounters() : undefined;
+  /** `withRequests`: for a thread that serves HTTP requests. */
+  constructor(withRequests: boolean) {
+    this.requests = withRequests ? new RequestCounters() : undefined;
   }
 
   /** Before the slot is given to another route. */

@@ -12,7 +12,8 @@ const STOP = 0;
 const WAKE_FD = 1;
 const EPOLL_FD = 2;
 const BUSY = 3;
-const FIELDS = 4;
+const OVER = 4;
+const FIELDS = 5;
 const FIELD_BYTES = FIELDS * Int32Array.BYTES_PER_ELEMENT;
 
 /** The longest that awaitLeft() waits: more than anything between enter() and leave() takes, also on a busy machine. */
@@ -40,6 +41,16 @@ export class ThreadControl {
 
   get isStopping(): boolean {
     return Atomics.load(this.#fields, STOP) === 1;
+  }
+
+  /** Called by the control thread once the thread has ended, before it cleans up. */
+  over(): void {
+    Atomics.store(this.#fields, OVER, 1);
+  }
+
+  /** Nobody takes what is given to the thread from now on. */
+  get isOver(): boolean {
+    return Atomics.load(this.#fields, OVER) === 1;
   }
 
   /** Called by the thread, before it first waits. */

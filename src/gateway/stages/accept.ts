@@ -3,6 +3,7 @@
 import { EXHAUSTED } from '../io/reactor.ts';
 import {
   ALIVE,
+  BALANCED,
   CLIENT,
   CLIENT_SIDE,
   CLOSING,
@@ -11,11 +12,12 @@ import {
   OPENED,
   PEER,
   PENDING,
+  WITHIN_H2,
 } from '../shared/rows.ts';
 import { TOTAL_CONNECTIONS, TOTAL_PENDING } from '../shared/shared-memory.ts';
 import type { DataPath } from './data-path.ts';
-import { end } from './end.ts';
-import { dialDirect, identify, knowClient } from './identify.ts';
+import { end, endWithReset } from './end.ts';
+import { dialDirect, identify, knowClient, knowTunnelled } from './identify.ts';
 
 /** Connections accepted at a time before other handles get their turn. */
 const BATCH = 64;
@@ -108,35 +110,63 @@ function acceptSome(path: DataPath, listener: number, most: number): boolean {
 }
 
 function begin(path: DataPath, listener: number, handle: number): void {
-  const { rows, io, shared, settings } = path;
-  rows.clear(handle);
+  const { rows, io } = path;
+  count(path, handle);
   rows.clearAddresses(handle);
+  rows.listener[handle] = rows.listener[listener];
+  const port = io.peerAddress(handle, rows.addresses, rows.addressAt(handle, PEER));
+  rows.setPort(handle, PEER, Math.max(port, 0));
+  rows.copyAddress(handle, PEER, CLIENT);
+  if (port < 0) return end(path, handle, 'no-data');
+  if (!isWithinLimits(path, handle)) return;
+  const { balancers, direct } = path.listeners[rows.listener[handle]];
+  if (balancers?.admits(rows.addresses, rows.addressAt(handle, PEER)) !== true) {
+    if (!knowClient(path, handle)) return;
+  }
+  if (direct === undefined) identify(path, handle);
+  else dialDirect(path, handle, direct);
+}
+
+/** A stream within the connection `session` is a connection of its own, from the same client. */
+export function acceptStream(path: DataPath, session: number, handle: number, isTunnelled: boolean): void {
+  const { rows } = path;
+  count(path, handle);
+  rows.listener[handle] = rows.listener[session];
+  rows.copyAddresses(session, handle);
+  rows.copyAddress(handle, CLIENT, PEER);
+  if (!isWithinLimits(path, handle)) return;
+  if (!isTunnelled) rows.flags[handle] |= WITHIN_H2;
+  const isKnown = isTunnelled ? knowTunnelled(path, handle) : knowClient(path, handle, BALANCED);
+  if (!isKnown) return;
+  // The listener was closed before this thread started, so its settings are unknown.
+  if (path.listeners[rows.listener[handle]] === undefined && !isTunnelled)
+    return endWithReset(path, handle, 'revoked');
+  identify(path, handle);
+}
+
+function count({ rows, io, shared }: DataPath, handle: number): void {
+  rows.clear(handle);
   rows.state[handle] = IDENTIFYING;
   rows.side[handle] = CLIENT_SIDE;
   Atomics.add(shared.totals, TOTAL_CONNECTIONS, 1);
   rows.counts[handle] = ALIVE;
   Atomics.add(shared.totals, TOTAL_PENDING, 1);
   rows.counts[handle] |= PENDING;
-  const now = io.now();
-  rows.startedAt[handle] = now;
-  rows.activeAt[handle] = now;
-  rows.listener[handle] = rows.listener[listener];
-  const port = io.peerAddress(handle, rows.addresses, rows.addressAt(handle, PEER));
-  rows.setPort(handle, PEER, Math.max(port, 0));
-  rows.copyAddress(handle, PEER, CLIENT);
-  if (port < 0) return end(path, handle, 'no-data');
+  rows.startedAt[handle] = io.now();
+  rows.activeAt[handle] = rows.startedAt[handle];
+}
+
+/** False when the gateway is full, and this connection has ended. */
+function isWithinLimits(path: DataPath, handle: number): boolean {
+  const { rows, io, shared, settings } = path;
   if (
     Atomics.load(shared.totals, TOTAL_CONNECTIONS) > settings.connections ||
     Atomics.load(shared.totals, TOTAL_PENDING) > settings.pending ||
     io.descriptor(handle) >= settings.clientFiles
   ) {
-    return end(path, handle, 'over-limit');
+    end(path, handle, 'over-limit');
+    return false;
   }
-  path.wheel.set(handle, now + settings.helloMs);
-  const { balancers, direct, isInternal } = path.listeners[rows.listener[handle]];
-  if (!isInternal && balancers?.admits(rows.addresses, rows.addressAt(handle, PEER)) !== true) {
-    if (!knowClient(path, handle)) return;
-  }
-  if (direct === undefined) identify(path, handle);
-  else dialDirect(path, handle, direct);
+  path.wheel.set(handle, rows.startedAt[handle] + settings.helloMs);
+  return true;
 }

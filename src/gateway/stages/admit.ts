@@ -8,7 +8,7 @@ import type { TableRoute } from '../table/table.ts';
 import type { DataPath } from './data-path.ts';
 import { type Counts, releasePending } from './record-end.ts';
 
-/** The counters behind the limits: a worker's shared memory, or an HTTP thread's. */
+/** The counters behind the limits. */
 export interface LimitCounters extends Counts {
   readonly buckets: BucketPages;
 }

@@ -19,7 +19,7 @@ import { hashBytes, hashText, pickBest, rankAll } from './rendezvous.ts';
  */
 const ROUNDS = 4;
 
-/** The rows that hold the client, and the counts that all threads share: a worker's or an HTTP thread's. */
+/** The rows that hold the client, and the counts that all threads share. */
 export interface BalanceState {
   readonly rows: Rows;
   readonly shared: { readonly backends: SharedSlots; readonly totals: Int32Array };

@@ -2,19 +2,23 @@
 // (accept → identify → route → admit → dial → tunnel) that completes, waits for readiness, or ends the connection with
 // a reason. dispatch.ts calls the stages.
 
+import type { CloseReason } from '../close-reason.ts';
 import type { Reactor } from '../io/reactor.ts';
 import { NonceShares } from '../shared/nonce-shares.ts';
 import type { NonceTable } from '../shared/nonce-table.ts';
-import { QUEUED, type Rows } from '../shared/rows.ts';
-import { type BucketPages, BYTES_IN_AT } from '../shared/shared-memory.ts';
+import { KEPT, QUEUED, type Rows } from '../shared/rows.ts';
+import { type BucketPages, BYTES_IN_AT, type RequestCounters } from '../shared/shared-memory.ts';
 import type { TableListener } from '../table/listener-table.ts';
 import { Table, type TableRoute } from '../table/table.ts';
+import type { ExchangeState } from './exchange-state.ts';
+import { FRAME_ROOM } from './frame-body.ts';
+import type { Purpose, Receiver } from './gift.ts';
 import { HoldPool } from './hold-pool.ts';
 import { IdentityVerifier } from './identity-verifier.ts';
+import { KeptBackends } from './kept-backends.ts';
 import { KeptBuffers } from './kept-buffers.ts';
 import type { EndRecorder } from './record-end.ts';
 import { TimingWheel } from './timing-wheel.ts';
-import { TunnelLinks } from './tunnel-links.ts';
 
 /** The configured settings that apply to every connection. Times in ms; undefined is off. */
 export interface Settings {
@@ -39,9 +43,19 @@ export interface Settings {
 
 /** Memory shared with the control thread. */
 export interface Shared extends EndRecorder {
+  readonly requests: RequestCounters;
   readonly rows: Rows;
   readonly buckets: BucketPages;
   readonly nonces: NonceTable;
+}
+
+/** What a thread with Node's streams does for the stages. */
+export interface StreamOwner {
+  /** Dials the gateway over TLS, for an agent's client. */
+  dialUplink(client: number): void;
+  /** That client sent bytes before the gateway was reached. */
+  clientSent(client: number): void;
+  clientEnded(client: number, reason: CloseReason): void;
 }
 
 /** Calls back what became of dialling. */
@@ -51,8 +65,6 @@ export interface DialHooks {
 }
 
 export abstract class DataPath {
-  /** This worker's number. */
-  readonly worker: number;
   readonly io: Reactor;
   readonly shared: Shared;
   readonly rows: Rows;
@@ -66,7 +78,21 @@ export abstract class DataPath {
   readonly kept: KeptBuffers;
   /** Backends in the order to try them, only for connections whose first attempt failed. */
   readonly dialOrders = new Map<number, readonly number[]>();
-  readonly tunnelLinks = new TunnelLinks();
+  /** Takes the connections that need Node's streams; undefined while there is none. */
+  receiver: Receiver | undefined;
+  /** Whether there is one, or will be again. */
+  hasStreams = false;
+  /** Connections that wait for it. */
+  readonly waiting = new Map<number, Purpose>();
+  /** Only in a thread that has Node's streams. */
+  streams: StreamOwner | undefined;
+  /** By client: connections that serve HTTP requests. */
+  readonly exchanges: (ExchangeState | undefined)[] = [];
+  readonly keptBackends = new KeptBackends();
+  /** For heads and chunks of HTTP, on their way to a socket. */
+  readonly scratch = Buffer.allocUnsafeSlow(FRAME_ROOM);
+  /** No more requests are served on a connection after the one in progress. */
+  isDraining = false;
   /** Listeners that are closing, and accept what waits: whether the last look found nothing. */
   readonly closing = new Map<number, boolean>();
   /** Called when the last of them is closed. */
@@ -76,8 +102,7 @@ export abstract class DataPath {
   #again: number[] = [];
   readonly #hooks: DialHooks;
 
-  constructor(worker: number, io: Reactor, shared: Shared, settings: Settings, hooks: DialHooks) {
-    this.worker = worker;
+  constructor(io: Reactor, shared: Shared, settings: Settings, hooks: DialHooks) {
     this.io = io;
     this.shared = shared;
     this.settings = settings;
@@ -90,6 +115,9 @@ export abstract class DataPath {
 
   /** Our own code threw while serving `handle`, whose other side was `peer`: ends that connection and no other. */
   abstract contain(error: unknown, handle: number, peer: number): void;
+
+  /** Works on a connection outside the reactor's events. */
+  abstract run(handle: number, work: () => void): void;
 
   /** Resumes that tunnel or listener after the others had their turn. */
   resumeLater(handle: number): void {
@@ -108,6 +136,7 @@ export abstract class DataPath {
 
   /** Frees the handle's buffers, deadline and row. The caller then closes or resets it in the reactor. */
   release(handle: number): void {
+    if (this.rows.state[handle] === KEPT) this.keptBackends.remove(this.rows.backendSlot[handle], handle);
     const held = this.rows.held[handle];
     if (held !== undefined) this.holds.give(held);
     const kept = this.rows.kept[handle];

@@ -8,29 +8,24 @@ import { isIpv4 } from '../../wire/ip-address.ts';
 import { buildProxyV1, buildProxyV2, type Endpoint } from '../../wire/proxy-protocol.ts';
 import { recognize } from '../../wire/recognize.ts';
 import { AGAIN, EXHAUSTED, FAILED, READABLE, type SocketAddress, WRITABLE } from '../io/reactor.ts';
-import { buildHandOff, rowHeader } from '../shared/hand-off.ts';
 import {
   BACKEND_SIDE,
-  BALANCER_HEADER,
   CLIENT,
   CONNECT,
   CONNECTING,
   DESTINATION,
   DIALING,
   GREETING,
-  H2,
-  HANDED_OFF,
-  HUNG,
-  LENT,
+  HTTP,
   MORE,
   NO_PROTOCOL,
-  PEER,
-  RETURNED,
+  OPEN,
   TLS,
+  WITHIN_H2,
 } from '../shared/rows.ts';
-import { FIRST_SLOT, HANDED_OFF_SHARE, HTTP_SLOT, TOTAL_HANDED_OFF } from '../shared/shared-memory.ts';
 import type { TableBackend, TableRoute } from '../table/table.ts';
 import { firstBackend, orderBackends } from './balance.ts';
+import { readAhead } from './client-input.ts';
 import type { DataPath } from './data-path.ts';
 import {
   type DialFailure,
@@ -40,7 +35,9 @@ import {
   reasonOfFailure,
 } from './dial-failure.ts';
 import { attemptEnd, lastMoment, pauseBefore } from './dial-policy.ts';
-import { end, refuse } from './end.ts';
+import { end, endWithReset, refuse } from './end.ts';
+import { beginExchange } from './exchange.ts';
+import { give } from './give.ts';
 import { countBackend } from './record-end.ts';
 import { beginTunnel } from './tunnel.ts';
 import { buildUplinkConnect, buildUplinkHeader, readConnectAnswer } from './uplink.ts';
@@ -48,19 +45,19 @@ import { buildUplinkConnect, buildUplinkHeader, readConnectAnswer } from './upli
 /** Bytes a client may send before its backend is connected; more stay in the kernel. */
 const MAX_AHEAD = 64 * 1024;
 
-const ESTABLISHED = 'HTTP/1.1 200 Connection established\r\n';
-const connectEstablished = Buffer.from(`${ESTABLISHED}\r\n`, 'latin1');
+const connectEstablished = Buffer.from('HTTP/1.1 200 Connection established\r\n\r\n', 'latin1');
 
 export function dial(path: DataPath, client: number, route: TableRoute): void {
   const { rows, io } = path;
   rows.state[client] = DIALING;
   rows.dialAt[client] = io.now();
   path.wheel.clear(client);
-  if ((rows.flags[client] & HUNG) !== 0 && !awaitsAnswer(path, client))
-    return end(path, client, 'client-gone');
+  if (rows.input[client] !== OPEN && !awaitsAnswer(path, client)) return end(path, client, 'client-gone');
   if (route.backends.length === 0) return refuse(path, client, 'no-backend');
-  if (isHandedOff(route) && !handOff(path, client)) return refuse(path, client, 'over-limit');
+  const isOverTls = needsTls(route.uplink);
+  if (isOverTls && path.streams === undefined) return give(path, client, 'uplink');
   choose(path, client, route, firstBackend(path, client, route));
+  if (isOverTls) return path.streams?.dialUplink(client);
   tryBackend(path, client, route);
 }
 
@@ -117,11 +114,17 @@ export function dialTimer(path: DataPath, handle: number): void {
 /** The client sends bytes early, or leaves. */
 export function clientWhileDialing(path: DataPath, client: number): void {
   const { rows, io } = path;
-  if ((rows.flags[client] & HUNG) !== 0) {
+  if (rows.protocol[client] === HTTP) {
+    const error = readAhead(path, client);
+    if (error < 0) endWithReset(path, client, 'client-reset');
+    return;
+  }
+  if (rows.input[client] !== OPEN) {
     if (!awaitsAnswer(path, client)) end(path, client, 'client-gone');
     return;
   }
   rows.flags[client] |= MORE;
+  if ((rows.flags[client] & WITHIN_H2) !== 0) return;
   while (rows.heldTo[client] - rows.understood[client] < MAX_AHEAD) {
     let held = rows.held[client] ?? path.holds.take();
     rows.held[client] = held;
@@ -145,13 +148,17 @@ export function clientWhileDialing(path: DataPath, client: number): void {
     const protocol = recognize(rows.held[client], rows.understood[client], rows.heldTo[client]);
     if (protocol === 'tls') rows.protocol[client] = TLS;
   }
+  path.streams?.clientSent(client);
+  if (rows.state[client] !== DIALING) return;
   // Only a client that exceeded MAX_AHEAD has more to read.
   if (rows.heldTo[client] - rows.understood[client] < MAX_AHEAD) rows.flags[client] &= ~MORE;
 }
 
-/** A client that sends FIN after an HTTP request still expects the answer. The tunnel reads the remaining bytes. */
-function awaitsAnswer({ rows }: DataPath, client: number): boolean {
-  if (rows.slot[client] !== HTTP_SLOT) return false;
+/** A client that sends FIN after an HTTP request still expects the answer. The next stage reads the remaining bytes. */
+function awaitsAnswer({ rows, io, scratch }: DataPath, client: number): boolean {
+  const isWithinH2 = (rows.flags[client] & WITHIN_H2) !== 0;
+  if (rows.protocol[client] !== HTTP && !isWithinH2) return false;
+  if (isWithinH2 && io.read(client, scratch, 0, 0) < AGAIN) return false;
   rows.flags[client] |= MORE;
   return true;
 }
@@ -173,6 +180,7 @@ function chosen({ rows }: DataPath, client: number, route: TableRoute): TableBac
 function tryBackend(path: DataPath, client: number, route: TableRoute): void {
   const { rows } = path;
   const backend = route.backends[rows.backend[client]];
+  if (reuse(path, client, backend.slot)) return;
   const { addresses } = backend;
   if (addresses.length === 0) rows.detail[client] = dialFailureIndex['name-not-found'];
   while (rows.addressIndex[client] < addresses.length) {
@@ -188,6 +196,41 @@ function tryBackend(path: DataPath, client: number, route: TableRoute): void {
     rows.addressIndex[client]++;
   }
   nextAttempt(path, client, route);
+}
+
+/** Sends an HTTP request over a connection that has served others, if there is one. */
+function reuse(path: DataPath, client: number, slot: number): boolean {
+  const { rows, shared, wheel } = path;
+  const exchange = path.exchanges[client];
+  if (exchange?.mayReuse !== true) return false;
+  const handle = path.keptBackends.take(slot);
+  if (handle === undefined) return false;
+  wheel.clear(handle);
+  rows.clear(handle);
+  rows.peer[handle] = client;
+  rows.peer[client] = handle;
+  rows.dialMs[client] = 0;
+  path.dialOrders.delete(client);
+  shared.counters.observeSeconds(rows.slot[client], 0);
+  exchange.wasReused = true;
+  beginExchange(path, client, handle, undefined);
+  return true;
+}
+
+/** The kept connection had just closed: the request goes to the same backend again, over a new one. */
+export function redial(path: DataPath, client: number): void {
+  const exchange = path.exchanges[client];
+  // The resumption was meant for an earlier state of this connection.
+  if (exchange?.isRepeated !== true) return;
+  exchange.isRepeated = false;
+  const route = path.table.route(path.rows.slot[client]);
+  if (route === undefined) return giveUp(path, client);
+  path.rows.addressIndex[client] = 0;
+  if (chosen(path, client, route) === undefined) {
+    if (route.backends.length === 0) return refuse(path, client, 'no-backend');
+    choose(path, client, route, firstBackend(path, client, route));
+  }
+  tryBackend(path, client, route);
 }
 
 /** Returns 0 or the reactor's error. The `left` addresses still to try share the remaining time of the attempt. */
@@ -215,6 +258,27 @@ function connect(path: DataPath, client: number, address: SocketAddress, left: n
   return EXHAUSTED;
 }
 
+/** An agent's gateway is reached over TLS, by that handle. */
+export function reachedOverTls(path: DataPath, client: number, handle: number): void {
+  const { rows } = path;
+  rows.clear(handle);
+  rows.state[handle] = CONNECTING;
+  rows.side[handle] = BACKEND_SIDE;
+  rows.peer[handle] = client;
+  rows.peer[client] = handle;
+  // No event announces what has arrived already.
+  rows.flags[handle] |= MORE;
+  const route = path.table.route(rows.slot[client]);
+  const header = route?.uplink?.kind === 'tunnel' ? firstBytes(path, client, route) : undefined;
+  reached(path, client, handle, header, undefined);
+}
+
+/** An agent's gateway was not reached over TLS. */
+export function failedOverTls(path: DataPath, client: number, failure: DialFailure): void {
+  path.rows.detail[client] = dialFailureIndex[failure];
+  giveUp(path, client);
+}
+
 function failed(path: DataPath, client: number, handle: number, failure: DialFailure): void {
   const { rows, io } = path;
   rows.peer[client] = -1;
@@ -232,8 +296,6 @@ function nextAttempt(path: DataPath, client: number, route: TableRoute): void {
   const { rows, settings, wheel, io } = path;
   const attempt = ++rows.attempt[client];
   path.dialFailed(route, rows.backend[client]);
-  // A dead protocol thread restarts within moments. `retries` applies to backends, and to shortages of our own.
-  const isAwaited = isHandedOff(route) && rows.detail[client] !== dialFailureIndex.exhausted;
   if (route.backends.length === 0) return refuse(path, client, 'no-backend');
   let order = path.dialOrders.get(client);
   if (order === undefined || order.length !== route.backends.length) {
@@ -245,7 +307,7 @@ function nextAttempt(path: DataPath, client: number, route: TableRoute): void {
   const terms = {
     startedAt: rows.dialAt[client],
     connectMs: settings.connectMs,
-    retries: isAwaited ? Infinity : settings.retries,
+    retries: settings.retries,
   };
   const pause = pauseBefore(attempt, order.length, terms, io.now());
   if (pause === undefined) return giveUp(path, client);
@@ -268,7 +330,13 @@ function connected(path: DataPath, client: number, handle: number): void {
   const { rows, io, wheel, settings } = path;
   const route = path.table.route(rows.slot[client]);
   if (route?.uplink?.kind !== 'connect')
-    return reached(path, client, handle, route && firstBytes(path, client, route), answerOf(path, client));
+    return reached(
+      path,
+      client,
+      handle,
+      route && firstBytes(path, client, route),
+      rows.protocol[client] === CONNECT ? connectEstablished : undefined,
+    );
   // Wait for the gateway's answer to CONNECT, at most as long again as for the connect.
   const request = buildUplinkConnect(route.uplink);
   const written = io.write(handle, request, 0, request.length);
@@ -294,14 +362,11 @@ function reached(
   rows.dialMs[client] = dialMs;
   shared.counters.observeSeconds(rows.slot[client], dialMs / 1000);
   if (backend !== undefined) {
-    // Rotate among our own threads; for a real backend, try the address that worked first next time.
-    const isHanded = (rows.flags[client] & HANDED_OFF) !== 0;
-    const used = (backend.preferred + rows.addressIndex[client]) % backend.addresses.length;
-    backend.preferred = isHanded ? (used + 1) % backend.addresses.length : used;
-    // Threads are the backends of our own routes, and the addresses of the only backend of an agent's route.
-    if (isHanded) rows.thread[client] = backend.addresses.length > 1 ? used : rows.backend[client];
+    // Next time, try the address that worked first.
+    backend.preferred = (backend.preferred + rows.addressIndex[client]) % backend.addresses.length;
   }
   path.dialOrders.delete(client);
+  if (rows.protocol[client] === HTTP) return beginExchange(path, client, handle, header);
   // The backend gets the client's bytes without the headers meant for the gateway.
   const from = rows.understood[client];
   const held = rows.held[client];
@@ -314,75 +379,18 @@ function reached(
   beginTunnel(path, client, handle, bytes, 0, bytes?.length ?? 0, answer);
 }
 
-/** The answer that reports success to the client. */
-function answerOf(path: DataPath, client: number): Uint8Array | undefined {
-  const { rows, worker, shared } = path;
-  if (rows.protocol[client] !== CONNECT) return undefined;
-  if ((rows.flags[client] & RETURNED) === 0) return connectEstablished;
-  const row = { worker, handle: client, generation: shared.verdicts.generation(client) };
-  return Buffer.from(`${ESTABLISHED}${rowHeader(row)}\r\n`, 'latin1');
-}
-
 function firstBytes(path: DataPath, client: number, route: TableRoute): Uint8Array | undefined {
   const { rows, io } = path;
   const { proxyProtocol, uplink } = route;
-  const isHanded = isHandedOff(route);
-  if (proxyProtocol === 'none' && uplink === undefined && !isHanded) return undefined;
+  if (proxyProtocol === 'none' && uplink === undefined) return undefined;
   if (rows.portOf(client, DESTINATION) === 0) {
     const port = io.localAddress(client, rows.addresses, rows.addressAt(client, DESTINATION));
     rows.setPort(client, DESTINATION, Math.max(port, 0));
   }
   const source = endpoint(path, client, CLIENT);
   const destination = endpoint(path, client, DESTINATION);
-  if (isHanded) return handOffHeader(path, client, source, destination);
   if (uplink !== undefined) return buildUplinkHeader(uplink, source, destination);
   return proxyProtocol === 'v1' ? buildProxyV1(source, destination) : buildProxyV2({ source, destination });
-}
-
-/** Connections that a protocol thread takes over: HTTP, and everything that needs TLS. */
-function isHandedOff({ slot, uplink }: TableRoute): boolean {
-  return slot < FIRST_SLOT || needsTls(uplink);
-}
-
-/** False when too many are handed off already. */
-function handOff(path: DataPath, client: number): boolean {
-  const { rows, shared, settings } = path;
-  shared.verdicts.begin(client);
-  const others = Atomics.add(shared.totals, TOTAL_HANDED_OFF, 1);
-  rows.flags[client] |= HANDED_OFF;
-  return others < settings.connections * HANDED_OFF_SHARE;
-}
-
-/** Everything the protocol thread needs to know, besides the client. */
-function handOffHeader(path: DataPath, client: number, source: Endpoint, destination: Endpoint): Uint8Array {
-  const { rows, shared } = path;
-  const listener = rows.listener[client];
-  return buildHandOff(source, destination, {
-    worker: path.worker,
-    handle: client,
-    generation: shared.verdicts.generation(client),
-    listener,
-    isH2: rows.protocol[client] === H2,
-    isTunnelled: false,
-    lentBehind: lend(path, client) ? rows.heldTo[client] - rows.understood[client] : undefined,
-    // With a PROXY header the client is already known, and forwarding headers would be the client's own claims.
-    trustForwarded:
-      (rows.flags[client] & BALANCER_HEADER) === 0 &&
-      path.listeners[listener]?.balancers?.admits(rows.addresses, rows.addressAt(client, PEER)) === true,
-  });
-}
-
-/**
- * Gives the HTTP thread a second descriptor of the client, where the reactor can: bytes that the thread moves itself
- * are neither copied nor awaited here. The connection to the thread stays as the link: each side sees the other one
- * end.
- */
-function lend({ rows, io, shared }: DataPath, client: number): boolean {
-  if (rows.slot[client] !== HTTP_SLOT || rows.protocol[client] === H2) return false;
-  if (!shared.verdicts.lend(client, io)) return false;
-  // Bytes, or the FIN, that arrived since are for the HTTP thread to read.
-  rows.flags[client] = (rows.flags[client] & ~(MORE | HUNG)) | LENT;
-  return true;
 }
 
 function endpoint(path: DataPath, client: number, place: number): Endpoint {

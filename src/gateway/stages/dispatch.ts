@@ -6,20 +6,29 @@ import {
   CLOSING,
   CONNECTING,
   DIALING,
+  EXCHANGING,
+  GIVING,
   GREETING,
   HUNG,
   IDENTIFYING,
+  KEPT,
   LINGERING,
   LISTENER,
+  OPEN,
   QUEUED,
+  REQUESTING,
   TUNNEL,
 } from '../shared/rows.ts';
 import { acceptAll, listenerTimer } from './accept.ts';
 import { DataPath, type DialHooks, type Settings, type Shared } from './data-path.ts';
-import { clientWhileDialing, dialEvent, dialTimer, greetingEvent } from './dial.ts';
+import { clientWhileDialing, dialEvent, dialTimer, greetingEvent, redial } from './dial.ts';
 import { clientOf, endByFault } from './end-by-fault.ts';
+import { continueExchange, exchangeEvent, exchangeTimer } from './exchange.ts';
+import { giveTimer } from './give.ts';
 import { identify, identifyTimer } from './identify.ts';
+import { closeKept } from './keep-backend.ts';
 import { lingerEvent, lingerTimer } from './linger.ts';
+import { readRequest, requestEvent, requestTimer } from './request.ts';
 import { continueTunnel, tunnelEvent, tunnelTimer } from './tunnel.ts';
 
 /** Something to read: bytes, end of stream, or an error. */
@@ -34,8 +43,8 @@ export interface DispatcherHooks extends DialHooks {
 export class Dispatcher extends DataPath implements ReactorHandlers {
   readonly #hooks: DispatcherHooks;
 
-  constructor(worker: number, io: Reactor, shared: Shared, settings: Settings, hooks: DispatcherHooks) {
-    super(worker, io, shared, settings, hooks);
+  constructor(io: Reactor, shared: Shared, settings: Settings, hooks: DispatcherHooks) {
+    super(io, shared, settings, hooks);
     this.#hooks = hooks;
   }
 
@@ -55,8 +64,7 @@ export class Dispatcher extends DataPath implements ReactorHandlers {
       this.rows.flags[handle] &= ~QUEUED;
       const peer = this.rows.peer[handle];
       try {
-        if (this.rows.state[handle] === TUNNEL) continueTunnel(this, handle);
-        else acceptAll(this, handle);
+        this.#resume(handle);
       } catch (error) {
         this.contain(error, handle, peer);
       }
@@ -70,6 +78,15 @@ export class Dispatcher extends DataPath implements ReactorHandlers {
     this.#arm();
   }
 
+  override run(handle: number, work: () => void): void {
+    try {
+      work();
+    } catch (error) {
+      this.contain(error, handle, -1);
+    }
+    this.#arm();
+  }
+
   override contain(error: unknown, handle: number, peer: number): void {
     const client = clientOf(this, handle);
     try {
@@ -80,10 +97,20 @@ export class Dispatcher extends DataPath implements ReactorHandlers {
   }
 
   #serve(handle: number, events: number): void {
-    if ((events & (HUNG_UP | FAILED)) !== 0) this.rows.flags[handle] |= HUNG;
+    if ((events & (HUNG_UP | FAILED)) !== 0 && this.rows.input[handle] === OPEN)
+      this.rows.input[handle] = HUNG;
     switch (this.rows.state[handle]) {
       case TUNNEL:
         tunnelEvent(this, handle, events);
+        break;
+      case EXCHANGING:
+        exchangeEvent(this, handle, events);
+        break;
+      case REQUESTING:
+        if ((events & ARRIVED) !== 0) requestEvent(this, handle, events);
+        break;
+      case KEPT:
+        if ((events & ARRIVED) !== 0) closeKept(this, handle);
         break;
       case LISTENER:
       case CLOSING:
@@ -108,6 +135,28 @@ export class Dispatcher extends DataPath implements ReactorHandlers {
     }
   }
 
+  #resume(handle: number): void {
+    switch (this.rows.state[handle]) {
+      case TUNNEL:
+        continueTunnel(this, handle);
+        break;
+      case LISTENER:
+      case CLOSING:
+        acceptAll(this, handle);
+        break;
+      case EXCHANGING:
+        continueExchange(this, handle);
+        break;
+      case REQUESTING:
+        readRequest(this, handle);
+        break;
+      case DIALING:
+        redial(this, handle);
+        break;
+      default:
+    }
+  }
+
   readonly #expired = (handle: number): void => {
     const peer = this.rows.peer[handle];
     try {
@@ -124,6 +173,18 @@ export class Dispatcher extends DataPath implements ReactorHandlers {
         break;
       case IDENTIFYING:
         identifyTimer(this, handle);
+        break;
+      case GIVING:
+        giveTimer(this, handle);
+        break;
+      case REQUESTING:
+        requestTimer(this, handle);
+        break;
+      case EXCHANGING:
+        exchangeTimer(this, handle);
+        break;
+      case KEPT:
+        closeKept(this, handle);
         break;
       case CONNECTING:
       case GREETING:

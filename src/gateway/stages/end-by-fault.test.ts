@@ -21,6 +21,7 @@ import {
   CLUSTER_FIELDS,
   FIRST_SLOT,
   REASONS_AT,
+  RequestCounters,
   RouteCounters,
   SharedSlots,
   TOTAL_CONNECTIONS,
@@ -28,7 +29,6 @@ import {
   TOTAL_PENDING,
 } from '../shared/shared-memory.ts';
 import { SourceCounts, sourceCountsBytes } from '../shared/source-counts.ts';
-import { Verdicts } from '../shared/verdicts.ts';
 import { compileListener } from '../table/listener-table.ts';
 import { TableAuthor } from '../table/table-author.ts';
 import type { Settings, Shared } from './data-path.ts';
@@ -106,6 +106,7 @@ class Injection {
 /** Open handles, the bytes that can be read from them, and the bytes that were written. */
 class FakeReactor {
   readonly capacity = CAPACITY;
+  readonly readSize = Infinity;
   time = 1_000_000;
   #next = LISTENING + 1;
   readonly waiting: number[] = [];
@@ -207,23 +208,22 @@ function given() {
   backends.addPage(SharedSlots.newPage(BACKEND_FIELDS));
   buckets.addPage(BucketPages.newPage());
   const sources = new SourceCounts(new SharedArrayBuffer(sourceCountsBytes(100)), 1);
-  const verdicts = new Verdicts(Verdicts.memory(CAPACITY));
   const shared: Shared = {
     rows: new Rows(Rows.memory(CAPACITY)),
     totals,
     counters: injection.into('counters', counters),
+    requests: new RequestCounters(),
     clusters: injection.into('clusters', clusters),
     backends: injection.into('backends', backends),
     buckets: injection.into('buckets', buckets),
     sources: injection.into('sources', sources),
     nonces: new NonceTable(new SharedArrayBuffer(nonceTableBytes(100)), 1),
     records: injection.into('records', new RecordWriter(ring, () => {})),
-    verdicts: injection.into('verdicts', verdicts),
   };
   const faults: unknown[] = [];
   const reactor = injection.into('io', io) as unknown as Reactor;
   const nothing = () => {};
-  const path = new Dispatcher(0, reactor, shared, settings, {
+  const path = new Dispatcher(reactor, shared, settings, {
     message: nothing,
     failed: nothing,
     uplinkRefused: nothing,

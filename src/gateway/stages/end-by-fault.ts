@@ -5,7 +5,7 @@
 import { CLOSING, FREE, LINGERING, LISTENER, OPENED } from '../shared/rows.ts';
 import { retryListener } from './accept.ts';
 import type { DataPath } from './data-path.ts';
-import { discardLent, endWithReset } from './end.ts';
+import { endWithReset, forgetExchange } from './end.ts';
 import { isClient, recordEndByForce } from './record-end.ts';
 
 /** The code threw while serving `handle`, whose other side was `peer` before that, or -1 for none. */
@@ -53,8 +53,8 @@ function endClient(path: DataPath, client: number): void {
     // Fall through to the single steps.
   }
   attempt(() => path.dialOrders.delete(client));
-  attempt(() => path.tunnelLinks.delete(client));
-  attempt(() => discardLent(path, client));
+  attempt(() => path.streams?.clientEnded(client, 'fault'));
+  attempt(() => forgetExchange(path, client, 'fault'));
   recordEndByForce(rows, shared, client, 'fault', io.now(), settings.log);
   if (backend >= 0) drop(path, backend);
   drop(path, client);

@@ -1,15 +1,18 @@
 // Ends a connection, in whatever stage it is, with exactly one close reason, counted once and logged once. A refusal is
 // answered in the client's protocol where that has an answer; see refusal.ts.
 
-import type { CloseReason } from '../close-reason.ts';
-import { ANSWERED, HANDED_OFF, HTTP, LENT, RETURNED } from '../shared/rows.ts';
-import { BYTES_OUT_AT, HTTP_SLOT, REASONS_AT } from '../shared/shared-memory.ts';
+import { type CloseReason, served } from '../close-reason.ts';
+import { BY_REQUEST, HTTP } from '../shared/rows.ts';
+import { BYTES_OUT_AT } from '../shared/shared-memory.ts';
 import type { DataPath } from './data-path.ts';
+import { countBytes, endRequest, recordUnreadable } from './end-request.ts';
 import { linger } from './linger.ts';
-import { isClient, reasonIndex, recordEnd } from './record-end.ts';
+import { isClient, recordEnd } from './record-end.ts';
 import { refusalBytes, refusalStatus } from './refusal.ts';
 
 const nothing = new Uint8Array(0);
+/** In counters and log, for a request that met a fault of ours; its client sees a reset. */
+const FAULT_STATUS = 500;
 
 /**
  * Sends the refusal for that reason, with `text` in place of its usual text, and lingers so that the client can read
@@ -17,21 +20,36 @@ const nothing = new Uint8Array(0);
  */
 export function refuse(path: DataPath, client: number, reason: CloseReason, text?: string): void {
   const { rows, shared } = path;
+  // The response has begun: only a reset can tell the client that it is incomplete.
+  const exchange = path.exchanges[client];
+  if (exchange?.isOpen === true && exchange.isStarted) return endWithReset(path, client, reason);
   hangUpBackend(path, client);
-  const refusal = refusalBytes(reason, rows.protocol[client], text);
-  if (rows.protocol[client] === HTTP) countRequest(path, client, reason);
+  let refusal = refusalBytes(reason, rows.protocol[client], text);
+  if (rows.protocol[client] === HTTP) refusal = refuseRequest(path, client, reason, refusal);
   rows.bytesOut[client] += refusal.length;
-  // Bytes of connections without a route are added to the counters when the connection ends.
-  if (rows.slot[client] !== 0) shared.counters.add(rows.slot[client], BYTES_OUT_AT, refusal.length);
+  // Bytes of connections without a route are added to the counters when the connection ends, those of requests with them.
+  if (rows.slot[client] !== 0 && (rows.flags[client] & BY_REQUEST) === 0)
+    shared.counters.add(rows.slot[client], BYTES_OUT_AT, refusal.length);
   recordAndForget(path, client, reason);
   linger(path, client, refusal);
 }
 
-/** A head refused here counts as a request, as in the HTTP thread. No connection ends in the HTTP slot itself. */
-function countRequest({ rows, shared }: DataPath, client: number, reason: CloseReason): void {
-  if (refusalStatus(reason) === 0) return;
-  rows.flags[client] |= ANSWERED;
-  shared.counters.add(HTTP_SLOT, REASONS_AT + reasonIndex[reason], 1);
+/** A refusal over HTTP is the answer to a request, readable or not. Half a head is none. */
+function refuseRequest(path: DataPath, client: number, reason: CloseReason, refusal: Uint8Array): Uint8Array {
+  const { rows, io } = path;
+  const status = refusalStatus(reason);
+  const exchange = path.exchanges[client];
+  if (exchange?.isOpen === true) {
+    exchange.status = status;
+    if (exchange.method !== 'HEAD' || refusal.length === 0) return refusal;
+    return refusal.subarray(
+      0,
+      Buffer.from(refusal.buffer, refusal.byteOffset, refusal.length).indexOf('\r\n\r\n') + 4,
+    );
+  }
+  const since = exchange?.startedAt ?? rows.startedAt[client];
+  if (status !== 0) recordUnreadable(path, client, status, io.now() - since);
+  return refusal;
 }
 
 /** Sends FIN to both sides. */
@@ -44,16 +62,17 @@ export function endWithReset(path: DataPath, client: number, reason: CloseReason
   closeBoth(path, client, reason, true);
 }
 
-/**
- * The protocol thread has closed the connection, and all its bytes have reached the client, which gets time to read.
- */
-export function endHandedOff(path: DataPath, client: number): void {
-  hangUpBackend(path, client);
-  const isBroken = path.shared.verdicts.isBroken(client);
-  recordAndForget(path, client, 'done');
-  if (!isBroken) return linger(path, client, nothing);
+/** Records the end of a connection whose session closes it by itself. */
+export function endSession(path: DataPath, client: number, reason: CloseReason): void {
+  recordAndForget(path, client, reason);
   path.release(client);
-  path.io.reset(client);
+}
+
+/** An HTTP connection that serves no more requests: its client gets time to read the last response. */
+export function endInOrder(path: DataPath, client: number, reason: CloseReason): void {
+  hangUpBackend(path, client);
+  recordAndForget(path, client, reason);
+  linger(path, client, nothing);
 }
 
 /** Ends all open connections, when the drain time has run out or the process must exit now. */
@@ -68,27 +87,8 @@ export function cutAll(path: DataPath, reason: 'drained' | 'shutdown'): void {
   }
 }
 
-/**
- * A protocol thread died: its connections end with a reset, as those of a dead worker do, so that the client notices.
- */
-export function cutHandedOff(path: DataPath, kind: 'http' | 'tls', thread: number): void {
-  const { rows } = path;
-  for (let handle = 0; handle < rows.used; handle++) {
-    if ((rows.flags[handle] & HANDED_OFF) === 0 || rows.thread[handle] !== thread) continue;
-    if ((rows.slot[handle] === HTTP_SLOT) !== (kind === 'http') || !isClient(rows, handle)) continue;
-    try {
-      endWithReset(path, handle, 'shutdown');
-    } catch (error) {
-      path.contain(error, handle, -1);
-    }
-  }
-}
-
 function closeBoth(path: DataPath, client: number, reason: CloseReason, reset: boolean): void {
   const backend = path.rows.peer[client];
-  if (reset && (path.rows.flags[client] & RETURNED) !== 0) path.shared.verdicts.breakOff(client);
-  // Unix sockets carry no reset, so the two connections of an agent's tunnel pass it on here.
-  const inner = reset ? path.tunnelLinks.reset(path.shared.verdicts, client, reason) : undefined;
   recordAndForget(path, client, reason);
   for (const handle of [backend, client]) {
     if (handle < 0) continue;
@@ -96,11 +96,10 @@ function closeBoth(path: DataPath, client: number, reason: CloseReason, reset: b
     if (reset) path.io.reset(handle);
     else path.io.close(handle);
   }
-  if (inner !== undefined) endWithReset(path, inner, reason);
 }
 
 /** Closes the backend of a client that is about to be refused. */
-function hangUpBackend(path: DataPath, client: number): void {
+export function hangUpBackend(path: DataPath, client: number): void {
   const backend = path.rows.peer[client];
   if (backend < 0) return;
   path.rows.peer[client] = -1;
@@ -111,12 +110,20 @@ function hangUpBackend(path: DataPath, client: number): void {
 /** Counts the reason once, and writes the record if the log or a watcher of refusals wants it. */
 function recordAndForget(path: DataPath, client: number, observed: CloseReason): void {
   path.dialOrders.delete(client);
-  path.tunnelLinks.delete(client);
-  discardLent(path, client);
+  path.waiting.delete(client);
+  path.streams?.clientEnded(client, observed);
+  forgetExchange(path, client, observed);
   recordEnd(path.rows, path.shared, client, observed, path.io.now(), path.settings.log);
 }
 
-/** Closes the lent descriptor if the HTTP thread has not taken it. */
-export function discardLent({ rows, shared, io }: DataPath, client: number): void {
-  if ((rows.flags[client] & LENT) !== 0) shared.verdicts.takeBack(client, io.discard);
+/** The request in progress ends with its connection. */
+export function forgetExchange(path: DataPath, client: number, reason: CloseReason): void {
+  const exchange = path.exchanges[client];
+  if (exchange === undefined) return;
+  path.exchanges[client] = undefined;
+  if (reason === 'fault' && exchange.status === 0) exchange.status = FAULT_STATUS;
+  if (exchange.isOpen) endRequest(path, client, exchange, !served.has(reason));
+  else countBytes(path, client, exchange);
+  // A connection is known by the host that it was opened for.
+  path.rows.host[client] = exchange.firstHost;
 }

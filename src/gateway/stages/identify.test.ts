@@ -192,7 +192,7 @@ const refused: readonly (readonly [string, Buffer, string, CloseReason, Alert | 
   ['bytes of no protocol', bytes('\0\0\0\0'), BEHIND, 'not-recognized', undefined],
   ['SSH', bytes('SSH-2.0-OpenSSH_9.2\r\n'), BEHIND, 'not-recognized', undefined],
   [
-    'HTTP/2 without an HTTP thread',
+    'HTTP/2 where no thread serves it',
     bytes('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'),
     BEHIND,
     'not-recognized',

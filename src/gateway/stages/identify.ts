@@ -6,44 +6,45 @@
 
 import { isHostname } from '../../cluster/hostname.ts';
 import { parseClientHello } from '../../wire/client-hello.ts';
-import { connectName, hostOf, parseHttpHead } from '../../wire/http-head.ts';
+import { connectName, parseHttpHead } from '../../wire/http-head.ts';
+import { parseRequestHead } from '../../wire/http-request.ts';
 import { type Endpoint, type ProxyHeader, parseProxyHeader } from '../../wire/proxy-protocol.ts';
 import { recognize } from '../../wire/recognize.ts';
 import { AGAIN } from '../io/reactor.ts';
-import { readHandOff } from '../shared/hand-off.ts';
 import {
-  AGENT_HEADER,
-  BALANCER_HEADER,
+  AGENT,
+  AGENT_WITH_ORIGIN,
+  BALANCED,
   CLIENT,
-  CLIENT_KNOWN,
   CONNECT,
   COUNTED,
   DESTINATION,
   DIALING,
   H2,
-  HAS_ORIGIN,
   HTTP,
-  HUNG,
+  KNOWN,
   MORE,
   NO_PROTOCOL,
+  OPEN,
   ORIGIN,
   OVER,
   PEER,
   PENDING_COUNTED,
-  RETURNED,
   TLS,
   TUNNELLED,
+  UNKNOWN,
 } from '../shared/rows.ts';
-import { FIRST_SLOT, HANDED_OFF_SHARE, HTTP_SLOT, TOTAL_HANDED_OFF } from '../shared/shared-memory.ts';
+import { TUNNEL_SLOT } from '../shared/shared-memory.ts';
 import { GATEWAY_SCOPE, PENDING_SCOPE } from '../shared/source-counts.ts';
 import type { TableListener } from '../table/listener-table.ts';
 import type { TableRoute } from '../table/table.ts';
 import { admit, noLongerPending } from './admit.ts';
 import type { DataPath } from './data-path.ts';
 import { clientWhileDialing, dial } from './dial.ts';
-import { end, endWithReset, refuse } from './end.ts';
+import { end, refuse } from './end.ts';
+import { give } from './give.ts';
+import { beginRequests } from './request.ts';
 import { routeConnect, routeTls } from './route.ts';
-import { servedOverTls } from './served-over-tls.ts';
 import { refusedId, spendSignature, verifyConnect, verifyHeader } from './verify-identity.ts';
 
 /** A source with this many times its limit is closed at once, without waiting for a protocol to refuse it in. */
@@ -78,7 +79,7 @@ export function identify(path: DataPath, client: number): void {
     rows.heldTo[client] = used;
     rows.bytesIn[client] += count;
     if (!understand(path, client, held, used)) return;
-    if ((rows.flags[client] & (MORE | HUNG)) === 0) return;
+    if ((rows.flags[client] & MORE) === 0 && rows.input[client] === OPEN) return;
   }
 }
 
@@ -98,9 +99,9 @@ export function identifyTimer(path: DataPath, client: number): void {
  * Call once the true client is known: counts it for `pendingPerSource` and `perSource`. False when that ended the
  * connection. A client over `perSource` is refused in its own protocol, so that refusal waits for its first byte.
  */
-export function knowClient(path: DataPath, client: number): boolean {
+export function knowClient(path: DataPath, client: number, known = KNOWN): boolean {
   const { rows, settings, shared } = path;
-  rows.flags[client] |= CLIENT_KNOWN;
+  rows.client[client] = known;
   if (!countPending(path, client)) return false;
   const limit = settings.perSource;
   if (limit === undefined) return true;
@@ -112,6 +113,13 @@ export function knowClient(path: DataPath, client: number): boolean {
   }
   if (count > limit) rows.flags[client] |= OVER;
   return true;
+}
+
+/** The same for a stream within a connection that counts already: it is pending until it is routed. */
+export function knowTunnelled(path: DataPath, client: number): boolean {
+  path.rows.flags[client] |= TUNNELLED;
+  path.rows.client[client] = BALANCED;
+  return countPending(path, client);
 }
 
 /** Balancers carry many clients' connections and are exempt. False when the source has too many and this one ended. */
@@ -130,8 +138,7 @@ function countPending(path: DataPath, client: number): boolean {
 /** The client closed or reset before its destination was known. */
 function clientLeft(path: DataPath, client: number): void {
   const { rows } = path;
-  const silent =
-    rows.bytesIn[client] === ((rows.flags[client] & AGENT_HEADER) === 0 ? rows.understood[client] : 0);
+  const silent = rows.bytesIn[client] === (rows.client[client] < AGENT ? rows.understood[client] : 0);
   end(path, client, silent ? 'no-data' : (refusedId(path, client) ?? 'client-gone'));
 }
 
@@ -147,7 +154,7 @@ function understand(path: DataPath, client: number, held: Uint8Array, used: numb
       if (more !== undefined) return more;
       continue;
     }
-    if ((rows.flags[client] & CLIENT_KNOWN) === 0 && !knowClient(path, client)) return false;
+    if (rows.client[client] === UNKNOWN && !knowClient(path, client)) return false;
     const id = rows.clusterId[client];
     if ((rows.flags[client] & TUNNELLED) !== 0 && protocol !== 'tls')
       return notTls(path, client, 'not-recognized');
@@ -172,11 +179,6 @@ function understand(path: DataPath, client: number, held: Uint8Array, used: numb
   }
 }
 
-function ended(path: DataPath, client: number, reason: Parameters<typeof end>[2]): false {
-  end(path, client, reason);
-  return false;
-}
-
 function refused(path: DataPath, client: number, reason: Parameters<typeof refuse>[2], text?: string): false {
   refuse(path, client, reason, text);
   return false;
@@ -197,17 +199,16 @@ function readProxyHeader(
   used: number,
 ): boolean | undefined {
   const { rows } = path;
-  const { balancers, agents, isInternal } = listenerOf(path, client);
-  const flags = rows.flags[client];
-  if (isInternal) return readReturned(path, client, held, from, used);
+  const { balancers, agents } = listenerOf(path, client);
   // The first header of a peer in both lists is the balancer's.
   const fromBalancer =
-    (flags & (BALANCER_HEADER | AGENT_HEADER)) === 0 &&
+    rows.client[client] < BALANCED &&
     balancers?.admits(rows.addresses, rows.addressAt(client, PEER)) === true;
   if (!fromBalancer) {
-    if ((flags & AGENT_HEADER) !== 0) return refused(path, client, 'bad-proxy-header');
+    if (rows.client[client] >= AGENT) return refused(path, client, 'bad-proxy-header');
     const isTrusted =
-      (flags & TUNNELLED) !== 0 || agents?.admits(rows.addresses, rows.addressAt(client, CLIENT)) === true;
+      (rows.flags[client] & TUNNELLED) !== 0 ||
+      agents?.admits(rows.addresses, rows.addressAt(client, CLIENT)) === true;
     if (!isTrusted) return refused(path, client, 'untrusted-agent');
   }
   const header = parseProxyHeader(held, from, used);
@@ -218,62 +219,20 @@ function readProxyHeader(
   return takeAgentHeader(path, client, header.value) ? undefined : false;
 }
 
-/** A connection that a protocol thread sends back: reads whose it is and on which listener it came in. */
-function readReturned(
-  path: DataPath,
-  client: number,
-  held: Uint8Array,
-  from: number,
-  used: number,
-): boolean | undefined {
-  const { rows } = path;
-  const header = parseProxyHeader(held, from, used);
-  if (header.kind === 'incomplete') return true;
-  const handOff = header.kind === 'found' ? readHandOff(header.value) : undefined;
-  if (header.kind === 'reject' || handOff === undefined) return refused(path, client, 'bad-proxy-header');
-  rows.understood[client] = header.value.end;
-  rows.listener[client] = handOff.listener;
-  if (handOff.isH2) countStream(path, client);
-  if (header.value.source !== undefined) putEndpoint(path, client, PEER, header.value.source);
-  if (handOff.isTunnelled) {
-    // The agent may have left meanwhile, and another connection may have its handle.
-    if (!path.shared.verdicts.isCurrent(handOff.handle, handOff.generation))
-      return ended(path, client, 'client-gone');
-    rows.flags[client] |= TUNNELLED | CLIENT_KNOWN;
-    path.tunnelLinks.add(handOff, client);
-  }
-  if (!takeBalancerHeader(path, client, header.value)) return false;
-  if (path.listeners[handOff.listener] !== undefined || handOff.isTunnelled) return undefined;
-  // The listener was closed before this worker started, so its settings are unknown.
-  endWithReset(path, client, 'revoked');
-  return false;
-}
-
-/** A stream needs extra descriptors, as handed-off connections do, and counts toward the same limit. */
-function countStream({ rows, shared, settings }: DataPath, client: number): void {
-  shared.verdicts.begin(client);
-  const others = Atomics.add(shared.totals, TOTAL_HANDED_OFF, 1);
-  rows.flags[client] |= RETURNED;
-  if (others >= settings.connections * HANDED_OFF_SHARE) rows.flags[client] |= OVER;
-}
-
 function takeBalancerHeader(path: DataPath, client: number, header: ProxyHeader): boolean {
-  const { rows } = path;
-  rows.flags[client] |= BALANCER_HEADER;
   if (header.command === 'proxy' && header.source !== undefined && header.destination !== undefined) {
     putEndpoint(path, client, CLIENT, header.source);
     putEndpoint(path, client, DESTINATION, header.destination);
   }
-  // A tunnelled connection already counts for its source, but it is pending until it is routed.
-  return (rows.flags[client] & CLIENT_KNOWN) === 0 ? knowClient(path, client) : countPending(path, client);
+  return knowClient(path, client, BALANCED);
 }
 
 function takeAgentHeader(path: DataPath, client: number, header: ProxyHeader): boolean {
   const { rows } = path;
-  rows.flags[client] |= AGENT_HEADER;
+  rows.client[client] = AGENT;
   if (header.source !== undefined) {
     putEndpoint(path, client, ORIGIN, header.source);
-    rows.flags[client] |= HAS_ORIGIN;
+    rows.client[client] = AGENT_WITH_ORIGIN;
   }
   const { idTlv } = listenerOf(path, client);
   for (const tlv of header.tlvs) {
@@ -307,7 +266,6 @@ const tunnelled: TableListener = {
   idTlv: new Set([0x20]),
   only: undefined,
   direct: undefined,
-  isInternal: false,
 };
 
 function listenerOf({ rows, listeners }: DataPath, client: number): TableListener {
@@ -365,40 +323,30 @@ function readConnect(
   return proceed(path, client, unproven ?? route);
 }
 
-/** Waits for the first request's head. The HTTP thread judges its content, as for every later request. */
+/** Waits for the first request's head. */
 function readHttp(path: DataPath, client: number, held: Uint8Array, from: number, used: number): boolean {
-  const { rows } = path;
-  const head = parseHttpHead(held, from, used);
+  const head = parseRequestHead(held, from, used);
   if (head.kind === 'incomplete') return true;
   if (head.kind === 'reject') return refused(path, client, 'bad-request');
-  const host = hostOf(head.value);
-  if (host !== undefined && isHostname(host)) rows.host[client] = host;
-  const route = path.table.route(HTTP_SLOT);
-  if (route !== undefined) return toThread(path, client, route);
-  // Without an HTTP thread no route is served over HTTP, so every host is unknown.
-  if (host === undefined) return refused(path, client, 'bad-request');
-  const authority = head.value.headers.find(([name]) => name === 'host')?.[1] ?? host;
-  const text = servedOverTls(path.table, listenerOf(path, client), host, authority);
-  return refused(path, client, 'unknown-host', text);
+  beginRequests(path, client, head.value);
+  return false;
 }
 
-/** HTTP/2 carries only CONNECT streams, which the HTTP thread serves. */
+/** HTTP/2 carries only CONNECT streams. */
 function readH2(path: DataPath, client: number): false {
-  const route = path.table.route(HTTP_SLOT);
-  return route === undefined ? refused(path, client, 'not-recognized') : toThread(path, client, route);
-}
-
-/** A protocol thread admits on its own, or sends back connections that are then admitted here. */
-function toThread(path: DataPath, client: number, route: TableRoute): false {
+  if (!path.hasStreams) return refused(path, client, 'not-recognized');
   noLongerPending(path, client);
-  path.rows.slot[client] = route.slot;
-  dial(path, client, route);
+  give(path, client, 'h2');
   return false;
 }
 
 function proceed(path: DataPath, client: number, route: TableRoute | Parameters<typeof refuse>[2]): false {
   if (typeof route === 'string') return refused(path, client, route);
-  if (route.slot < FIRST_SLOT) return toThread(path, client, route);
+  if (route.slot === TUNNEL_SLOT) {
+    noLongerPending(path, client);
+    give(path, client, 'tunnel-end');
+    return false;
+  }
   const refusal = admit(path, client, route) ?? spendSignature(path, client, route.cluster);
   if (refusal !== undefined) return refused(path, client, refusal);
   dial(path, client, route);

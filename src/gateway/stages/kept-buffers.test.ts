@@ -106,7 +106,7 @@ test('KeptBuffers: kept memory is bounded overall, counted while it is kept, and
   );
 });
 
-test('KeptBuffers counts bytes kept for protocol threads under no route', () => {
+test('KeptBuffers counts bytes kept for slots without a cluster under no route', () => {
   const { kept, counters } = given();
   const bytes = kept.keep(1, 0, 1, 0, 100);
   assert.equal(counters.get(0, KEPT_AT), 100);

@@ -71,12 +71,19 @@ export class KeptBuffers {
   }
 
   /**
-   * Keeps bytes [from, to) of `buffer` for that handle, which must have nothing kept. Returns their new place: a copy
-   * that starts with them, or the large buffer itself, in which they stay where they are.
+   * Keeps bytes [from, to) of `buffer`, or of other bytes, for that handle, which must have nothing kept. Returns their
+   * new place: a copy that starts with them, or the large buffer itself, in which they stay where they are.
    */
-  keep(handle: number, cluster: number, route: number, from: number, to: number): Uint8Array {
-    const isLarge = to - from > SMALL_READ;
-    const kept = isLarge ? this.buffer : Uint8Array.prototype.slice.call(this.buffer, from, to);
+  keep(
+    handle: number,
+    cluster: number,
+    route: number,
+    from: number,
+    to: number,
+    bytes: Uint8Array = this.buffer,
+  ): Uint8Array {
+    const isLarge = bytes === this.buffer && to - from > SMALL_READ;
+    const kept = isLarge ? this.buffer : Uint8Array.prototype.slice.call(bytes, from, to);
     if (isLarge) this.buffer = this.#spare.pop() ?? Buffer.allocUnsafeSlow(READ_BUFFER);
     this.#count({ cluster, route, bytes: kept.length }, 1);
     this.#kept.set(handle, { cluster, route, bytes: kept.length });
@@ -96,7 +103,7 @@ export class KeptBuffers {
   #count({ cluster, route, bytes }: Kept, times: 1 | -1): void {
     if (bytes === READ_BUFFER) this.#large.add(cluster, times);
     else this.#small.add(cluster, times * bytes);
-    // The slots of protocol threads have no labels in the metrics.
+    // Slots of our own have no labels in the metrics.
     this.#counters.add(route < FIRST_SLOT ? 0 : route, KEPT_AT, times * bytes);
   }
 }

@@ -7,15 +7,15 @@ import {
   ADMITTED,
   ALIVE,
   BACKEND_COUNTED,
+  BY_REQUEST,
   CLIENT,
   CLIENT_SIDE,
   COUNTED,
-  HANDED_OFF,
   PENDING,
   PENDING_COUNTED,
-  RETURNED,
   ROUTE_COUNTED,
   type Rows,
+  SESSION,
   SOURCE_COUNTED,
 } from '../shared/rows.ts';
 import {
@@ -24,17 +24,14 @@ import {
   BYTES_IN_AT,
   BYTES_OUT_AT,
   CLUSTER_ACTIVE,
-  FIRST_SLOT,
   REASONS_AT,
   type RouteCounters,
   type SharedSlots,
   TOTAL_CONNECTIONS,
-  TOTAL_HANDED_OFF,
   TOTAL_PENDING,
   TOTAL_WATCHED,
 } from '../shared/shared-memory.ts';
 import { GATEWAY_SCOPE, PENDING_SCOPE, type SourceCounts } from '../shared/source-counts.ts';
-import type { Verdicts } from '../shared/verdicts.ts';
 
 /** Where a connection is counted. `counters` are those of its worker. */
 export interface Counts {
@@ -45,7 +42,7 @@ export interface Counts {
   readonly sources: SourceCounts;
 }
 
-export const reasonIndex = Object.fromEntries(closeReasons.map((reason, index) => [reason, index])) as Record<
+const reasonIndex = Object.fromEntries(closeReasons.map((reason, index) => [reason, index])) as Record<
   CloseReason,
   number
 >;
@@ -55,47 +52,31 @@ type LogLevel = 'all' | 'refused' | 'none';
 
 /** Where the end of a connection is recorded. */
 export interface EndRecorder extends Counts {
-  readonly verdicts: Verdicts;
   readonly records: RecordWriter;
 }
 
 /**
- * Counts the end and writes the record if `log` or a watcher of refusals wants it. For a handed-off connection the
- * protocol thread's verdict takes precedence over what the worker observed; one from an HTTP thread gets the route of
- * its last request.
+ * Counts the end and writes the record if `log` or a watcher of refusals wants it.
  */
 export function recordEnd(
   rows: Rows,
   recorder: EndRecorder,
   client: number,
-  observed: CloseReason,
+  reason: CloseReason,
   now: number,
   log: LogLevel,
 ): void {
-  const { verdicts } = recorder;
   const isAlive = (rows.counts[client] & ALIVE) !== 0;
-  const isHandedOff = (rows.flags[client] & HANDED_OFF) !== 0;
-  const isOurs = isHandedOff && rows.slot[client] < FIRST_SLOT;
-  const verdict = isHandedOff ? verdicts.reason(client) : -1;
-  const reason = verdict < 0 || verdict === reasonIndex.done ? observed : closeReasons[verdict];
-  if (isHandedOff) {
-    rows.dialMs[client] = verdicts.dialMs(client);
-    if (verdict >= 0) rows.detail[client] = verdicts.failure(client);
-    // Bytes that the thread moved without this worker.
-    rows.bytesIn[client] += verdicts.bytesIn(client);
-    rows.bytesOut[client] += verdicts.bytesOut(client);
-  }
-  // For the record only: the HTTP thread counts its own requests per backend.
-  const backendSlot = isOurs ? verdicts.backendSlot(client) : rows.backendSlot[client];
-  if (isOurs) rows.slot[client] = verdicts.slot(client);
+  const backendSlot = rows.backendSlot[client];
   for (const release of releases) release(rows, recorder, client);
   countReason(rows, recorder, client, reason);
   rows.backendSlot[client] = backendSlot;
   // Otherwise the reason is already counted, and a fault in a later step has brought us here again.
   if (!isAlive) return;
   writeRecord(rows, recorder, client, reason, now, log);
-  // The HTTP thread counts the bytes of its own requests.
-  if (rows.slot[client] !== 0 || isHandedOff) return;
+  // What is within a session is counted by its streams.
+  if (rows.state[client] === SESSION || rows.slot[client] !== 0 || (rows.flags[client] & BY_REQUEST) !== 0)
+    return;
   recorder.counters.add(0, BYTES_IN_AT, rows.bytesIn[client]);
   recorder.counters.add(0, BYTES_OUT_AT, rows.bytesOut[client]);
 }
@@ -147,12 +128,6 @@ const releases: readonly ((rows: Rows, recorder: EndRecorder, client: number) =>
   releaseCluster,
   releaseRoute,
   releaseBackend,
-  (rows, { totals, verdicts }, client) => {
-    if ((rows.flags[client] & (HANDED_OFF | RETURNED)) === 0) return;
-    verdicts.end(client);
-    Atomics.sub(totals, TOTAL_HANDED_OFF, 1);
-    rows.flags[client] &= ~(HANDED_OFF | RETURNED);
-  },
 ];
 
 /** Undoes the counts of `takeLimits` and `countBackend`, for a connection or a request. */
@@ -236,7 +211,7 @@ export function releasePending(rows: Rows, { totals, sources }: Counts, client: 
 
 /** Whether the row holds any count; also true if its thread died inside recordEnd(). */
 export function isCounted(rows: Rows, handle: number): boolean {
-  return rows.counts[handle] !== 0 || (rows.flags[handle] & (HANDED_OFF | RETURNED)) !== 0;
+  return rows.counts[handle] !== 0;
 }
 
 /** Whether the handle is the client's side of a connection that has not ended. */

@@ -13,7 +13,7 @@ export function revoke(path: DataPath, anyRemoved: boolean, changed: ReadonlySet
   const { rows, table } = path;
   if (!anyRemoved && changed.size === 0) return;
   for (let handle = 0; handle < rows.used; handle++) {
-    // The HTTP thread revokes its own requests, and each connection inside a tunnel has a row of its own.
+    // A session has no route; each stream within it has a row of its own.
     if (rows.slot[handle] < FIRST_SLOT || !isClient(rows, handle)) continue;
     try {
       const route = table.route(rows.slot[handle]);

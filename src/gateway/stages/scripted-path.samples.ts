@@ -21,18 +21,16 @@ import {
   BucketPages,
   CLUSTER_ACTIVE,
   CLUSTER_FIELDS,
-  HTTP_SLOT,
   KEPT_AT,
   REASONS_AT,
+  RequestCounters,
   RouteCounters,
   SharedSlots,
   TOTAL_CONNECTIONS,
   TOTAL_FIELDS,
-  TOTAL_HANDED_OFF,
   TOTAL_PENDING,
 } from '../shared/shared-memory.ts';
 import { GATEWAY_SCOPE, PENDING_SCOPE, SourceCounts, sourceCountsBytes } from '../shared/source-counts.ts';
-import { Verdicts } from '../shared/verdicts.ts';
 import { compileListener, type ListenerEntry } from '../table/listener-table.ts';
 import { TableAuthor } from '../table/table-author.ts';
 import { closeListener } from './accept.ts';
@@ -82,7 +80,6 @@ export interface ScriptedPathOptions extends ScriptedOptions {
 export interface OpenCounts {
   readonly connections: number;
   readonly pending: number;
-  readonly handedOff: number;
   readonly routes: number;
   readonly clusters: number;
   readonly backends: number;
@@ -97,7 +94,6 @@ export interface OpenCounts {
 const nothingOpen: OpenCounts = {
   connections: 0,
   pending: 0,
-  handedOff: 0,
   routes: 0,
   clusters: 0,
   backends: 0,
@@ -147,7 +143,7 @@ export class ScriptedPath {
     this.#shared = newShared(this.io.capacity, ring);
     const nothing = () => {};
     const all = { ...scriptedSettings, ...settings };
-    this.path = new Dispatcher(0, this.io, this.#shared, all, {
+    this.path = new Dispatcher(this.io, this.#shared, all, {
       message: nothing,
       failed: nothing,
       uplinkRefused: nothing,
@@ -237,7 +233,7 @@ export class ScriptedPath {
   get reasons(): readonly CloseReason[] {
     const ended: CloseReason[] = [];
     // The HTTP slot counts requests.
-    for (const slot of slots.filter(slot => slot !== HTTP_SLOT))
+    for (const slot of slots)
       for (const [index, reason] of closeReasons.entries())
         for (let left = this.#shared.counters.get(slot, REASONS_AT + index); left > 0; left--)
           ended.push(reason);
@@ -255,7 +251,6 @@ export class ScriptedPath {
     return {
       connections: totals[TOTAL_CONNECTIONS],
       pending: totals[TOTAL_PENDING],
-      handedOff: totals[TOTAL_HANDED_OFF],
       routes: sum(slot => counters.get(slot, ACTIVE_AT)),
       clusters: sum(slot => clusters.get(slot, CLUSTER_ACTIVE)),
       backends: sum(slot => backends.get(slot, BACKEND_ACTIVE)),
@@ -307,12 +302,15 @@ function newShared(capacity: number, ring: SharedArrayBuffer): Shared {
   const clusters = new SharedSlots(CLUSTER_FIELDS);
   const backends = new SharedSlots(BACKEND_FIELDS);
   const buckets = new BucketPages();
+  const requests = new RequestCounters();
+  requests.addPage(RequestCounters.newPage());
   counters.addPage(RouteCounters.newPage());
   clusters.addPage(SharedSlots.newPage(CLUSTER_FIELDS));
   backends.addPage(SharedSlots.newPage(BACKEND_FIELDS));
   buckets.addPage(BucketPages.newPage());
   return {
     rows: new Rows(Rows.memory(capacity)),
+    requests,
     totals: new Int32Array(new SharedArrayBuffer(TOTAL_FIELDS * Int32Array.BYTES_PER_ELEMENT)),
     counters,
     clusters,
@@ -321,6 +319,5 @@ function newShared(capacity: number, ring: SharedArrayBuffer): Shared {
     sources: new SourceCounts(new SharedArrayBuffer(sourceCountsBytes(100)), 1),
     nonces: new NonceTable(new SharedArrayBuffer(nonceTableBytes(100)), 1),
     records: new RecordWriter(ring, () => {}),
-    verdicts: new Verdicts(Verdicts.memory(capacity)),
   };
 }

@@ -7,12 +7,12 @@ import {
   BACKEND_FIELDS,
   BucketPages,
   CLUSTER_FIELDS,
+  RequestCounters,
   RouteCounters,
   SharedSlots,
   TOTAL_FIELDS,
 } from '../shared/shared-memory.ts';
 import { SourceCounts, sourceCountsBytes } from '../shared/source-counts.ts';
-import { Verdicts } from '../shared/verdicts.ts';
 import type { Shared } from './data-path.ts';
 
 export const LISTENING = 3;
@@ -25,6 +25,7 @@ export type TerminatedWork = ReturnType<typeof newWork>;
 export function newWork() {
   return {
     rows: Rows.memory(CAPACITY),
+    arrivals: Rows.memory(CAPACITY),
     totals: new Int32Array(new SharedArrayBuffer(TOTAL_FIELDS * 4)),
     served: new Int32Array(new SharedArrayBuffer(4)),
     counters: RouteCounters.newPage(),
@@ -33,7 +34,6 @@ export function newWork() {
     buckets: BucketPages.newPage(),
     sources: new SharedArrayBuffer(sourceCountsBytes(10)),
     nonces: new SharedArrayBuffer(nonceTableBytes(10)),
-    verdicts: Verdicts.memory(CAPACITY),
   };
 }
 
@@ -42,13 +42,13 @@ export function takePart(work: TerminatedWork): Shared {
     rows: new Rows(work.rows),
     totals: work.totals,
     counters: new RouteCounters(),
+    requests: new RequestCounters(),
     clusters: new SharedSlots(CLUSTER_FIELDS),
     backends: new SharedSlots(BACKEND_FIELDS),
     buckets: new BucketPages(),
     sources: new SourceCounts(work.sources, SEED),
     nonces: new NonceTable(work.nonces, SEED),
     records: new RecordWriter(newRecordRing(), () => {}),
-    verdicts: new Verdicts(work.verdicts),
   };
   shared.counters.addPage(work.counters);
   shared.clusters.addPage(work.clusters);

@@ -1,12 +1,14 @@
-// The thread of terminated.test.ts: accepts connections that end without a byte, as fast as it can, until terminated.
+// The thread of terminated.test.ts: accepts connections that end without a byte, or are given away and end there, as fast
+// as it can, until terminated.
 
 import { workerData } from 'node:worker_threads';
 import { AGAIN, type Reactor } from '../io/reactor.ts';
-import { LISTENER } from '../shared/rows.ts';
+import { LISTENER, Rows } from '../shared/rows.ts';
 import { compileListener } from '../table/listener-table.ts';
 import { acceptAll } from './accept.ts';
 import type { Settings } from './data-path.ts';
 import { Dispatcher } from './dispatch.ts';
+import { recordEnd } from './record-end.ts';
 import { CLIENT_HANDLE, LISTENING, type TerminatedWork, takePart } from './terminated.samples.ts';
 
 const settings: Settings = {
@@ -28,6 +30,8 @@ const settings: Settings = {
 const work = workerData as TerminatedWork;
 const shared = takePart(work);
 let isWaiting = false;
+let isGiven = false;
+const preface = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');
 const reactor = {
   capacity: shared.rows.capacity,
   now: () => 1_000_000,
@@ -44,13 +48,19 @@ const reactor = {
     return 40_000;
   },
   localAddress: () => 443,
-  read: () => 0,
+  read: (_: number, into: Uint8Array, from: number) => {
+    isGiven = !isGiven;
+    if (!isGiven) return 0;
+    into.set(preface, from);
+    return preface.length;
+  },
+  give: (handle: number) => handle,
   close: () => {},
   reset: () => {},
   shutdown: () => {},
 } as unknown as Reactor;
 const nothing = () => {};
-const path = new Dispatcher(0, reactor, shared, settings, {
+const path = new Dispatcher(reactor, shared, settings, {
   message: nothing,
   failed: nothing,
   uplinkRefused: nothing,
@@ -59,6 +69,13 @@ const path = new Dispatcher(0, reactor, shared, settings, {
   },
 });
 path.listeners[0] = compileListener({ on: ':1', balancers: [], agents: [], idTlv: [] });
+const arrivals = new Rows(work.arrivals);
+path.hasStreams = true;
+path.receiver = {
+  arrivals,
+  owned: new Uint8Array(arrivals.capacity),
+  take: ({ at }) => recordEnd(arrivals, shared, at, 'done', reactor.now(), 'all'),
+};
 path.rows.state[LISTENING] = LISTENER;
 path.rows.listener[LISTENING] = 0;
 for (;;) {

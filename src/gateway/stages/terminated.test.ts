@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
+import { Rows } from '../shared/rows.ts';
 import { TOTAL_CONNECTIONS, TOTAL_PENDING } from '../shared/shared-memory.ts';
 import { GATEWAY_SCOPE, PENDING_SCOPE } from '../shared/source-counts.ts';
 import { isCounted, recordEnd } from './record-end.ts';
@@ -27,7 +28,8 @@ async function terminateOne(): Promise<void> {
   await sleep(Math.random() * 5);
   await worker.terminate();
   const { rows, ...recorder } = takePart(work);
-  if (isCounted(rows, CLIENT_HANDLE)) recordEnd(rows, recorder, CLIENT_HANDLE, 'shutdown', 0, 'none');
+  for (const table of [rows, new Rows(work.arrivals)])
+    if (isCounted(table, CLIENT_HANDLE)) recordEnd(table, recorder, CLIENT_HANDLE, 'shutdown', 0, 'none');
   const source = new Uint8Array(16).fill(1);
   assert.deepEqual(
     {

@@ -4,36 +4,31 @@
 // bytes waiting for it ends the connection after `timeouts.stalled`: the reactor watches the kernel's buffers, this
 // stage the kept ones.
 
-import { type CloseReason, closeReasons } from '../close-reason.ts';
 import { AGAIN, FAILED, HUNG_UP, READABLE, TIMED_OUT, WRITABLE } from '../io/reactor.ts';
 import {
   BACKEND_SIDE,
   CLIENT_SIDE,
   ENDED,
+  ENDED_FIRST,
   FAILING,
-  FIRST_TO_END,
-  HANDED_OFF,
-  HUNG,
   LASTING,
-  LENT,
   MORE,
-  RETURNED,
+  OPEN,
   SHUT,
+  SOUND,
   STALL_TIMER,
   STALLED,
   TUNNEL,
   UNWRITABLE,
 } from '../shared/rows.ts';
-import { BYTES_IN_AT, BYTES_OUT_AT, HTTP_SLOT } from '../shared/shared-memory.ts';
+import { BYTES_IN_AT, BYTES_OUT_AT } from '../shared/shared-memory.ts';
 import type { DataPath } from './data-path.ts';
-import { end, endHandedOff, endWithReset, refuse } from './end.ts';
+import { end, endWithReset } from './end.ts';
 
 /** Reads per direction before other handles get their turn. */
 const READS_PER_TURN = 2;
 /** A tunnel that lasts this long gets TCP keepalive towards the backend; short ones save the system call. */
 const LASTS_MS = 1000;
-/** Time for the HTTP thread to pass on the bytes before a reset. */
-const LAST_BYTES_MS = 2000;
 
 /** Joins both sides. `first` goes to the backend, `answer` to the client, each before anything else. */
 export function beginTunnel(
@@ -64,10 +59,10 @@ export function beginTunnel(
 
 export function tunnelEvent(path: DataPath, handle: number, events: number): void {
   const { rows } = path;
-  if ((rows.flags[handle] & LENT) !== 0) return lentEvent(path, handle, events);
-  const broken = (events & HUNG_UP) === 0 ? undefined : breakOff(path, handle);
-  if (broken !== undefined) return endWithReset(path, handle, broken);
-  if ((events & FAILED) !== 0) rows.flags[handle] |= FAILING | MORE;
+  if ((events & FAILED) !== 0) {
+    if (rows.failure[handle] === SOUND) rows.failure[handle] = FAILING;
+    rows.flags[handle] |= MORE;
+  }
   if ((events & (READABLE | HUNG_UP)) !== 0) rows.flags[handle] |= MORE;
   if ((events & WRITABLE) !== 0) {
     if (!flush(path, handle)) return;
@@ -96,12 +91,13 @@ export function tunnelTimer(path: DataPath, handle: number): void {
 
 function idleTimer(path: DataPath, client: number): void {
   const { rows, wheel, io, settings } = path;
-  if ((rows.flags[client] & LENT) !== 0) return lentTimer(path, client);
   if ((rows.flags[client] & LASTING) === 0) {
     rows.flags[client] |= LASTING;
     io.keepAlive(rows.peer[client]);
   }
-  const halfClosed = ((rows.flags[client] | rows.flags[rows.peer[client]]) & (ENDED | FAILING)) !== 0;
+  const halfClosed = [client, rows.peer[client]].some(
+    side => rows.input[side] >= ENDED || rows.failure[side] !== SOUND,
+  );
   const limit = halfClosed ? smaller(settings.halfClosedMs, settings.idleMs) : settings.idleMs;
   if (limit === undefined) return;
   const deadline = rows.activeAt[client] + limit;
@@ -140,20 +136,6 @@ function setStallTimer({ rows, wheel }: DataPath, backend: number, time: number)
   wheel.set(backend, time);
 }
 
-/**
- * A lent client was reset. The HTTP thread reads that too, after the bytes before it, unless it has stopped reading.
- */
-function lentEvent({ rows, wheel, io }: DataPath, client: number, events: number): void {
-  if ((events & FAILED) === 0 || (rows.flags[client] & FAILING) !== 0) return;
-  rows.flags[client] |= FAILING;
-  wheel.set(client, io.now() + LAST_BYTES_MS);
-}
-
-/** The HTTP thread watches the idle time of lent clients, since only it sees the bytes. */
-function lentTimer(path: DataPath, client: number): void {
-  if ((path.rows.flags[client] & FAILING) !== 0) endWithReset(path, client, 'client-reset');
-}
-
 function smaller(a: number | undefined, b: number | undefined): number | undefined {
   return a === undefined || (b !== undefined && b < a) ? b : a;
 }
@@ -168,24 +150,23 @@ function pump(path: DataPath, source: number): boolean {
       rows.flags[source] |= MORE;
       return true;
     }
-    if ((rows.flags[source] & ENDED) !== 0) return true;
-    const space = path.kept.readSpace(rows.cluster[clientOf(path, source)]);
+    if (rows.input[source] >= ENDED) return true;
+    const space = Math.min(path.kept.readSpace(rows.cluster[clientOf(path, source)]), io.readSize);
     const count = io.read(source, path.kept.buffer, 0, space);
     if (count === AGAIN) {
       rows.flags[source] &= ~MORE;
       return true;
     }
     if (count === 0) {
-      const isReset = (rows.flags[source] & UNWRITABLE) !== 0 || breakOff(path, source) !== undefined;
-      return isReset ? passReset(path, source) : ended(path, source);
+      return rows.failure[source] >= UNWRITABLE ? passReset(path, source) : ended(path, source);
     }
     if (count < 0) {
-      if (count === TIMED_OUT) rows.flags[source] |= STALLED;
+      if (count === TIMED_OUT) rows.failure[source] = STALLED;
       return passReset(path, source);
     }
     moved(path, source, count);
     if (!send(path, target, count)) return false;
-    if (count < space && (rows.flags[source] & (HUNG | FAILING)) === 0) {
+    if (count < space && rows.input[source] === OPEN && rows.failure[source] === SOUND) {
       rows.flags[source] &= ~MORE;
       return true;
     }
@@ -217,7 +198,7 @@ function countOut(path: DataPath, client: number, count: number): void {
 /** Writes the first `count` bytes of the shared buffer and keeps the rest. False when the connection has ended. */
 function send(path: DataPath, target: number, count: number): boolean {
   const { rows, io } = path;
-  if ((rows.flags[target] & FAILING) !== 0) return undeliverable(path, target);
+  if (rows.failure[target] !== SOUND) return undeliverable(path, target);
   const sent = io.write(target, path.kept.buffer, 0, count);
   if (sent === count) return true;
   if (sent < 0 && sent !== AGAIN) return targetFailed(path, target, sent);
@@ -254,7 +235,6 @@ function flush(path: DataPath, target: number): boolean {
   rows.kept[target] = undefined;
   path.giveBack(target, bytes);
   if ((rows.flags[target] & SHUT) === 0) return true;
-  if (endIfThreadClosed(path, target)) return false;
   io.shutdown(target);
   return !endIfDone(path, target);
 }
@@ -263,65 +243,23 @@ function flush(path: DataPath, target: number): boolean {
 function ended(path: DataPath, source: number): boolean {
   const { rows, io } = path;
   const target = rows.peer[source];
-  if (refuseIfNotTaken(path, source)) return false;
-  rows.flags[source] = (rows.flags[source] & ~MORE) | ENDED;
-  if ((rows.flags[target] & ENDED) === 0) rows.flags[source] |= FIRST_TO_END;
+  rows.flags[source] &= ~MORE;
+  rows.input[source] = rows.input[target] >= ENDED ? ENDED : ENDED_FIRST;
   rows.flags[target] |= SHUT;
   // When both sides have ended, the close makes a separate shutdown unnecessary.
   if (endIfDone(path, source)) return false;
-  if (rows.kept[target] === undefined) {
-    if (endIfThreadClosed(path, target)) return false;
-    io.shutdown(target);
-  }
+  if (rows.kept[target] === undefined) io.shutdown(target);
   limitHalfClosed(path, clientOf(path, source));
   return true;
-}
-
-/**
- * Ends a handed-off connection that its protocol thread has closed, once all the thread's bytes are with the client. In
- * a tunnel, and on an upgraded HTTP connection (announced by `isEnding`), a FIN is only a FIN. In the middle of a
- * request, and where the thread has the client's descriptor, a FIN without a verdict means that the HTTP thread has
- * died.
- */
-function endIfThreadClosed(path: DataPath, client: number): boolean {
-  const { rows, shared } = path;
-  if ((rows.flags[client] & HANDED_OFF) === 0) return false;
-  const isLent = (rows.flags[client] & LENT) !== 0;
-  if (shared.verdicts.reason(client) >= 0) endHandedOff(path, client);
-  else if (!isLent && (rows.slot[client] !== HTTP_SLOT || shared.verdicts.isEnding(client))) return false;
-  else endWithReset(path, client, 'shutdown');
-  return true;
-}
-
-/**
- * Why an HTTP/2 stream was broken off, by its client or a fault: the HTTP thread records a verdict before it closes.
- */
-function breakOff(path: DataPath, handle: number): CloseReason | undefined {
-  if ((path.rows.flags[handle] & RETURNED) === 0) return undefined;
-  const reason = path.shared.verdicts.reason(handle);
-  return reason < 0 ? undefined : closeReasons[reason];
-}
-
-/** The thread closed before it read the hand-off: it has no descriptors left. Refuses the client here. */
-function refuseIfNotTaken(path: DataPath, link: number): boolean {
-  const client = path.rows.peer[link];
-  if ((path.rows.flags[client] & HANDED_OFF) === 0 || path.shared.verdicts.isTaken(client)) return false;
-  refuse(path, client, 'over-limit');
-  return true;
-}
-
-function isWithTlsThread({ rows }: DataPath, client: number): boolean {
-  return (rows.flags[client] & HANDED_OFF) !== 0 && rows.slot[client] !== HTTP_SLOT;
 }
 
 /** Both sides sent FIN and all bytes are written: ends the connection with `done`. */
 function endIfDone(path: DataPath, handle: number): boolean {
   const { rows } = path;
   const peer = rows.peer[handle];
-  if ((rows.flags[handle] & rows.flags[peer] & ENDED) === 0) return false;
+  if (rows.input[handle] < ENDED || rows.input[peer] < ENDED) return false;
   if (rows.kept[handle] !== undefined || rows.kept[peer] !== undefined) return false;
-  const client = clientOf(path, handle);
-  if (!endIfThreadClosed(path, client)) end(path, client, 'done');
+  end(path, clientOf(path, handle), 'done');
   return true;
 }
 
@@ -335,8 +273,11 @@ function limitHalfClosed(path: DataPath, client: number): void {
 
 /** A write failed. Bytes that the target sent before are read first; the read then reports the error. */
 function targetFailed(path: DataPath, target: number, error: number): boolean {
-  path.rows.flags[target] |= FAILING | MORE | UNWRITABLE | (error === TIMED_OUT ? STALLED : 0);
-  return (path.rows.flags[target] & ENDED) === 0 ? pump(path, target) : undeliverable(path, target);
+  const { rows } = path;
+  rows.flags[target] |= MORE;
+  if (error === TIMED_OUT) rows.failure[target] = STALLED;
+  else if (rows.failure[target] < UNWRITABLE) rows.failure[target] = UNWRITABLE;
+  return rows.input[target] < ENDED ? pump(path, target) : undeliverable(path, target);
 }
 
 /**
@@ -345,7 +286,7 @@ function targetFailed(path: DataPath, target: number, error: number): boolean {
  */
 function undeliverable(path: DataPath, target: number): boolean {
   const { rows } = path;
-  if ((rows.flags[target] & ENDED) === 0 || rows.kept[rows.peer[target]] !== undefined) return true;
+  if (rows.input[target] < ENDED || rows.kept[rows.peer[target]] !== undefined) return true;
   return passReset(path, target);
 }
 
@@ -354,21 +295,11 @@ function undeliverable(path: DataPath, target: number): boolean {
  */
 function passReset(path: DataPath, source: number): boolean {
   const client = clientOf(path, source);
-  if ((path.rows.flags[source] & STALLED) !== 0) {
+  if (path.rows.failure[source] === STALLED) {
     endWithReset(path, client, 'idle-timeout');
     return false;
   }
-  if (refuseIfNotTaken(path, source)) return false;
-  // Closing a unix socket with unread bytes looks like a reset to the other end.
-  if (client !== source && (path.rows.flags[client] & HANDED_OFF) !== 0) {
-    const isNew = (path.rows.flags[source] & ENDED) === 0;
-    const hasVerdict = path.shared.verdicts.reason(client) >= 0;
-    if (hasVerdict || (isNew && path.rows.slot[client] === HTTP_SLOT)) return ended(path, source);
-  }
-  // The TLS thread records a verdict before it closes: without one, the thread has died.
-  if (client !== source && isWithTlsThread(path, client)) end(path, client, 'shutdown');
-  else if (client === source) endWithReset(path, client, breakOff(path, client) ?? 'client-reset');
-  else endWithReset(path, client, 'backend-reset');
+  endWithReset(path, client, client === source ? 'client-reset' : 'backend-reset');
   return false;
 }
 

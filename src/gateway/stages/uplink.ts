@@ -1,6 +1,6 @@
 // An agent's side of dial: the bytes that precede the client's own and name the cluster to the gateway. `proxy` is a
-// PROXY v2 header in one write; `connect` is a CONNECT whose answer is awaited. The other two need TLS and are handed
-// off to the TLS thread.
+// PROXY v2 header in one write; `connect` is a CONNECT whose answer is awaited. The other two need TLS:
+// see streams/uplinks.ts.
 
 import type { Uplink } from '../../cluster/cluster.ts';
 import { sign } from '../../identity/sign.ts';

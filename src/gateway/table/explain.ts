@@ -63,7 +63,7 @@ export class Explainer {
   ) {
     const { put } = new TableAuthor().change(clusters, backend => [backend.host]);
     this.#table.apply([], put);
-    this.#table.putTunnels(tunnelHosts, []);
+    this.#table.putTunnels(tunnelHosts);
     this.#clusters = new Map(clusters.map(cluster => [cluster.name, cluster]));
     this.#listeners = listeners;
     this.#healthOf = healthOf;

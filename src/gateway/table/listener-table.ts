@@ -12,8 +12,6 @@ export interface ListenerEntry {
   readonly only?: readonly string[];
   /** On an agent: every connection goes to this cluster's `api`, unread. */
   readonly direct?: string;
-  /** For connections that return from a protocol thread: see hand-off.ts. */
-  readonly isInternal?: boolean;
 }
 
 /** Compiled for the stages. An empty list becomes undefined and contains no address. */
@@ -25,7 +23,6 @@ export interface TableListener {
   /** Kinds of route reachable here; undefined means all. */
   readonly only: ReadonlySet<string> | undefined;
   readonly direct: string | undefined;
-  readonly isInternal: boolean;
 }
 
 export function compileListener(entry: ListenerEntry): TableListener {
@@ -36,6 +33,5 @@ export function compileListener(entry: ListenerEntry): TableListener {
     idTlv: new Set(entry.idTlv),
     only: entry.only === undefined ? undefined : new Set(entry.only),
     direct: entry.direct,
-    isInternal: entry.isInternal === true,
   };
 }

@@ -56,7 +56,7 @@ class SlotPool<Owner> {
 
 type AddressChange = readonly [slot: number, addresses: readonly string[]];
 
-/** IP literals, or paths of unix sockets. */
+/** IP literals. */
 export type AddressesOf = (backend: Backend, uplink: Uplink | undefined) => readonly string[];
 
 export class TableAuthor {
@@ -164,15 +164,10 @@ export class TableAuthor {
 
   /** The addresses of a name changed: returns the backends that workers must update. */
   rename(host: string, addressesOf: AddressesOf): AddressChange[] {
-    // The TLS thread resolves what it dials itself: workers have the TLS threads' sockets in that place.
+    // Uplinks over TLS have their own configuration.
     const isNamed = (backend: Backend, uplink: Uplink | undefined) =>
       backend.host === host && !needsTls(uplink);
     return this.#newAddresses(this.#named.get(host) ?? [], isNamed, addressesOf);
-  }
-
-  /** The sockets of the TLS threads changed. */
-  readdress(addressesOf: AddressesOf): AddressChange[] {
-    return this.#newAddresses(this.#known.keys(), (_, uplink) => needsTls(uplink), addressesOf);
   }
 
   #newAddresses(

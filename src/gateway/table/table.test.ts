@@ -126,7 +126,7 @@ test('routeTls() and routeHttp() send unclaimed hosts to "*", and no others', ()
       ],
     }),
   );
-  table.putTunnels(['t.lab', '*.t.lab'], ['/part-0']);
+  table.putTunnels(['t.lab', '*.t.lab']);
   const find = (host: string | undefined, alpn: string[] = [], id?: string, listener = everything) =>
     nameOf(routeTls(table, listener, host, alpn, id));
   const others = [
@@ -244,14 +244,14 @@ test('Table.putTunnels() keeps its own names, which come, go and change sides wi
   };
   const find = (host: string) => nameOf(routeTls(table, everything, host, [], undefined));
   serve('api.a.lab', 't.lab');
-  table.putTunnels(['*.tunnel.lab'], ['/part-0']);
+  table.putTunnels(['*.tunnel.lab']);
   assert.deepEqual(['t.lab', 'x.tunnel.lab', 'y.lab'].map(find), ['a/api', '/', 'unknown-host']);
   // t.lab becomes a tunnel host: workers learn of tunnels before they learn of clusters.
-  table.putTunnels(['t.lab'], ['/part-0']);
+  table.putTunnels(['t.lab']);
   serve('api.a.lab');
   assert.deepEqual(['t.lab', 'x.tunnel.lab'].map(find), ['/', 'unknown-host']);
   // And back.
-  table.putTunnels([], ['/part-0']);
+  table.putTunnels([]);
   serve('api.a.lab', 't.lab');
   assert.deepEqual(['t.lab', 'api.a.lab'].map(find), ['a/api', 'a/api']);
 });

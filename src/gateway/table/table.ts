@@ -12,7 +12,7 @@ import {
 } from '../../cluster/cluster.ts';
 import { CATCH_ALL, isHostname, wildcardOf } from '../../cluster/hostname.ts';
 import type { SocketAddress } from '../io/reactor.ts';
-import { HTTP_SLOT, TUNNEL_SLOT } from '../shared/shared-memory.ts';
+import { TUNNEL_SLOT } from '../shared/shared-memory.ts';
 import { hashText } from '../stages/rendezvous.ts';
 import { type AllowList, compileAllowList } from './allow-list.ts';
 import { socketAddresses } from './socket-addresses.ts';
@@ -144,17 +144,11 @@ export class Table {
     }
   }
 
-  /** Cleartext HTTP goes to a route of its own, whose backends are the HTTP threads. */
-  putHttpThreads(sockets: readonly string[]): void {
-    this.#routes[HTTP_SLOT] = threadRoute(HTTP_SLOT, [], sockets);
-  }
-
   /** The hosts of agents' tunnels. No cluster has them: the config reader ensures that. */
-  putTunnels(hosts: readonly string[], sockets: readonly string[]): void {
-    const route = hosts.length === 0 ? undefined : threadRoute(TUNNEL_SLOT, hosts, sockets);
-    this.#routes[TUNNEL_SLOT] = route;
+  putTunnels(hosts: readonly string[]): void {
+    const routes = [tunnelRoute(hosts)];
     this.#tunnels.clear();
-    if (route !== undefined) for (const host of hosts) this.#tunnels.set(host, [route]);
+    for (const host of hosts) this.#tunnels.set(host, routes);
   }
 
   route(slot: number): TableRoute | undefined {
@@ -169,6 +163,10 @@ export class Table {
   }
 
   /** Routes for TLS without SNI, or whose SNI matches no other route. */
+  hasBackend(slot: number): boolean {
+    return this.#backends.has(slot);
+  }
+
   get catchAll(): readonly TableRoute[] | undefined {
     return this.#tls.get(CATCH_ALL);
   }
@@ -212,7 +210,8 @@ export class Table {
   }
 }
 
-function threadRoute(slot: number, hosts: readonly string[], sockets: readonly string[]): TableRoute {
+/** Connections for these hosts are TLS of our own. */
+function tunnelRoute(hosts: readonly string[]): TableRoute {
   const cluster: TableCluster = {
     slot: 0,
     name: '',
@@ -224,7 +223,7 @@ function threadRoute(slot: number, hosts: readonly string[], sockets: readonly s
     api: undefined,
   };
   return {
-    slot,
+    slot: TUNNEL_SLOT,
     kind: '',
     hosts,
     connect: [],
@@ -233,14 +232,8 @@ function threadRoute(slot: number, hosts: readonly string[], sockets: readonly s
     proxyProtocol: 'none',
     redirect: false,
     balance: 'round-robin',
-    backends: sockets.map(path => ({
-      slot: 0,
-      text: '',
-      port: 0,
-      addresses: [{ address: new Uint8Array(16), port: 0, path }],
-      preferred: 0,
-    })),
-    hashes: sockets.map(() => 0),
+    backends: [],
+    hashes: [],
     cluster,
   };
 }

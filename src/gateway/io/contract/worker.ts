@@ -1,252 +1,189 @@
-// The thread of the reactor under test: executes the suite's requests and reports. An adapter's run() may block the
-// thread, so nothing here waits for a promise, a timer or a microtask once it runs.
+// The thread of the reactor under test: makes the calls that the suite asks for, and reports every event. An adapter's
+// run() may block the thread, so nothing here waits for a promise, a timer or a microtask once it runs.
 
-import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
+import { arch } from 'node:os';
+import { isMainThread, type MessagePort, parentPort, workerData } from 'node:worker_threads';
+import { formatIpPort } from '../../../wire/ip-address.ts';
+import { ThreadControl } from '../../shared/thread-control.ts';
+import { type EngineName, openReactor } from '../open-reactor.ts';
 import type { Reactor, ReactorHandlers, SocketAddress } from '../reactor.ts';
-import type { Behaviour, BehaviourHost } from './behaviour-host.ts';
-import { behave } from './behaviours.ts';
-import type {
-  Answer,
-  BehaviourName,
-  CreateReactor,
-  FromThread,
-  Operation,
-  Outcome,
-  ToThread,
-  WorkerStart,
-} from './messages.ts';
+import { Flow } from './flow.ts';
 
+/** As an argument of a call: the handle that was opened last. */
+export const LAST = -100;
 /** The caller may reuse a buffer after write(): it is overwritten with this. */
 const SCRIBBLE = 0xee;
+/** While every turn requests the next, one of so many is reported: all of them would drown the suite's thread. */
+const SPINS = 1000;
 
-class Script implements ReactorHandlers, BehaviourHost {
-  readonly io: Reactor;
+export interface ThreadStart {
+  readonly engine: EngineName;
+  readonly capacity: number;
+  readonly share: boolean;
+  /** Of the ThreadControl. */
+  readonly memory: SharedArrayBuffer;
+}
+
+/** The methods of the reactor, or of `Script.calls` instead. */
+export type Callable = Omit<Reactor, keyof Script['calls'] | 'capacity' | 'readSize' | 'run'> &
+  Script['calls'];
+export type Call = { [Name in keyof Callable]: [Name, ...Parameters<Callable[Name]>] }[keyof Callable];
+
+/** The calls run in one go, without an event in between: at once, or inside the next event of one of these handles. */
+export interface Request {
+  readonly id: number;
+  readonly calls: readonly Call[];
+  readonly inEventOf?: readonly number[];
+}
+
+export type Report =
+  | { readonly kind: 'answer'; readonly id: number; readonly results: readonly unknown[] }
+  /** From here on, events with that number belong to a new handle. */
+  | { readonly kind: 'opened'; readonly handle: number }
+  | { readonly kind: 'event'; readonly handle: number; readonly events: number; readonly isOpen: boolean }
+  | { readonly kind: 'turn'; readonly at: number };
+
+class Script implements ReactorHandlers {
+  readonly #io: Reactor;
   readonly #control: MessagePort;
   readonly #open = new Set<number>();
-  readonly #behaviours = new Map<number, Behaviour>();
-  /** The behaviour of a listener's accepted connections. */
-  readonly #serve = new Map<number, BehaviourName>();
-  #later = new Set<Behaviour>();
+  readonly #flows = new Set<Flow>();
+  #trap: Request | undefined;
   #last = -1;
   #turns = 0;
-  #askedFor = 0;
-  #soonLeft = 0;
-  #reportsTurns = false;
+  #isSpinning = false;
 
   constructor(io: Reactor, control: MessagePort) {
-    this.io = io;
+    this.#io = io;
     this.#control = control;
   }
 
+  /** Calls that the reactor lacks, that open or close handles, or whose arguments do not fit into a message. */
+  readonly calls = {
+    /** Its own answer follows once it has a result: the handle and the port. */
+    listen: (address: SocketAddress, id: number): void =>
+      this.#io.listen(address, result => {
+        const handle = this.#opened(result);
+        const results = [handle, handle < 0 ? 0 : this.#io.listeningPort(handle)];
+        this.#post({ kind: 'answer', id, results });
+      }),
+    accept: (listener: number): number => this.#opened(this.#io.accept(listener)),
+    connect: (address: SocketAddress): number => this.#opened(this.#io.connect(address)),
+    read: (handle: number, space: number): { count: number; bytes: Uint8Array } => {
+      const into = new Uint8Array(space + 2);
+      const count = this.#io.read(handle, into, 1, 1 + space);
+      if (into[0] !== 0 || into[1 + space] !== 0) throw new Error('read() wrote outside of its space');
+      return { count, bytes: into.slice(1, 1 + Math.max(count, 0)) };
+    },
+    write: (handle: number, bytes: Uint8Array): number => {
+      const padded = new Uint8Array(bytes.length + 2);
+      padded.set(bytes, 1);
+      const count = this.#io.write(handle, padded, 1, 1 + bytes.length);
+      padded.fill(SCRIBBLE);
+      return count;
+    },
+    peerAddress: (handle: number): string => {
+      const bytes = new Uint8Array(18);
+      return formatIpPort(bytes, 1, this.#io.peerAddress(handle, bytes, 1));
+    },
+    localAddress: (handle: number): string => {
+      const bytes = new Uint8Array(18);
+      return formatIpPort(bytes, 1, this.#io.localAddress(handle, bytes, 1));
+    },
+    close: (handle: number): void => this.#ends(handle).close(handle),
+    reset: (handle: number): void => this.#ends(handle).reset(handle),
+    stop: (): void => {
+      this.#open.clear();
+      this.#io.stop();
+    },
+    /** wakeAt() that many milliseconds from now; returns the time. */
+    wakeIn: (ms: number): number => {
+      const time = this.#io.now() + ms;
+      this.#io.wakeAt(time);
+      return time;
+    },
+    /** Requests a turn in every turn. */
+    spin: (): void => {
+      this.#isSpinning = true;
+      this.#io.soon();
+    },
+    /** Opens the first gate, and sleeps in the handler until the second is open. */
+    block: (gates: Int32Array): void => {
+      openGate(gates, 0);
+      Atomics.wait(gates, 1, 0);
+    },
+    flow: (from: number, to: number, spaces?: readonly number[]): void => {
+      const flow = new Flow(this.#io, from, to, spaces);
+      this.#flows.add(flow);
+      this.#move(flow);
+    },
+  };
+
   event(handle: number, events: number): void {
-    if (!this.#open.has(handle)) return this.#post({ kind: 'stray', handle, events });
-    const behaviour = this.#behaviours.get(handle);
-    if (behaviour !== undefined) behaviour.event(handle, events);
-    else if (this.#serve.has(handle)) this.#acceptAll(handle);
-    else this.#post({ kind: 'event', handle, events });
+    this.#post({ kind: 'event', handle, events, isOpen: this.#open.has(handle) });
+    const trap = this.#trap;
+    if (trap?.inEventOf?.includes(handle)) {
+      this.#trap = undefined;
+      return this.#answer(trap);
+    }
+    for (const flow of this.#flows) {
+      flow.event(handle, events);
+      this.#move(flow);
+    }
   }
 
   turn(): void {
-    this.#turns++;
-    const later = this.#later;
-    this.#later = new Set();
-    for (const behaviour of later) behaviour.turn();
-    if (this.#soonLeft > 0 && --this.#soonLeft > 0) this.io.soon();
-    if (this.#reportsTurns) this.#post({ kind: 'turn', at: this.io.now(), asked: this.#askedFor });
+    if (this.#isSpinning) this.#io.soon();
+    if (!this.#isSpinning || ++this.#turns % SPINS === 0) this.#post({ kind: 'turn', at: this.#io.now() });
+    for (const flow of this.#flows) this.#move(flow);
   }
 
   message(message: unknown): void {
-    const request = message as ToThread;
-    if ('listen' in request) return this.#listen(request.id, request.listen, request.serve);
-    const answers = request.operations.map(operation => this.#do(operation));
-    this.#post({ kind: 'answer', id: request.id, answers });
+    const request = message as Request;
+    if (request.inEventOf === undefined) this.#answer(request);
+    else this.#trap = request;
   }
 
-  opened(handle: number, serve: BehaviourName | undefined): void {
+  #answer({ id, calls }: Request): void {
+    this.#post({ kind: 'answer', id, results: calls.map(call => this.#make(call)) });
+  }
+
+  #make([name, ...args]: Call): unknown {
+    const owner: object = name in this.calls ? this.calls : this.#io;
+    const values = args.map(each => (each === LAST ? this.#last : each));
+    return Reflect.apply(Reflect.get(owner, name), owner, values);
+  }
+
+  #move(flow: Flow): void {
+    if (flow.move()) this.#io.soon();
+  }
+
+  #opened(handle: number): number {
+    if (handle < 0) return handle;
     this.#open.add(handle);
     this.#last = handle;
     this.#post({ kind: 'opened', handle });
-    if (serve !== undefined) this.#behave(handle, serve);
-  }
-
-  connect(address: SocketAddress, serve: BehaviourName | undefined): number {
-    const handle = this.io.connect(address);
-    if (handle >= 0) this.opened(handle, serve);
     return handle;
   }
 
-  attach(handle: number, behaviour: Behaviour): void {
-    this.#behaviours.set(handle, behaviour);
-  }
-
-  close(handle: number): void {
-    this.#forget(handle);
-    this.io.close(handle);
-  }
-
-  reset(handle: number): void {
-    this.#forget(handle);
-    this.io.reset(handle);
-  }
-
-  later(behaviour: Behaviour): void {
-    this.#later.add(behaviour);
-    this.io.soon();
-  }
-
-  done(handle: number, outcome: Outcome): void {
-    this.#post({ kind: 'done', handle, outcome });
-  }
-
-  replaced(handles: readonly number[]): void {
-    this.#post({ kind: 'replaced', handles });
-  }
-
-  #listen(id: number, address: SocketAddress, serve: BehaviourName | undefined): void {
-    this.io.listen(address, result => {
-      const port = result < 0 ? 0 : this.io.listeningPort(result);
-      if (result >= 0) {
-        this.opened(result, undefined);
-        if (serve !== undefined) this.#serve.set(result, serve);
-      }
-      this.#post({ kind: 'answer', id, answers: [{ value: result }, { value: port }] });
-      if (serve !== undefined && result >= 0) this.#acceptAll(result);
-    });
-  }
-
-  #acceptAll(listener: number): void {
-    for (;;) {
-      const handle = this.io.accept(listener);
-      if (handle < 0) return;
-      this.opened(handle, this.#serve.get(listener));
-    }
-  }
-
-  #do(operation: Operation): Answer {
-    switch (operation.op) {
-      case 'connect':
-        return { value: this.connect(operation.address, operation.serve) };
-      case 'read': {
-        const into = new Uint8Array(operation.space + 2);
-        const value = this.io.read(this.#named(operation.handle), into, 1, 1 + operation.space);
-        if (into[0] !== 0 || into[1 + operation.space] !== 0)
-          throw new Error('read() wrote outside of its space');
-        return { value, bytes: into.slice(1, 1 + Math.max(value, 0)) };
-      }
-      case 'write': {
-        const { bytes } = operation;
-        const value = this.io.write(this.#named(operation.handle), bytes, 0, bytes.length);
-        bytes.fill(SCRIBBLE);
-        return { value };
-      }
-      case 'serve':
-        this.#behave(this.#named(operation.handle), operation.behaviour);
-        return { value: 0 };
-      case 'open':
-        this.io.listen(operation.address, result => {
-          if (result >= 0) this.opened(result, undefined);
-        });
-        return { value: 0 };
-      case 'keepalive':
-        this.io.keepalive(operation.ms);
-        return { value: 0 };
-      case 'stalled':
-        this.io.stalled(operation.ms);
-        return { value: 0 };
-      case 'keepAlive':
-        this.io.keepAlive(this.#named(operation.handle));
-        return { value: 0 };
-      case 'wakeAt':
-        this.#reportsTurns = true;
-        this.#askedFor = this.io.now() + operation.after;
-        this.io.wakeAt(this.#askedFor);
-        return { value: this.#askedFor };
-      case 'soon':
-        // A flood of turns is not reported one by one: it would drown the suite's thread.
-        this.#reportsTurns = operation.times === 1;
-        this.#soonLeft = operation.times;
-        this.io.soon();
-        return { value: 0 };
-      case 'now':
-        return { value: this.io.now() };
-      case 'turns':
-        return { value: this.#turns };
-      case 'stop':
-        this.#open.clear();
-        this.io.stop();
-        return { value: 0 };
-      case 'block':
-        this.#post({ kind: 'blocked' });
-        Atomics.wait(operation.gate, 0, 0);
-        return { value: 0 };
-      default:
-        return this.#doWithHandle(operation.op, this.#named(operation.handle));
-    }
-  }
-
-  #doWithHandle(op: string, handle: number): Answer {
-    const bytes = new Uint8Array(16);
-    switch (op) {
-      case 'accept': {
-        const value = this.io.accept(handle);
-        if (value >= 0) this.opened(value, undefined);
-        return { value };
-      }
-      case 'descriptor':
-        return { value: this.io.descriptor(handle) };
-      case 'failure':
-        return { value: this.io.failure(handle) };
-      case 'peer':
-        return { value: this.io.peerAddress(handle, bytes, 0), bytes };
-      case 'local':
-        return { value: this.io.localAddress(handle, bytes, 0), bytes };
-      case 'progress':
-        return { value: this.#behaviours.get(handle)?.progress() ?? 0 };
-      case 'quiesce':
-        this.io.quiesce(handle);
-        return { value: 0 };
-      case 'lend':
-        return { value: this.io.lend(handle) };
-      case 'discard':
-        this.io.discard(handle);
-        return { value: 0 };
-      case 'shutdown':
-        this.io.shutdown(handle);
-        return { value: 0 };
-      case 'reset':
-        this.reset(handle);
-        return { value: 0 };
-      case 'close':
-        this.close(handle);
-        return { value: 0 };
-      default:
-        throw new Error(`No such operation: ${op}`);
-    }
-  }
-
-  #named(handle: number | 'last'): number {
-    return handle === 'last' ? this.#last : handle;
-  }
-
-  #behave(handle: number, name: BehaviourName): void {
-    behave(this, handle, name);
-  }
-
-  #forget(handle: number): void {
+  #ends(handle: number): Reactor {
     this.#open.delete(handle);
-    this.#behaviours.delete(handle);
-    this.#serve.delete(handle);
+    for (const flow of this.#flows) if (flow.from === handle || flow.to === handle) this.#flows.delete(flow);
+    return this.#io;
   }
 
-  #post(message: FromThread): void {
-    this.#control.postMessage(message);
+  #post(report: Report): void {
+    this.#control.postMessage(report);
   }
 }
 
-if (parentPort !== null) {
-  const { module, options } = workerData as WorkerStart;
-  const { createReactor } = (await import(module)) as { readonly createReactor: CreateReactor };
-  const { reactor, waking } = createReactor(options);
-  parentPort.postMessage({ kind: 'started', waking } satisfies FromThread);
-  reactor.run(new Script(reactor, parentPort), parentPort);
+export function openGate(gates: Int32Array, which: number): void {
+  Atomics.store(gates, which, 1);
+  Atomics.notify(gates, which);
+}
+
+if (!isMainThread && parentPort !== null) {
+  const { engine, memory, ...options } = workerData as ThreadStart;
+  const io = await openReactor(engine, { ...options, arch: arch(), control: new ThreadControl(memory) });
+  io.run(new Script(io, parentPort), parentPort);
 }

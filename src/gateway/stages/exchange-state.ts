@@ -1,0 +1,120 @@
+// The state of an HTTP connection that is not in its row: the request in progress, and how its body and the response
+// are framed. One object per connection serves all its requests.
+
+import type { ChunkedBody } from '../../wire/chunked-body.ts';
+
+/** A body on its way: its bytes still to come, or the state of its chunks. */
+export interface Body {
+  /** Bytes still to come, Infinity for a body that ends with the connection. */
+  left: number;
+  chunks: ChunkedBody | undefined;
+}
+
+export interface ExchangeState {
+  /** The true client, as X-Forwarded-For has it. */
+  readonly client: string;
+  /** X-Forwarded-* and Forwarded come from a balancer. */
+  readonly trustForwarded: boolean;
+  /** The host of the first request. */
+  firstHost: string | undefined;
+  /** Bytes of the connection that are already counted for a route. */
+  countedIn: number;
+  countedOut: number;
+  /** The next request had begun to arrive before the last response was complete. */
+  isBehind: boolean;
+  /** The connection has switched protocols: its tunnel counts the bytes. */
+  isSwitched: boolean;
+  /** A request is in progress, from its head to the end of its response. */
+  isOpen: boolean;
+  startedAt: number;
+  method: string;
+  isHttp10: boolean;
+  /** The head for the backend, one character per byte. */
+  head: string;
+  readonly body: Body;
+  /** The whole request has been read. */
+  isWhole: boolean;
+  /** The backend takes no more of the request: what comes is dropped. */
+  isUnwanted: boolean;
+  /** The client may send another request after this one. */
+  keepAlive: boolean;
+  /** The client offered to switch protocols, and the backend may. */
+  mayUpgrade: boolean;
+  /** It may go over a connection that has served other requests, and be sent again if that one has just closed. */
+  mayReuse: boolean;
+  /** The connection to the backend is kept for other requests afterwards. */
+  isKept: boolean;
+  /** The kept connection had just closed: it is to be sent again over a new one. */
+  isRepeated: boolean;
+  /** It went over a connection that had served other requests. */
+  wasReused: boolean;
+  /** 0 until there is a response. */
+  status: number;
+  /** A part of the response may have reached the client. */
+  isStarted: boolean;
+  /** The whole response has been read. */
+  isAnswered: boolean;
+  readonly answer: Body;
+  /** The client gets the response in chunks. */
+  isChunked: boolean;
+  /** The backend closes after this response. */
+  backendCloses: boolean;
+}
+
+export function newExchangeState(client: string, trustForwarded: boolean): ExchangeState {
+  return {
+    client,
+    trustForwarded,
+    firstHost: undefined,
+    countedIn: 0,
+    countedOut: 0,
+    isBehind: false,
+    isSwitched: false,
+    isOpen: false,
+    startedAt: 0,
+    method: '',
+    isHttp10: false,
+    head: '',
+    body: { left: 0, chunks: undefined },
+    isWhole: true,
+    isUnwanted: false,
+    keepAlive: true,
+    mayUpgrade: false,
+    mayReuse: false,
+    isKept: false,
+    isRepeated: false,
+    wasReused: false,
+    status: 0,
+    isStarted: false,
+    isAnswered: false,
+    answer: { left: 0, chunks: undefined },
+    isChunked: false,
+    backendCloses: false,
+  };
+}
+
+/** For the next request of the connection. */
+export function resetExchange(state: ExchangeState, now: number): void {
+  state.isOpen = true;
+  state.startedAt = now;
+  state.method = '';
+  state.isHttp10 = false;
+  state.head = '';
+  state.body.left = 0;
+  state.body.chunks = undefined;
+  state.isWhole = true;
+  state.isUnwanted = false;
+  state.keepAlive = false;
+  state.mayUpgrade = false;
+  state.mayReuse = false;
+  state.isKept = false;
+  state.isRepeated = false;
+  state.wasReused = false;
+  state.status = 0;
+  state.isStarted = false;
+  state.isAnswered = false;
+  state.answer.left = 0;
+  state.answer.chunks = undefined;
+  state.isChunked = false;
+  state.backendCloses = false;
+}

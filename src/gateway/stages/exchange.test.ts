@@ -1,0 +1,300 @@
+// HTTP/1 on a scripted reactor: request, exchange, and what is left of them. Feature tests are in test/features/http*.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import * as fc from 'fast-check';
+import { sampleCluster, sampleRoute } from '../../cluster/clusters.samples.ts';
+import { REFUSED } from '../io/reactor.ts';
+import { ScriptedPath, type ScriptedPathOptions, scriptedTest } from './scripted-path.samples.ts';
+
+const clusters = ['a', 'b'].map((name, index) =>
+  sampleCluster(name, {
+    routes: [
+      sampleRoute({
+        kind: 'apps-http',
+        hosts: [`${name}.lab`],
+        backends: [`192.0.2.${index + 1}:80`],
+      }),
+    ],
+  }),
+);
+
+const get = (host: string, ...lines: string[]) =>
+  [`GET / HTTP/1.1`, `Host: ${host}`, ...lines, '', ''].join('\r\n');
+const ok = (body: string, ...lines: string[]) =>
+  ['HTTP/1.1 200 OK', `Content-Length: ${body.length}`, ...lines, '', body].join('\r\n');
+
+function httpTest(name: string, body: (it: ScriptedPath) => void, options: ScriptedPathOptions = {}): void {
+  scriptedTest(`HTTP: ${name}`, { clusters, ...options }, body);
+}
+
+/** The status lines and bodies that a client has received. */
+function statuses(text: string): string[] {
+  return [...text.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map(([, status]) => status);
+}
+
+httpTest('a request and its response', it => {
+  const client = it.client(get('a.lab'));
+  assert.match(
+    it.backend().text,
+    /^GET \/ HTTP\/1\.1\r\nHost: a\.lab\r\nX-Forwarded-For: 198\.51\.100\.7\r\n/,
+  );
+  it.backend().sends(ok('hello'));
+  it.io.settle();
+  assert.match(
+    client.text,
+    /^HTTP\/1\.1 200 OK\r\nContent-Length: 5\r\nConnection: keep-alive\r\n.*\r\n\r\nhello$/s,
+  );
+  assert.equal(it.open.routes, 0, 'an idle connection holds no place');
+});
+
+httpTest('a kept connection serves the next request of anybody to the same backend', it => {
+  const first = it.client(get('a.lab'));
+  it.backend().sends(ok('one'));
+  it.io.settle();
+  it.client(get('a.lab'), '198.51.100.8');
+  assert.equal(it.io.dialled.length, 1);
+  it.backend().sends(ok('two'));
+  it.io.settle();
+  first.sends(get('b.lab'));
+  it.io.settle();
+  assert.equal(it.io.dialled.length, 2, 'but never another cluster');
+});
+
+httpTest('a kept connection that closes at once is replaced by a new one', it => {
+  const client = it.client(get('a.lab'));
+  it.backend().sends(ok('one'));
+  it.io.settle();
+  client.sends(get('a.lab'));
+  it.io.settle();
+  it.io.dialled[0].fin();
+  it.io.settle();
+  assert.equal(it.io.dialled.length, 2);
+  it.backend().sends(ok('two'));
+  it.io.settle();
+  assert.deepEqual(statuses(client.text), ['200', '200']);
+});
+
+httpTest('a kept connection closes when it has been idle for 4 s', it => {
+  it.client(get('a.lab'));
+  it.backend().sends(ok('one'));
+  it.io.settle();
+  it.io.passes(3900);
+  assert.equal(it.backend().end, undefined);
+  it.io.passes(200);
+  assert.notEqual(it.backend().end, undefined);
+});
+
+httpTest('pipelined requests are answered in order', it => {
+  const client = it.client(get('a.lab', 'X-N: 1') + get('a.lab', 'X-N: 2') + get('b.lab', 'X-N: 3'));
+  for (const body of ['one', 'two', 'three']) {
+    it.backend().sends(ok(body));
+    it.io.settle();
+  }
+  assert.deepEqual(statuses(client.text), ['200', '200', '200']);
+  assert.ok(client.text.indexOf('one') < client.text.indexOf('two'));
+  assert.ok(client.text.endsWith('three'));
+});
+
+for (const [what, bytes, status] of [
+  ['no host', 'GET / HTTP/1.1\r\n\r\n', '400'],
+  ['an unknown host', get('c.lab'), '421'],
+  ['a bare line feed', 'GET / HTTP/1.1\nHost: a.lab\n\n', '400'],
+  ['both lengths', get('a.lab', 'Content-Length: 1', 'Transfer-Encoding: chunked'), '400'],
+] as const)
+  for (const isLater of [false, true])
+    httpTest(`${what} is refused${isLater ? ', behind a request that was served' : ''}`, it => {
+      const client = it.client(isLater ? get('a.lab') : bytes);
+      if (isLater) {
+        it.backend().sends(ok('one'));
+        it.io.settle();
+        client.sends(bytes);
+        it.io.settle();
+      }
+      assert.deepEqual(statuses(client.text), isLater ? ['200', status] : [status]);
+      client.fin();
+      it.io.settle();
+      assert.deepEqual(it.reasons, [status === '421' ? 'unknown-host' : 'bad-request']);
+    });
+
+httpTest('the body of a request passes, with its length or in chunks', it => {
+  const head = (...lines: string[]) => ['POST / HTTP/1.1', 'Host: a.lab', ...lines, '', ''].join('\r\n');
+  it.client(`${head('Content-Length: 5')}hello`);
+  assert.ok(it.backend().text.endsWith('\r\n\r\nhello'));
+  it.client(`${head('Transfer-Encoding: chunked')}5;x=y\r\nhello\r\n0\r\nX-Sum: 1\r\nHost: b.lab\r\n\r\n`);
+  assert.ok(it.backend().text.endsWith('\r\n\r\n5\r\nhello\r\n0\r\nX-Sum: 1\r\n\r\n'), it.backend().text);
+});
+
+httpTest('a broken chunk is refused, and nothing more reaches the backend', it => {
+  const client = it.client(
+    'POST / HTTP/1.1\r\nHost: a.lab\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\nxx\r\n',
+  );
+  assert.deepEqual(statuses(client.text), ['400']);
+});
+
+httpTest('a response without a length reaches HTTP/1.1 in chunks, and HTTP/1.0 until the end', it => {
+  for (const [version, body] of [
+    ['1.1', '5\r\nhello\r\n0\r\n\r\n'],
+    ['1.0', 'hello'],
+  ]) {
+    const client = it.client(`GET / HTTP/${version}\r\nHost: a.lab\r\n\r\n`);
+    it.backend().sends('HTTP/1.1 200 OK\r\n\r\nhello');
+    it.io.settle();
+    it.backend().fin();
+    it.io.settle();
+    assert.ok(client.text.endsWith(`\r\n\r\n${body}`), client.text);
+  }
+});
+
+httpTest('a backend that closes before it answers is a 502, in the middle a reset', it => {
+  const first = it.client(get('a.lab'));
+  it.backend().fin();
+  it.io.settle();
+  assert.deepEqual(statuses(first.text), ['502']);
+  const second = it.client(get('a.lab'));
+  it.backend().sends('HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc');
+  it.io.settle();
+  it.backend().fin();
+  it.io.settle();
+  assert.deepEqual([second.end, it.reasons], ['reset', ['backend-reset', 'backend-reset']]);
+});
+
+httpTest('a backend that cannot be reached is a 502', it => {
+  it.io.answer = () => REFUSED;
+  const client = it.client(get('a.lab'));
+  it.io.passes(3000);
+  assert.deepEqual([statuses(client.text), it.reasons], [['502'], ['connect-failed']]);
+});
+
+httpTest('a client that resets ends its request, whatever it waits for', it => {
+  it.client(get('a.lab')).resets();
+  it.io.settle();
+  it.io.answer = () => 'silence';
+  it.client(get('b.lab')).resets();
+  it.io.settle();
+  assert.deepEqual(it.reasons, ['client-reset', 'client-reset']);
+});
+
+httpTest('a client that sends FIN behind its request is answered', it => {
+  const client = it.client(get('a.lab'));
+  client.fin();
+  it.io.settle();
+  it.backend().sends(ok('hello'));
+  it.io.settle();
+  assert.ok(client.text.endsWith('hello'));
+  assert.deepEqual(it.reasons, ['done']);
+});
+
+httpTest('an upgrade becomes a tunnel', it => {
+  const client = it.client(get('a.lab', 'Connection: Upgrade', 'Upgrade: echo') + 'early');
+  it.backend().sends('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\nfirst');
+  it.io.settle();
+  assert.ok(client.text.endsWith('\r\n\r\nfirst') && it.backend().text.endsWith('\r\n\r\nearly'));
+  client.sends('more').fin();
+  it.io.settle();
+  assert.ok(it.backend().text.endsWith('earlymore'));
+  it.backend().sends('bye').fin();
+  it.io.settle();
+  assert.ok(client.text.endsWith('firstbye'));
+  assert.deepEqual(it.reasons, ['done']);
+});
+
+httpTest('a head that does not end is refused in time, and an idle connection closes in order', it => {
+  const late = it.client(get('a.lab'));
+  it.backend().sends(ok('one'));
+  it.io.settle();
+  late.sends('GET / HT');
+  it.io.passes(5100);
+  assert.deepEqual(statuses(late.text), ['200', '408']);
+  const idle = it.client(get('a.lab'));
+  it.backend().sends(ok('one'));
+  it.io.settle();
+  it.io.passes(61_000);
+  assert.equal(idle.end, 'fin');
+});
+
+httpTest('a trickle of bytes does not extend the time for a head, behind another request either', it => {
+  const client = it.client(`${get('a.lab')}GET`);
+  it.backend().sends(ok('one'));
+  it.io.settle();
+  for (let sent = 0; sent < 12; sent++) {
+    client.sends('x');
+    it.io.passes(450);
+  }
+  assert.deepEqual(statuses(client.text), ['200', '408']);
+});
+
+httpTest('a table that no longer has its route resets an idle connection', it => {
+  const client = it.client(get('a.lab'));
+  it.backend().sends(ok('one'));
+  it.io.settle();
+  it.serves([clusters[1]]);
+  it.io.settle();
+  assert.deepEqual([client.end, it.reasons], ['reset', ['revoked']]);
+});
+
+/** One request, and what the backend answers. */
+const exchanges = fc.record({
+  host: fc.constantFrom('a.lab', 'b.lab'),
+  body: fc.string({ unit: 'binary-ascii', maxLength: 3000 }),
+  isChunkedRequest: fc.boolean(),
+  isPost: fc.boolean(),
+  answer: fc.string({ unit: 'binary-ascii', maxLength: 3000 }),
+  framing: fc.constantFrom('length', 'chunked'),
+});
+
+test('HTTP: whatever the split and order, every request gets its own response, whole', () => {
+  fc.assert(
+    fc.property(
+      fc.array(exchanges, { minLength: 1, maxLength: 5 }),
+      fc.array(fc.nat(10_000), { maxLength: 12 }),
+      fc.constantFrom('state' as const, 'changes' as const),
+      (all, cuts, reports) => {
+        const it = new ScriptedPath({ clusters, reports });
+        const chunked = (text: string) =>
+          `${text.length === 0 ? '' : `${text.length.toString(16)}\r\n${text}\r\n`}0\r\n\r\n`;
+        const said = all
+          .map(({ host, body, isPost, isChunkedRequest }, index) => {
+            if (!isPost) return get(host, `X-Number: ${index}`);
+            const framing = isChunkedRequest
+              ? 'Transfer-Encoding: chunked'
+              : `Content-Length: ${body.length}`;
+            const head = ['POST / HTTP/1.1', `Host: ${host}`, `X-Number: ${index}`, framing, '', ''];
+            return head.join('\r\n') + (isChunkedRequest ? chunked(body) : body);
+          })
+          .join('');
+        const client = it.connects();
+        let sent = 0;
+        for (const cut of [...cuts.map(at => at % said.length).toSorted((a, b) => a - b), said.length]) {
+          client.sends(said.slice(sent, cut));
+          sent = cut;
+          it.io.settle();
+        }
+        for (const [index, { answer, framing, body, isPost, isChunkedRequest }] of all.entries()) {
+          const backend = it.io.dialled.find(peer => peer.text.includes(`X-Number: ${index}\r\n`));
+          assert.ok(backend, `request ${index} has reached no backend`);
+          if (isPost) assert.ok(backend.text.endsWith(isChunkedRequest ? '0\r\n\r\n' : body));
+          const head =
+            framing === 'length' ? `Content-Length: ${answer.length}` : 'Transfer-Encoding: chunked';
+          backend.sends(`HTTP/1.1 200 OK\r\nX-Number: ${index}\r\n${head}\r\n\r\n`);
+          it.io.settle();
+          backend.sends(framing === 'length' ? answer : chunked(answer));
+          it.io.settle();
+        }
+        let at = 0;
+        for (const [index, { answer, framing }] of all.entries()) {
+          const head = client.text.indexOf('\r\n\r\n', at) + 4;
+          assert.ok(client.text.slice(at, head).includes(`X-Number: ${index}\r\n`));
+          const body = framing === 'length' ? answer : chunked(answer);
+          assert.equal(client.text.slice(head, head + body.length), body);
+          at = head + body.length;
+        }
+        assert.equal(at, client.text.length);
+        assert.deepEqual(it.io.violations, []);
+        it.endAll();
+        it.assertOver();
+      },
+    ),
+    { numRuns: 300 },
+  );
+});

@@ -1,0 +1,38 @@
+// keep: an HTTP backend that has answered waits for another request; see kept-backends.ts.
+
+import { KEPT, NO_SIDE } from '../shared/rows.ts';
+import type { DataPath } from './data-path.ts';
+
+/** Shorter than the 5 s after which common servers close, so that a request rarely crosses a close. */
+const IDLE_MS = 4000;
+
+/** The backend has answered, and may serve another request. */
+export function keepBackend(path: DataPath, handle: number, slot: number): void {
+  const { rows, wheel, io } = path;
+  path.release(handle);
+  if (!path.keptBackends.add(slot, handle)) return io.close(handle);
+  rows.state[handle] = KEPT;
+  rows.side[handle] = NO_SIDE;
+  rows.backendSlot[handle] = slot;
+  wheel.set(handle, io.now() + IDLE_MS);
+}
+
+/** An idle connection has been idle for too long, was closed, or says something that nobody asked for. */
+export function closeKept(path: DataPath, handle: number): void {
+  path.release(handle);
+  path.io.close(handle);
+}
+
+/** For a backend whose addresses have changed, or that is gone. */
+export function closeKeptOf(path: DataPath, slot: number): void {
+  for (;;) {
+    const handle = path.keptBackends.take(slot);
+    if (handle === undefined) return;
+    closeKept(path, handle);
+  }
+}
+
+/** After a table change. */
+export function closeKeptOfGone(path: DataPath): void {
+  for (const slot of path.keptBackends.slots) if (!path.table.hasBackend(slot)) closeKeptOf(path, slot);
+}
