@@ -3,6 +3,7 @@
 // one scan of what it sent, at most 16 KiB, per call. Workers answer CONNECT themselves; other requests they only need
 // to recognize.
 
+import type { FieldLines } from './field-lines.ts';
 import { parseIp } from './ip-address.ts';
 import { latin1 } from './latin1.ts';
 import { found, incomplete, type Parsed, reject } from './parsed.ts';
@@ -55,12 +56,16 @@ export function parseHttpHead(bytes: Uint8Array, from = 0, to = bytes.length): P
   return end.kind === 'found' ? found(readHead(bytes, from, end.value)) : end;
 }
 
-/** The index just after the blank line of a head with valid lines; `firstFault` checks the first line. */
+/**
+ * The index just after the blank line of a head with valid lines; `firstFault` checks the first line, `fields` takes
+ * the others.
+ */
 export function endOfLines(
   bytes: Uint8Array,
   from: number,
   to: number,
   firstFault: (bytes: Uint8Array, from: number, to: number) => Fault,
+  fields?: FieldLines,
 ): Parsed<number> {
   const limit = Math.min(to, from + MAX_HTTP_HEAD);
   let line = from;
@@ -69,8 +74,15 @@ export function endOfLines(
     if (typeof end === 'string') return reject(end);
     if (end === limit) return limit - from < MAX_HTTP_HEAD ? incomplete : reject('head-too-long');
     if (end === line && line > from) return found(end + 2);
-    const fault = line === from ? firstFault(bytes, line, end) : fieldFault(bytes, line, end);
-    if (fault !== undefined) return reject(fault);
+    if (line === from) {
+      const fault = firstFault(bytes, line, end);
+      if (fault !== undefined) return reject(fault);
+      fields?.clear(end);
+    } else {
+      const colon = endOfName(bytes, line, end);
+      if (typeof colon === 'string') return reject(colon);
+      fields?.add(bytes, line, colon, end);
+    }
     line = end + 2;
   }
 }
@@ -140,11 +152,14 @@ export function requestLineFault(bytes: Uint8Array, from: number, to: number): F
   return undefined;
 }
 
-/** RFC 9112 5: a token directly followed by a colon. Obsolete line folding (a leading space) is refused. */
-function fieldFault(bytes: Uint8Array, from: number, to: number): Fault {
+/**
+ * The index of the colon, or the fault. RFC 9112 5: a token directly followed by a colon. Obsolete line folding (a
+ * leading space) is refused.
+ */
+function endOfName(bytes: Uint8Array, from: number, to: number): number | string {
   if (bytes[from] === SPACE || bytes[from] === TAB) return 'folded-line';
   const name = endOfToken(bytes, from, to);
-  return name === from || name === to || bytes[name] !== COLON ? 'field-name' : undefined;
+  return name === from || name === to || bytes[name] !== COLON ? 'field-name' : name;
 }
 
 /** Expects a head whose lines were all checked. */

@@ -9,9 +9,12 @@ import { buildDnsQuery } from './dns-message.ts';
 import { parseDnsQuery } from './dns-query.ts';
 import { alpnExtension, ascii, helloMessage, helloSamples, inRecords, messageOf } from './hello.samples.ts';
 import { parseHttpHead } from './http-head.ts';
-import { parseResponseHead } from './http-response.ts';
+import { fieldTexts } from './http-heads.samples.ts';
+import { parseRequestHead, type RequestHead } from './http-request.ts';
+import { parseResponseHead, type ResponseHead } from './http-response.ts';
 import { parseIp } from './ip-address.ts';
-import type { Parsed } from './parsed.ts';
+import { latin1 } from './latin1.ts';
+import { found, type Parsed } from './parsed.ts';
 import { buildProxyV1, buildProxyV2, parseProxyHeader } from './proxy-protocol.ts';
 
 interface Codec {
@@ -28,6 +31,20 @@ const tlvs = [
   { type: 0x04, value: new Uint8Array(0) },
   { type: 0x20, value: ascii('again') },
 ];
+
+/** Heads are positions, which depend on where the bytes are: compare what is there. */
+function asText<T extends RequestHead | ResponseHead>(
+  parse: (bytes: Uint8Array, from: number, to: number) => Parsed<T>,
+  first: (head: T) => string,
+): Codec['parse'] {
+  return (bytes, from, to) => {
+    const head = parse(bytes, from, to);
+    if (head.kind !== 'found') return head;
+    const { end, fields } = head.value;
+    const kinds = fields.kind.slice(0, fields.count);
+    return found({ first: first(head.value), fields: fieldTexts(head.value), kinds, end });
+  };
+}
 
 const codecs: readonly Codec[] = [
   {
@@ -72,6 +89,19 @@ const codecs: readonly Codec[] = [
     ],
   },
   {
+    name: 'parseRequestHead()',
+    parse: asText(
+      parseRequestHead,
+      ({ bytes, from, methodTo, targetFrom, targetTo, isHttp10 }) =>
+        `${latin1(bytes, from, methodTo)} ${latin1(bytes, targetFrom, targetTo)} ${isHttp10}`,
+    ),
+    samples: [
+      ascii('GET / HTTP/1.0\r\n\r\n'),
+      ascii('POST /a?b HTTP/1.1\r\nHost: a.example\r\nContent-Length:5 \r\nx_empty:\r\n\r\n'),
+      ascii(`OPTIONS * HTTP/1.1\r\n${'X-Forwarded-Some: a\r\nConnection: close, x\r\n'.repeat(40)}\r\n`),
+    ],
+  },
+  {
     name: 'parseDnsQuery()',
     parse: parseDnsQuery,
     samples: [
@@ -90,7 +120,7 @@ const codecs: readonly Codec[] = [
   },
   {
     name: 'parseResponseHead()',
-    parse: parseResponseHead,
+    parse: asText(parseResponseHead, ({ status, isHttp10 }) => `${status} ${isHttp10}`),
     samples: [
       ascii('HTTP/1.0 200\r\n\r\n'),
       ascii('HTTP/1.1 404 Not Found\r\nDate:\t now \r\nSet-Cookie: a=b\r\nx-empty:\r\n\r\n'),

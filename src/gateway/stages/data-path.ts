@@ -2,6 +2,8 @@
 // (accept → identify → route → admit → dial → tunnel) that completes, waits for readiness, or ends the connection with
 // a reason. dispatch.ts calls the stages.
 
+import { newRequestHead } from '../../wire/http-request.ts';
+import { newResponseHead } from '../../wire/http-response.ts';
 import type { CloseReason } from '../close-reason.ts';
 import type { Reactor } from '../io/reactor.ts';
 import { NonceShares } from '../shared/nonce-shares.ts';
@@ -89,6 +91,9 @@ export abstract class DataPath {
   /** By client: connections that serve HTTP requests. */
   readonly exchanges: (ExchangeState | undefined)[] = [];
   readonly keptBackends = new KeptBackends();
+  /** The heads that are being read. */
+  readonly requestHead = newRequestHead();
+  readonly responseHead = newResponseHead();
   /** For heads and chunks of HTTP, on their way to a socket. */
   readonly scratch = Buffer.allocUnsafeSlow(FRAME_ROOM);
   /** No more requests are served on a connection after the one in progress. */

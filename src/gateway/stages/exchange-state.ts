@@ -2,6 +2,8 @@
 // are framed. One object per connection serves all its requests.
 
 import type { ChunkedBody } from '../../wire/chunked-body.ts';
+import { forwardedLines } from './forward-headers.ts';
+import type { RequestedHost } from './judge-request.ts';
 
 /** A body on its way: its bytes still to come, or the state of its chunks. */
 export interface Body {
@@ -13,10 +15,14 @@ export interface Body {
 export interface ExchangeState {
   /** The true client, as X-Forwarded-For has it. */
   readonly client: string;
+  /** What the backend is told about it. */
+  readonly forwardedLines: Uint8Array;
   /** X-Forwarded-* and Forwarded come from a balancer. */
   readonly trustForwarded: boolean;
   /** The host of the first request. */
   firstHost: string | undefined;
+  /** The host of the last request. */
+  host: RequestedHost | undefined;
   /** Bytes of the connection that are already counted for a route. */
   countedIn: number;
   countedOut: number;
@@ -64,8 +70,10 @@ export interface ExchangeState {
 export function newExchangeState(client: string, trustForwarded: boolean): ExchangeState {
   return {
     client,
+    forwardedLines: forwardedLines(client),
     trustForwarded,
     firstHost: undefined,
+    host: undefined,
     countedIn: 0,
     countedOut: 0,
     isBehind: false,

@@ -18,14 +18,16 @@ import {
   REQUESTING,
 } from '../shared/rows.ts';
 import { dropUsed, heldBytes, hold, readAhead } from './client-input.ts';
+import { copyBytes } from './copy-bytes.ts';
 import type { DataPath } from './data-path.ts';
 import { end, endInOrder, endWithReset, hangUpBackend, refuse } from './end.ts';
 import { countBytes, endRequest } from './end-request.ts';
 import type { ExchangeState } from './exchange-state.ts';
-import { responseHeaders } from './forward-headers.ts';
+import { writeResponseHead } from './forward-headers.ts';
 import { CHUNKED_READ, frameChunks, lastChunk, writeChunk } from './frame-body.ts';
 import { keepBackend } from './keep-backend.ts';
 import { READ_BUFFER } from './kept-buffers.ts';
+import { lastLines } from './last-lines.ts';
 import { flushBytes, sendBytes } from './send-bytes.ts';
 import { beginTunnel } from './tunnel.ts';
 
@@ -39,6 +41,8 @@ const KEEP_ALIVE_MS = 75_000;
 const ROOM = 32 * 1024;
 const SWITCHING_PROTOCOLS = 101;
 const MOST_DROPPED = 64;
+
+const nothing = new Uint8Array(0);
 
 /** A backend is connected. `header` goes in front of the request. */
 export function beginExchange(
@@ -265,7 +269,7 @@ function readAnswer(
     rows.held[backend] = undefined;
   }
   for (;;) {
-    const head = parseResponseHead(buffer, at, to);
+    const head = parseResponseHead(buffer, at, to, path.responseHead);
     if (head.kind === 'incomplete') {
       if (at < to) rows.held[backend] = Uint8Array.prototype.slice.call(buffer, at, to);
       return true;
@@ -287,8 +291,11 @@ function sendInformational(
   head: ResponseHead,
 ): boolean {
   if (exchange.isHttp10 || path.rows.kept[client] !== undefined) return true;
-  const headers = responseHeaders(head.headers, { status: head.status, upgrade: false, isChunked: false });
-  const length = path.scratch.write(headText(head, headers, ''), 0, 'latin1');
+  const length = writeResponseHead(path.scratch, head, {
+    isUpgrade: false,
+    isChunked: false,
+    last: nothing,
+  });
   if (!sendBytes(path, client, client, path.scratch, 0, length)) {
     clientLost(path, client);
     return false;
@@ -316,30 +323,15 @@ function beginAnswer(
     exchange.keepAlive = false;
   exchange.status = head.status;
   exchange.isStarted = true;
-  const headers = responseHeaders(head.headers, {
-    status: head.status,
-    upgrade: false,
+  const length = writeResponseHead(path.scratch, head, {
+    isUpgrade: false,
     isChunked: framing.body === 'chunked' && exchange.isChunked,
+    last: lastLines(keepAliveMs(path), exchange),
   });
-  const text = headText(head, headers, endOfHead(path, exchange));
-  (path.kept.buffer as Buffer).write(text, head.end - text.length, 'latin1');
-  return passAnswer(path, client, exchange, head.end, to, text.length);
+  return passAnswer(path, client, exchange, head.end, to, length);
 }
 
-function endOfHead(path: DataPath, { isChunked, keepAlive }: ExchangeState): string {
-  const framing = isChunked ? 'Transfer-Encoding: chunked\r\n' : '';
-  if (!keepAlive) return `${framing}Connection: close\r\n`;
-  const seconds = Math.floor(keepAliveMs(path) / 1000);
-  return `${framing}Connection: keep-alive\r\nKeep-Alive: timeout=${seconds}\r\n`;
-}
-
-function headText({ status, reason }: ResponseHead, headers: readonly string[], last: string): string {
-  let text = `HTTP/1.1 ${status} ${reason}\r\n`;
-  for (let at = 0; at < headers.length; at += 2) text += `${headers[at]}: ${headers[at + 1]}\r\n`;
-  return `${text}${last}\r\n`;
-}
-
-/** Passes on the body in [from, to) of the read buffer, with the `front` bytes before it. */
+/** Passes on the body in [from, to) of the read buffer, behind the first `front` bytes of `scratch`. */
 function passAnswer(
   path: DataPath,
   client: number,
@@ -360,9 +352,9 @@ function passAnswer(
     answer.left -= used - from;
     isWhole = answer.left === 0;
     length = used - from + front;
+    copyBytes(scratch, 0, front, buffer, from - front);
     isSent = sendBytes(path, client, client, buffer, from - front, used);
   } else {
-    if (front > 0) scratch.set(buffer.subarray(from - front, from));
     if (answer.chunks === undefined) length = writeChunk(buffer, from, to, scratch, front);
     else {
       const framed = frameChunks(answer, buffer, from, to, scratch, front, exchange.isChunked);
@@ -481,9 +473,12 @@ function switchProtocols(
   exchange.isStarted = true;
   countBytes(path, client, exchange);
   exchange.isSwitched = true;
-  const headers = responseHeaders(head.headers, { status: head.status, upgrade: true, isChunked: false });
-  const text = Buffer.from(headText(head, headers, ''), 'latin1');
-  const answer = Buffer.concat([text, path.kept.buffer.subarray(head.end, to)]);
+  const length = writeResponseHead(path.scratch, head, {
+    isUpgrade: true,
+    isChunked: false,
+    last: nothing,
+  });
+  const answer = Buffer.concat([path.scratch.subarray(0, length), path.kept.buffer.subarray(head.end, to)]);
   const held = rows.held[client];
   const [from, held_to] = [rows.understood[client], rows.heldTo[client]];
   rows.held[client] = undefined;
@@ -516,8 +511,9 @@ export function redirect(path: DataPath, client: number, exchange: ExchangeState
   exchange.status = 308;
   exchange.isStarted = true;
   exchange.isAnswered = true;
-  const text = `HTTP/1.1 308 Permanent Redirect\r\nLocation: ${location}\r\nContent-Length: 0\r\n`;
-  const length = path.scratch.write(`${text}${endOfHead(path, exchange)}\r\n`, 0, 'latin1');
+  const last = lastLines(keepAliveMs(path), exchange).toString('latin1');
+  const text = `HTTP/1.1 308 Permanent Redirect\r\nLocation: ${location}\r\nContent-Length: 0\r\n${last}\r\n`;
+  const length = path.scratch.write(text, 0, 'latin1');
   if (!sendBytes(path, client, client, path.scratch, 0, length)) return clientLost(path, client);
   rows.bytesOut[client] += length;
   if (rows.kept[client] === undefined) finish(path, client, exchange);

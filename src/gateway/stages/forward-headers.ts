@@ -1,123 +1,267 @@
-// Which headers pass: hop-by-hop headers are dropped (RFC 9110 7.6.1), and X-Forwarded-* tells who the client is.
-// Lists are flat and alternate names and values, as in node:http: order, case and repetitions survive. Pure.
+// Writes the head of a request for the backend and of a response for the client. Which fields pass: hop-by-hop fields
+// are dropped (RFC 9110 7.6.1), and X-Forwarded-* tells who the client is. Order, case and repetitions survive. Pure.
 
-/** For the next hop only. `TE` passes where it says `trailers`; framing is written anew. */
-const hopByHop: ReadonlySet<string> = new Set([
-  'connection',
-  'keep-alive',
-  'proxy-connection',
-  'te',
-  'transfer-encoding',
-  'upgrade',
-]);
+import { NAMES_FIELDS, namedFields } from '../../wire/connection-options.ts';
+import {
+  CONNECTION,
+  CONTENT_LENGTH,
+  EXPECT,
+  type FieldLines,
+  FORWARDED,
+  fieldKind,
+  HOST,
+  KEEP_ALIVE,
+  OTHER,
+  PROXY_CONNECTION,
+  TE,
+  TRAILER,
+  TRANSFER_ENCODING,
+  UPGRADE,
+  X_FORWARDED,
+  X_FORWARDED_FOR,
+  X_FORWARDED_HOST,
+  X_FORWARDED_PROTO,
+} from '../../wire/field-lines.ts';
+import type { RequestHead } from '../../wire/http-request.ts';
+import { type ResponseHead, STATUS_AT, STATUS_TO } from '../../wire/http-response.ts';
+import { latin1 } from '../../wire/latin1.ts';
+import { copyBytes } from './copy-bytes.ts';
+import type { JudgedRequest } from './judge-request.ts';
 
-/** Headers that we write or judge. Their spellings with `_` are dropped: some programs read `_` as `-`. */
-const controlled: ReadonlySet<string> = new Set([...hopByHop, 'host', 'content-length', 'expect', 'trailer']);
-
+/** A line that does not pass: written over its kind, since each head is written once. */
+const DROPPED = 255;
+const SPACE = 0x20;
 const NO_CONTENT = 204;
 
+const asBytes = (text: string) => Buffer.from(text, 'latin1');
+const separator = asBytes(': ');
+const lineEnd = asBytes('\r\n');
+const teTrailers = asBytes('TE: trailers\r\n');
+const chunked = asBytes('Transfer-Encoding: chunked\r\n');
+const noBody = asBytes('Content-Length: 0\r\n');
+const keepsAlive = asBytes('Connection: keep-alive\r\n\r\n');
+const closes = asBytes('Connection: close\r\n\r\n');
+const switches = asBytes('Connection: Upgrade\r\n');
+
 export interface Forwarding {
-  readonly isHttp10: boolean;
   /** The true client's address. */
   readonly client: string;
-  /** The Host header. */
-  readonly host: string;
+  /** The lines for a client without a balancer: forwardedLines(). */
+  readonly lines: Uint8Array;
   /** X-Forwarded-* and Forwarded come from a balancer, and pass. If it sends PROXY headers, they are the client's. */
   readonly trustForwarded: boolean;
   /** The protocol to switch to, as the client named it. */
   readonly upgrade: string | undefined;
   /** Whether the connection to the backend may serve other requests. */
   readonly keepAlive: boolean;
-  readonly isChunked: boolean;
   /** The method may have a body and this request has none: it needs `Content-Length: 0`. */
   readonly isEmpty: boolean;
 }
 
-export function requestHeaders(raw: readonly string[], forwarding: Forwarding): string[] {
-  const dropped = namedByConnection(raw);
-  const headers: string[] = [];
-  const forwarded: string[] = [];
-  let proto = false;
-  let host = false;
-  for (let at = 0; at < raw.length; at += 2) {
-    const name = raw[at].toLowerCase();
-    const value = raw[at + 1];
-    if (name === 'x-forwarded-for' && forwarding.trustForwarded) forwarded.push(value);
-    else if (name === 'te' && /\btrailers\b/i.test(value)) headers.push('TE', 'trailers');
-    else if (hopByHop.has(name) || dropped?.has(name) === true || isForwarded(name, forwarding)) continue;
-    else if (isDisguised(name) || (name === 'trailer' && !forwarding.isChunked)) continue;
-    // RFC 9110 10.1.1: HTTP/1.0 has no expectations, and could not receive 100 Continue.
-    else if (name === 'expect' && forwarding.isHttp10) continue;
-    else {
-      proto ||= name === 'x-forwarded-proto';
-      host ||= name === 'x-forwarded-host';
-      headers.push(raw[at], value);
+export function forwardedLines(client: string): Uint8Array {
+  return asBytes(`X-Forwarded-For: ${client}\r\nX-Forwarded-Proto: http\r\n`);
+}
+
+/** Writes to the beginning of `out`. Returns the length. */
+export function writeRequestHead(
+  out: Buffer,
+  head: RequestHead,
+  judged: JudgedRequest,
+  forwarding: Forwarding,
+): number {
+  const { bytes, fields, isHttp10 } = head;
+  const isChunked = judged.body === 'chunked';
+  const named = namedByConnection(head);
+  const forwarded = forwarding.trustForwarded ? afterBalancer(head, judged, forwarding) : '';
+  let hasTrailers = false;
+  for (let index = 0; index < fields.count; index++) {
+    const kind = fields.kind[index];
+    if (kind === TE) hasTrailers ||= /\btrailers\b/i.test(valueOf(head, index));
+    const passes =
+      (kind === OTHER || passesToBackend(kind, forwarding.trustForwarded, isChunked, isHttp10)) &&
+      named?.has(nameOf(head, index)) !== true;
+    if (!passes) fields.kind[index] = DROPPED;
+  }
+  const isAsSent = !isHttp10 && judged.target === undefined;
+  let at = 0;
+  if (!isAsSent) {
+    const target = judged.target ?? latin1(bytes, head.targetFrom, head.targetTo);
+    at = out.write(`${judged.method} ${target} HTTP/1.1\r\n`, 0, 'latin1');
+  }
+  at = copyLines(out, at, bytes, fields, isAsSent ? head.from : fields.firstTo + 2);
+  at = forwarding.trustForwarded
+    ? at + out.write(forwarded, at, 'latin1')
+    : append(out, append(out, at, forwarding.lines), judged.host.forwardedLine);
+  if (hasTrailers) at = append(out, at, teTrailers);
+  if (isChunked) at = append(out, at, chunked);
+  else if (forwarding.isEmpty) at = append(out, at, noBody);
+  if (forwarding.upgrade === undefined) return append(out, at, forwarding.keepAlive ? keepsAlive : closes);
+  at += out.write(`Upgrade: ${forwarding.upgrade}\r\n`, at, 'latin1');
+  return append(out, append(out, at, switches), lineEnd);
+}
+
+/** X-Forwarded-For with the balancer's entries in front, and what the balancer did not say. */
+function afterBalancer(head: RequestHead, { host }: JudgedRequest, { client }: Forwarding): string {
+  let entries = '';
+  let proto = 'X-Forwarded-Proto: http\r\n';
+  let hostLine = `X-Forwarded-Host: ${host.header}\r\n`;
+  for (let index = 0; index < head.fields.count; index++) {
+    switch (head.fields.kind[index]) {
+      case X_FORWARDED_FOR:
+        entries += `${valueOf(head, index)}, `;
+        break;
+      case X_FORWARDED_PROTO:
+        proto = '';
+        break;
+      case X_FORWARDED_HOST:
+        hostLine = '';
+        break;
+      default:
     }
   }
-  headers.push('X-Forwarded-For', [...forwarded, forwarding.client].join(', '));
-  if (!proto) headers.push('X-Forwarded-Proto', 'http');
-  if (!host) headers.push('X-Forwarded-Host', forwarding.host);
-  if (forwarding.upgrade !== undefined) headers.push('Upgrade', forwarding.upgrade, 'Connection', 'Upgrade');
-  else headers.push('Connection', forwarding.keepAlive ? 'keep-alive' : 'close');
-  if (forwarding.isChunked) headers.push('Transfer-Encoding', 'chunked');
-  else if (forwarding.isEmpty) headers.push('Content-Length', '0');
-  return headers;
+  return `X-Forwarded-For: ${entries}${client}\r\n${proto}${hostLine}`;
+}
+
+function append(out: Uint8Array, at: number, bytes: Uint8Array): number {
+  out.set(bytes, at);
+  return at + bytes.length;
+}
+
+/** Of the fields with a kind. Framing is written anew. */
+function passesToBackend(
+  kind: number,
+  trustForwarded: boolean,
+  isChunked: boolean,
+  isHttp10: boolean,
+): boolean {
+  switch (kind) {
+    case HOST:
+    case CONTENT_LENGTH:
+      return true;
+    case TRAILER:
+      return isChunked;
+    // RFC 9110 10.1.1: HTTP/1.0 has no expectations, and could not receive 100 Continue.
+    case EXPECT:
+      return !isHttp10;
+    case FORWARDED:
+    case X_FORWARDED_PROTO:
+    case X_FORWARDED_HOST:
+    case X_FORWARDED:
+      return trustForwarded;
+    default:
+      return false;
+  }
 }
 
 export interface ResponseForwarding {
-  readonly status: number | undefined;
-  /** Keeps the headers that a 101 needs. */
-  readonly upgrade: boolean;
+  /** Keeps the fields that a 101 needs. */
+  readonly isUpgrade: boolean;
   /** Without chunks there are no trailers to announce. */
   readonly isChunked: boolean;
+  /** The last lines, before the blank one. */
+  readonly last: Uint8Array;
 }
 
-export function responseHeaders(
-  raw: readonly string[],
-  { status = 0, upgrade, isChunked }: ResponseForwarding,
-): string[] {
-  const dropped = namedByConnection(raw);
-  const headers: string[] = [];
-  for (let at = 0; at < raw.length; at += 2) {
-    const name = raw[at].toLowerCase();
-    if (name === 'upgrade' && upgrade) headers.push(raw[at], raw[at + 1], 'Connection', 'Upgrade');
-    else if (name === 'trailer' && !isChunked) continue;
-    // RFC 9110 8.6: on these, it would make a client wait for a body, or read the next response as one.
-    else if (name === 'content-length' && (status < 200 || status === NO_CONTENT)) continue;
-    else if (!hopByHop.has(name) && dropped?.has(name) !== true) headers.push(raw[at], raw[at + 1]);
+/** Writes to the beginning of `out`. Returns the length. */
+export function writeResponseHead(out: Buffer, head: ResponseHead, forwarding: ResponseForwarding): number {
+  const { bytes, fields, status, from } = head;
+  const { isUpgrade, isChunked, last } = forwarding;
+  const named = namedByConnection(head);
+  for (let index = 0; index < fields.count; index++) {
+    const kind = fields.kind[index];
+    const passes =
+      (kind === OTHER || passesToClient(kind, status, isUpgrade, isChunked)) &&
+      named?.has(nameOf(head, index)) !== true;
+    if (!passes) fields.kind[index] = DROPPED;
   }
-  return headers;
+  const hasSpace = fields.firstTo - from > STATUS_TO;
+  const isAsSent = !head.isHttp10 && hasSpace;
+  let at = 0;
+  if (!isAsSent) {
+    const line = latin1(bytes, from + STATUS_AT, fields.firstTo);
+    at = out.write(`HTTP/1.1 ${line}${hasSpace ? '' : ' '}\r\n`, 0, 'latin1');
+  }
+  at = copyLines(out, at, bytes, fields, isAsSent ? from : fields.firstTo + 2);
+  if (isUpgrade) at = append(out, at, switches);
+  return append(out, append(out, at, last), lineEnd);
+}
+
+function passesToClient(kind: number, status: number, isUpgrade: boolean, isChunked: boolean): boolean {
+  switch (kind) {
+    case CONNECTION:
+    case KEEP_ALIVE:
+    case PROXY_CONNECTION:
+    case TE:
+    case TRANSFER_ENCODING:
+      return false;
+    case UPGRADE:
+      return isUpgrade;
+    case TRAILER:
+      return isChunked;
+    // RFC 9110 8.6: on these, it would make a client wait for a body, or read the next response as one.
+    case CONTENT_LENGTH:
+      return status >= 200 && status !== NO_CONTENT;
+    default:
+      return true;
+  }
+}
+
+/**
+ * Copies the lines that pass, from `from` on: the first line, or the first field. Lines that follow each other are
+ * copied at once. Returns the new end of `out`.
+ */
+function copyLines(out: Buffer, into: number, bytes: Uint8Array, fields: FieldLines, from: number): number {
+  let at = into;
+  let runFrom = from;
+  let runTo = fields.firstTo + 2;
+  for (let index = 0; index < fields.count; index++) {
+    if (fields.kind[index] === DROPPED) continue;
+    const nameFrom = fields.nameFrom[index];
+    const nameTo = fields.nameTo[index];
+    const valueFrom = fields.valueFrom[index];
+    const valueTo = fields.valueTo[index];
+    if (runTo !== nameFrom) {
+      at = copyBytes(bytes, runFrom, runTo, out, at);
+      runFrom = nameFrom;
+    }
+    runTo = fields.lineTo[index] + 2;
+    if (valueFrom === nameTo + 2 && bytes[nameTo + 1] === SPACE && valueTo === runTo - 2) continue;
+    // Unusual space around the value: two programs may read it differently.
+    at = copyBytes(bytes, runFrom, nameTo, out, at);
+    at = append(out, at, separator);
+    at = copyBytes(bytes, valueFrom, valueTo, out, at);
+    at = append(out, at, lineEnd);
+    runFrom = runTo;
+  }
+  return copyBytes(bytes, runFrom, runTo, out, at);
 }
 
 /** RFC 9110 6.5.1: fields that frame, route or identify the client are no trailers, where nothing would judge them. */
 export function trailers(raw: readonly string[]): [name: string, value: string][] {
   const passed: [string, string][] = [];
   for (let at = 0; at < raw.length; at += 2) {
-    const name = raw[at].toLowerCase().replaceAll('_', '-');
-    if (controlled.has(name) || endToEnd.has(name) || name.startsWith('x-forwarded-')) continue;
-    passed.push([raw[at], raw[at + 1]]);
+    const name = Buffer.from(raw[at], 'latin1');
+    const isPlain = fieldKind(name, 0, name.length) === OTHER;
+    if (isPlain && !endToEnd.has(raw[at].toLowerCase().replaceAll('_', '-')))
+      passed.push([raw[at], raw[at + 1]]);
   }
   return passed;
 }
 
-/** RFC 9110 7.6.1: headers that `Connection` names are for the next hop, except those that matter end to end. */
-function namedByConnection(raw: readonly string[]): Set<string> | undefined {
-  let names: Set<string> | undefined;
-  for (let at = 0; at < raw.length; at += 2) {
-    if (raw[at].toLowerCase() !== 'connection') continue;
-    for (const token of raw[at + 1].toLowerCase().split(',')) {
-      const name = token.trim();
-      if (name === 'keep-alive' || name === 'close' || name === 'upgrade' || endToEnd.has(name)) continue;
-      names ??= new Set();
-      names.add(name);
-    }
+/** RFC 9110 7.6.1: fields that `Connection` names are for the next hop, except those that matter end to end. */
+function namedByConnection(head: RequestHead | ResponseHead): Set<string> | undefined {
+  const { fields } = head;
+  if ((fields.options & NAMES_FIELDS) === 0) return undefined;
+  const names = new Set<string>();
+  for (let index = 0; index < fields.count; index++) {
+    if (fields.kind[index] !== CONNECTION) continue;
+    for (const name of namedFields(valueOf(head, index))) if (!endToEnd.has(name)) names.add(name);
   }
   return names;
 }
 
-/** `Connection: host` or `Connection: x-forwarded-for` must not remove a header that the backend relies on. */
+/** `Connection: host` or `Connection: x-forwarded-for` must not remove a field that the backend relies on. */
 const endToEnd: ReadonlySet<string> = new Set([
-  '',
   'host',
   'content-length',
   'content-type',
@@ -129,13 +273,11 @@ const endToEnd: ReadonlySet<string> = new Set([
   'x-forwarded-host',
 ]);
 
-function isForwarded(name: string, forwarding: Forwarding): boolean {
-  return !forwarding.trustForwarded && (name === 'forwarded' || name.startsWith('x-forwarded-'));
+/** In lower case. */
+function nameOf({ bytes, fields }: RequestHead | ResponseHead, index: number): string {
+  return latin1(bytes, fields.nameFrom[index], fields.nameTo[index]).toLowerCase();
 }
 
-/** Programs that follow CGI's rules read `X_Forwarded_For` as `X-Forwarded-For`, and likewise for other names. */
-function isDisguised(name: string): boolean {
-  if (!name.includes('_')) return false;
-  const plain = name.replaceAll('_', '-');
-  return controlled.has(plain) || plain.startsWith('x-forwarded-');
+function valueOf({ bytes, fields }: RequestHead | ResponseHead, index: number): string {
+  return latin1(bytes, fields.valueFrom[index], fields.valueTo[index]);
 }

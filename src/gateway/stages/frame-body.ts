@@ -2,6 +2,7 @@
 // HTTP/1.0; trailers are filtered. A body with a length passes as it is. Pure.
 
 import { readChunkedBody } from '../../wire/chunked-body.ts';
+import { copyBytes } from './copy-bytes.ts';
 import type { Body } from './exchange-state.ts';
 import { trailers } from './forward-headers.ts';
 
@@ -47,7 +48,7 @@ export function frameChunks(
       default:
         length = isChunked
           ? writeChunk(bytes, part.from, part.to, out, length)
-          : copy(bytes, part.from, part.to, out, length);
+          : copyBytes(bytes, part.from, part.to, out, length);
         at = part.to;
     }
   }
@@ -57,7 +58,7 @@ export function frameChunks(
 export function writeChunk(bytes: Uint8Array, from: number, to: number, out: Buffer, into: number): number {
   if (from === to) return into;
   let at = into + out.write(`${(to - from).toString(16)}\r\n`, into, 'latin1');
-  at = copy(bytes, from, to, out, at);
+  at = copyBytes(bytes, from, to, out, at);
   return at + out.write('\r\n', at, 'latin1');
 }
 
@@ -65,9 +66,4 @@ export function lastChunk(raw: readonly string[]): string {
   let text = '0\r\n';
   for (const [name, value] of trailers(raw)) text += `${name}: ${value}\r\n`;
   return `${text}\r\n`;
-}
-
-function copy(bytes: Uint8Array, from: number, to: number, out: Buffer, into: number): number {
-  out.set(bytes.subarray(from, to), into);
-  return into + to - from;
 }

@@ -325,7 +325,7 @@ function readConnect(
 
 /** Waits for the first request's head. */
 function readHttp(path: DataPath, client: number, held: Uint8Array, from: number, used: number): boolean {
-  const head = parseRequestHead(held, from, used);
+  const head = parseRequestHead(held, from, used, path.requestHead);
   if (head.kind === 'incomplete') return true;
   if (head.kind === 'reject') return refused(path, client, 'bad-request');
   beginRequests(path, client, head.value);

@@ -1,10 +1,10 @@
 // request: reads the head of an HTTP/1 request, judges it, routes it by its Host and admits it. A connection serves one
 // request after another; each is routed anew, so that a kept connection never carries one tenant's request to another.
 
-import { isHostname } from '../../cluster/hostname.ts';
 import { startChunkedBody } from '../../wire/chunked-body.ts';
 import { parseRequestHead, type RequestHead } from '../../wire/http-request.ts';
 import { formatIp } from '../../wire/ip-address.ts';
+import { latin1 } from '../../wire/latin1.ts';
 import { FAILED, TIMED_OUT } from '../io/reactor.ts';
 import { BALANCED, BY_REQUEST, CLIENT, ENDED, KEPT, MORE, PEER, REQUESTING } from '../shared/rows.ts';
 import type { TableRoute } from '../table/table.ts';
@@ -16,8 +16,8 @@ import { end, endInOrder, endWithReset, refuse } from './end.ts';
 import { countBytes } from './end-request.ts';
 import { keepAliveMs, redirect } from './exchange.ts';
 import { type ExchangeState, newExchangeState, resetExchange } from './exchange-state.ts';
-import { requestHeaders } from './forward-headers.ts';
-import { isKnownMethod, type JudgedRequest, judgeRequest, mayUpgrade } from './judge-request.ts';
+import { writeRequestHead } from './forward-headers.ts';
+import { type JudgedRequest, judgeRequest, knownMethod, mayUpgrade } from './judge-request.ts';
 import { closeKept } from './keep-backend.ts';
 import { routeHttp } from './route.ts';
 import { servedOverTls } from './served-over-tls.ts';
@@ -77,7 +77,7 @@ export function readRequest(path: DataPath, client: number): void {
     exchange.startedAt = io.now();
     wheel.set(client, exchange.startedAt + settings.helloMs);
   }
-  const head = parseRequestHead(held, rows.understood[client], rows.heldTo[client]);
+  const head = parseRequestHead(held, rows.understood[client], rows.heldTo[client], path.requestHead);
   if (head.kind === 'found') serve(path, client, exchange, head.value);
   else if (head.kind === 'reject') forgetRequest(path, client, 'bad-request');
   else if (isEnded) refuse(path, client, 'client-gone');
@@ -130,21 +130,23 @@ function serve(path: DataPath, client: number, exchange: ExchangeState, head: Re
   rows.state[client] = REQUESTING;
   wheel.clear(client);
   rows.understood[client] = head.end;
-  dropUsed(path, client);
-  if (!isKnownMethod(head.method)) return forgetRequest(path, client, 'bad-request');
+  const method = knownMethod(head);
+  if (method === undefined) return forgetRequest(path, client, 'bad-request');
   const { isBehind } = exchange;
   resetExchange(exchange, now);
   forgetRoute(path, client);
-  exchange.method = head.method;
-  exchange.isHttp10 = head.version === '1.0';
-  const judged = judgeRequest(head);
+  exchange.method = method;
+  exchange.isHttp10 = head.isHttp10;
+  const judged = judgeRequest(head, method, exchange.host);
   if (judged === undefined) return refuse(path, client, 'bad-request');
-  if (isHostname(judged.host)) rows.host[client] = judged.host;
+  const { host } = judged;
+  exchange.host = host;
+  if (host.isLegal) rows.host[client] = host.name;
   exchange.firstHost ??= rows.host[client];
   const listener = path.listeners[rows.listener[client]];
-  const route = routeHttp(path.table, listener, judged.host);
+  const route = routeHttp(path.table, listener, host.name);
   if (typeof route === 'string') {
-    const text = servedOverTls(path.table, listener, judged.host, judged.hostHeader);
+    const text = servedOverTls(path.table, listener, host.name, host.header);
     return refuse(path, client, route, route === 'unknown-host' ? text : undefined);
   }
   readFraming(exchange, judged);
@@ -152,8 +154,14 @@ function serve(path: DataPath, client: number, exchange: ExchangeState, head: Re
   countBytes(path, client, exchange);
   if (refusal !== undefined) return refuse(path, client, refusal);
   exchange.keepAlive = judged.keepAlive && !path.isDraining;
-  if (route.redirect) return redirect(path, client, exchange, location(judged));
-  writeHead(exchange, head, judged, route, isBehind);
+  if (route.redirect) {
+    const to = location(head, judged);
+    dropUsed(path, client);
+    return redirect(path, client, exchange, to);
+  }
+  writeHead(path, exchange, head, judged, route, isBehind);
+  // The head's bytes may be overwritten from here on.
+  dropUsed(path, client);
   dial(path, client, route);
 }
 
@@ -177,35 +185,33 @@ function readFraming(exchange: ExchangeState, { body }: JudgedRequest): void {
 }
 
 function writeHead(
+  { scratch }: DataPath,
   exchange: ExchangeState,
-  { method, version, headers }: RequestHead,
+  head: RequestHead,
   judged: JudgedRequest,
   { proxyProtocol }: TableRoute,
   isBehind: boolean,
 ): void {
-  const { upgrade, body, target, hostHeader } = judged;
+  const { method, upgrade, body } = judged;
   // An upgrade that is not granted would leave bytes behind it that nobody can read: so such a request is the last.
   if (upgrade !== undefined) exchange.keepAlive = false;
-  exchange.mayUpgrade = !isBehind && mayUpgrade(judged, version);
+  exchange.mayUpgrade = !isBehind && mayUpgrade(judged, head.isHttp10);
   // A PROXY header ties the connection to one client.
   exchange.isKept =
     idempotent.has(method) && proxyProtocol === 'none' && !exchange.mayUpgrade && exchange.isWhole;
   exchange.mayReuse = exchange.isKept;
-  const passed = requestHeaders(headers, {
-    isHttp10: version === '1.0',
+  const length = writeRequestHead(scratch, head, judged, {
     client: exchange.client,
-    host: hostHeader,
+    lines: exchange.forwardedLines,
     trustForwarded: exchange.trustForwarded,
     upgrade: exchange.mayUpgrade ? upgrade : undefined,
     keepAlive: exchange.isKept,
-    isChunked: body === 'chunked',
     isEmpty: body === undefined && !bodiless.has(method),
   });
-  let text = `${method} ${target} HTTP/1.1\r\n`;
-  for (let at = 0; at < passed.length; at += 2) text += `${passed[at]}: ${passed[at + 1]}\r\n`;
-  exchange.head = `${text}\r\n`;
+  exchange.head = latin1(scratch, 0, length);
 }
 
-function location({ hostHeader, target }: JudgedRequest): string {
-  return `https://${hostHeader.replace(/:80$/, '')}${target === '*' ? '/' : target}`;
+function location({ bytes, targetFrom, targetTo }: RequestHead, { host, target }: JudgedRequest): string {
+  const passed = target ?? latin1(bytes, targetFrom, targetTo);
+  return `https://${host.header.replace(/:80$/, '')}${passed === '*' ? '/' : passed}`;
 }
