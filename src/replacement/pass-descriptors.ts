@@ -14,7 +14,7 @@ import {
   SOCK_STREAM,
   SOL_SOCKET,
 } from '../gateway/io/libc.ts';
-import { sockaddrOf } from '../gateway/io/sockaddr.ts';
+import { unixSockaddr } from '../gateway/io/sockaddr.ts';
 
 /** The kernel takes 253 at most. */
 const MOST = 200;
@@ -66,7 +66,7 @@ export class DescriptorReceiver {
   /** Undefined if nobody listens there. */
   static connect(path: string): DescriptorReceiver | undefined {
     const libc = loadLibc();
-    const target = sockaddrOf({ address: new Uint8Array(16), port: 0, path });
+    const target = unixSockaddr(path);
     if (target === undefined) throw new Error(`The path is too long for a socket: ${path}`);
     const descriptor = libc.socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (descriptor < 0) throw new Error(`socket() failed with errno ${libc.errno()}`);

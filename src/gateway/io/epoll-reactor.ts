@@ -11,7 +11,6 @@ import type { ThreadControl } from '../shared/thread-control.ts';
 import { errorOfErrno } from './errno-error.ts';
 import {
   AF_INET6,
-  AF_UNIX,
   EAFNOSUPPORT,
   EAGAIN,
   EFD_CLOEXEC,
@@ -220,7 +219,6 @@ export class EpollReactor implements Reactor {
 
   connect(address: SocketAddress): number {
     const target = this.#sockaddr(address);
-    if (target === undefined) return BROKEN;
     const fd = this.#libc.socket(target.family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0) return errorOfErrno(this.#libc.errno());
     if (fd >= this.capacity) {
@@ -228,7 +226,7 @@ export class EpollReactor implements Reactor {
       return EXHAUSTED;
     }
     this.#kinds[fd] = OPEN;
-    if (target.family !== AF_UNIX) this.#set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+    this.#set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
     if (this.#libc.connect(fd, target.bytes, target.bytes.length) < 0) {
       const errno = this.#libc.errno();
       if (errno !== EINPROGRESS && errno !== EINTR) {
@@ -394,7 +392,6 @@ export class EpollReactor implements Reactor {
   #listen(address: SocketAddress): number {
     if (address.descriptor !== undefined) return this.#adopt(address.descriptor);
     const target = this.#sockaddr(address);
-    if (target === undefined) return BROKEN;
     const libc = this.#libc;
     const fd = libc.socket(target.family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0 || fd >= this.capacity) {
@@ -407,14 +404,12 @@ export class EpollReactor implements Reactor {
       return fd < 0 ? errorOfErrno(errno) : EXHAUSTED;
     }
     this.#kinds[fd] = OPEN;
-    if (target.family !== AF_UNIX) {
-      this.#set(fd, SOL_SOCKET, SO_REUSEADDR, 1);
-      if (this.#share) this.#set(fd, SOL_SOCKET, SO_REUSEPORT, 1);
-      if (target.family === AF_INET6) this.#set(fd, IPPROTO_IPV6, IPV6_V6ONLY, address.dualStack ? 0 : 1);
-      this.#set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
-      this.#setKeepalive(fd);
-      this.#set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, this.#stalledMs);
-    }
+    this.#set(fd, SOL_SOCKET, SO_REUSEADDR, 1);
+    if (this.#share) this.#set(fd, SOL_SOCKET, SO_REUSEPORT, 1);
+    if (target.family === AF_INET6) this.#set(fd, IPPROTO_IPV6, IPV6_V6ONLY, address.dualStack ? 0 : 1);
+    this.#set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+    this.#setKeepalive(fd);
+    this.#set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, this.#stalledMs);
     const failed = libc.bind(fd, target.bytes, target.bytes.length) < 0 || libc.listen(fd, BACKLOG) < 0;
     const error = failed ? errorOfErrno(libc.errno()) : 0;
     if (failed || !this.#register(fd)) {
@@ -447,11 +442,11 @@ export class EpollReactor implements Reactor {
     return fd;
   }
 
-  #sockaddr(address: SocketAddress): Sockaddr | undefined {
+  #sockaddr(address: SocketAddress): Sockaddr {
     let known = this.#sockaddrs.get(address);
     if (known === undefined) {
       known = sockaddrOf(address);
-      if (known !== undefined) this.#sockaddrs.set(address, known);
+      this.#sockaddrs.set(address, known);
     }
     return known;
   }

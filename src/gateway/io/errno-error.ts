@@ -18,8 +18,6 @@ const errorCodes = new Map<number, number>([
   [libc.EPIPE, RESET],
   [libc.ECONNABORTED, RESET],
   [libc.ECONNREFUSED, REFUSED],
-  // A unix socket that does not exist.
-  [libc.ENOENT, REFUSED],
   [libc.EHOSTUNREACH, UNREACHABLE],
   [libc.ENETUNREACH, UNREACHABLE],
   [libc.ENETDOWN, UNREACHABLE],

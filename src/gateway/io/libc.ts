@@ -113,6 +113,7 @@ export const EFD_NONBLOCK = 0o4000;
 export const EFD_CLOEXEC = 0o2000000;
 
 /** errno values; the same on x86-64 and arm64. */
+export const ENOENT = 2;
 export const EINTR = 4;
 export const EAGAIN = 11;
 export const ENOMEM = 12;
@@ -121,7 +122,6 @@ export const ENFILE = 23;
 export const EMFILE = 24;
 export const EPIPE = 32;
 export const EPERM = 1;
-export const ENOENT = 2;
 export const ENONET = 64;
 export const ENOBUFS = 105;
 export const EAFNOSUPPORT = 97;

@@ -66,8 +66,6 @@ interface OwnedSocket extends net.Socket {
   owner: NetReactor;
   handle: number;
   stream: Stream | undefined;
-  /** A unix socket has no address, which must not be mistaken for a connection that is gone. */
-  isUnix: boolean;
   /** Node's internal handle; see wasReset(), StallWatch and descriptorOf(). */
   readonly _handle?: NodeHandle | null;
 }
@@ -81,7 +79,6 @@ interface NodeHandle {
 interface OpenListener {
   readonly server: net.Server;
   readonly waiting: net.Socket[];
-  readonly isUnix: boolean;
 }
 
 interface NetOptions {
@@ -209,20 +206,18 @@ export class NetReactor implements Reactor {
     const place =
       address.descriptor !== undefined
         ? { fd: address.descriptor }
-        : address.path === undefined
-          ? {
-              host: formatIp(address.address, 0),
-              port: address.port,
-              ipv6Only: !address.dualStack,
-              reusePort: this.#share,
-            }
-          : { path: address.path };
+        : {
+            host: formatIp(address.address, 0),
+            port: address.port,
+            ipv6Only: !address.dualStack,
+            reusePort: this.#share,
+          };
     server.listen({ ...place, backlog: BACKLOG }, () => {
       server.off('error', failed);
       if (this.#stopped) return void server.close();
       // Out of descriptors, libuv itself accepts and closes the surplus; the listener stays open.
       server.on('error', () => {});
-      this.#listeners[handle] = { server, waiting, isUnix: address.path !== undefined };
+      this.#listeners[handle] = { server, waiting };
       opened(handle);
     });
   }
@@ -242,7 +237,6 @@ export class NetReactor implements Reactor {
       return EXHAUSTED;
     }
     this.#watch(handle, socket);
-    (socket as OwnedSocket).isUnix = open.isUnix;
     this.keepAlive(handle);
     return handle;
   }
@@ -253,16 +247,11 @@ export class NetReactor implements Reactor {
   connect(address: SocketAddress): number {
     const handle = this.#take();
     if (handle < 0) return EXHAUSTED;
-    const place =
-      address.path === undefined
-        ? { host: formatIp(address.address, 0), port: address.port, autoSelectFamily: false }
-        : { path: address.path };
     const socket = new net.Socket(socketOptions);
     this.#watch(handle, socket);
-    (socket as OwnedSocket).isUnix = address.path !== undefined;
     socket.on('connect', onConnect);
     try {
-      socket.connect(place);
+      socket.connect({ host: formatIp(address.address, 0), port: address.port, autoSelectFamily: false });
     } catch {
       this.close(handle);
       return BROKEN;
@@ -281,12 +270,12 @@ export class NetReactor implements Reactor {
 
   peerAddress(handle: number, into: Uint8Array, at: number): number {
     const socket = this.#sockets[handle];
-    return putAddress(socket, socket?.remoteAddress, socket?.remotePort, into, at);
+    return putAddress(socket?.remoteAddress, socket?.remotePort, into, at);
   }
 
   localAddress(handle: number, into: Uint8Array, at: number): number {
     const socket = this.#sockets[handle];
-    return putAddress(socket, socket?.localAddress, socket?.localPort, into, at);
+    return putAddress(socket?.localAddress, socket?.localPort, into, at);
   }
 
   keepalive(ms: number): void {
@@ -449,7 +438,6 @@ export class NetReactor implements Reactor {
     const socket = plain as OwnedSocket;
     socket.owner = this;
     socket.stream = stream;
-    socket.isUnix = false;
     socket.handle = handle;
     this.#sockets[handle] = socket;
     this.#ended[handle] = 0;
@@ -643,25 +631,15 @@ function isShutting(socket: net.Socket): boolean {
 }
 
 function resetNow(this: net.Socket): void {
-  try {
-    this.resetAndDestroy();
-  } catch {
-    // A unix socket has no reset.
-    this.destroy();
-  }
+  this.resetAndDestroy();
 }
 
 function putAddress(
-  socket: OwnedSocket | undefined,
   text: string | undefined,
   port: number | undefined,
   into: Uint8Array,
   at: number,
 ): number {
-  if (socket?.isUnix) {
-    into.fill(0, at, at + 16);
-    return 0;
-  }
   if (text === undefined || port === undefined) return -1;
   const zone = text.indexOf('%');
   const bytes = parseIp(zone < 0 ? text : text.slice(0, zone));
@@ -680,7 +658,6 @@ const errorCodes: Record<string, number> = {
   EPIPE: RESET,
   ECONNABORTED: RESET,
   ECONNREFUSED: REFUSED,
-  ENOENT: REFUSED,
   EHOSTUNREACH: UNREACHABLE,
   ENETUNREACH: UNREACHABLE,
   ENETDOWN: UNREACHABLE,

@@ -59,13 +59,12 @@ export const FAILED = 4;
 /** The peer has sent FIN; bytes before it may still be unread. An adapter that cannot detect it early omits it. */
 export const HUNG_UP = 8;
 
-/** An IP address (16 bytes, IPv4 as ::ffff:a.b.c.d) with a port, or the path of a unix socket. */
+/** An IP address (16 bytes, IPv4 as ::ffff:a.b.c.d) with a port. */
 export interface SocketAddress {
   readonly address: Uint8Array;
   readonly port: number;
   /** For a listener: accept IPv4 and IPv6 on one socket if the machine has both. */
   readonly dualStack?: boolean;
-  readonly path?: string;
   /** For a listener: a listening socket that is open already. listen() takes a duplicate, which others may share. */
   readonly descriptor?: number;
 }
@@ -114,7 +113,7 @@ export interface Reactor {
   /** The descriptor's number, the lowest that was free; -1 if there is none (yet). Of listeners too. */
   descriptor(handle: number): number;
   /**
-   * Writes the 16 address bytes and returns the port; zeros for a unix socket; -1 if the connection is already gone.
+   * Writes the 16 address bytes and returns the port; -1 if the connection is already gone.
    */
   peerAddress(handle: number, into: Uint8Array, at: number): number;
   localAddress(handle: number, into: Uint8Array, at: number): number;
@@ -136,7 +135,7 @@ export interface Reactor {
   write(handle: number, bytes: Uint8Array, from: number, to: number): number;
   /** Sends FIN after the written bytes. Reading continues, writing returns an error. */
   shutdown(handle: number): void;
-  /** Sends RST at once and drops unsent bytes. A unix socket has no RST: its peer sees the end of the stream. */
+  /** Sends RST at once and drops unsent bytes. */
   reset(handle: number): void;
   /** Connections still waiting on a listener are rejected, so call accept() until AGAIN first. */
   close(handle: number): void;

@@ -4,11 +4,10 @@ import { isIpv4 } from '../../wire/ip-address.ts';
 import { AF_INET, AF_INET6, AF_UNIX } from './libc.ts';
 import type { SocketAddress } from './reactor.ts';
 
-/** Enough for sockaddr_un, the largest of the three. */
-export const SOCKADDR_BYTES = 112;
-
 const IN_BYTES = 16;
 const IN6_BYTES = 28;
+/** Enough for either. */
+export const SOCKADDR_BYTES = IN6_BYTES;
 /** sun_path has 108 bytes including the final NUL. */
 const MAX_PATH = 107;
 
@@ -17,9 +16,8 @@ export interface Sockaddr {
   readonly bytes: Uint8Array;
 }
 
-/** undefined if a path is too long. An IPv4 address becomes a sockaddr_in. */
-export function sockaddrOf(address: SocketAddress): Sockaddr | undefined {
-  if (address.path !== undefined) return unixAddress(address.path);
+/** An IPv4 address becomes a sockaddr_in. */
+export function sockaddrOf(address: SocketAddress): Sockaddr {
   const at = address.address;
   if (isIpv4(at, 0)) {
     const bytes = Buffer.alloc(IN_BYTES);
@@ -35,7 +33,8 @@ export function sockaddrOf(address: SocketAddress): Sockaddr | undefined {
   return { family: AF_INET6, bytes };
 }
 
-function unixAddress(path: string): Sockaddr | undefined {
+/** undefined if the path is too long. */
+export function unixSockaddr(path: string): Sockaddr | undefined {
   const name = Buffer.from(path);
   if (name.length > MAX_PATH) return undefined;
   const bytes = Buffer.alloc(2 + name.length + 1);
@@ -44,7 +43,7 @@ function unixAddress(path: string): Sockaddr | undefined {
   return { family: AF_UNIX, bytes };
 }
 
-/** Writes the 16 address bytes and returns the port; for a unix socket the unspecified address and port 0. */
+/** Writes the 16 address bytes and returns the port. */
 export function readSockaddr(bytes: Uint8Array, into: Uint8Array, at: number): number {
   const family = bytes[0] | (bytes[1] << 8);
   if (family === AF_INET) {
@@ -55,11 +54,8 @@ export function readSockaddr(bytes: Uint8Array, into: Uint8Array, at: number): n
     into[at + 13] = bytes[5];
     into[at + 14] = bytes[6];
     into[at + 15] = bytes[7];
-  } else if (family === AF_INET6) {
-    for (let i = 0; i < 16; i++) into[at + i] = bytes[8 + i];
   } else {
-    into.fill(0, at, at + 16);
-    return 0;
+    for (let i = 0; i < 16; i++) into[at + i] = bytes[8 + i];
   }
   return (bytes[2] << 8) | bytes[3];
 }

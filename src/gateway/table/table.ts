@@ -162,11 +162,11 @@ export class Table {
     backend.preferred = 0;
   }
 
-  /** Routes for TLS without SNI, or whose SNI matches no other route. */
   hasBackend(slot: number): boolean {
     return this.#backends.has(slot);
   }
 
+  /** Routes for TLS without SNI, or whose SNI matches no other route. */
   get catchAll(): readonly TableRoute[] | undefined {
     return this.#tls.get(CATCH_ALL);
   }

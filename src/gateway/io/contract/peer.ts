@@ -99,7 +99,7 @@ export class Peer {
   }
 }
 
-/** A unix socket has no address. */
+/** A socket that is closed has no address. */
 function endpoint(host = '::', port = 0): string {
   return formatIpPort(parseIp(host) ?? assert.fail(host), 0, port);
 }

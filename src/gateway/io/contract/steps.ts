@@ -2,9 +2,6 @@
 // of it. Most act on the scene's current connection. Every byte on the way is compared with the one that was sent.
 
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseIp } from '../../../wire/ip-address.ts';
@@ -18,11 +15,10 @@ import type { Call } from './worker.ts';
 const TIMEOUT_MS = 60_000;
 /** Bytes per call. */
 const PIECE = 100_000;
-/** What the kernel's buffers take: tcp_wmem and tcp_rmem, usually 4 and 6 MiB; a unix socket has 208 KiB. */
-const MOST_TCP = 16 * 1024 * 1024;
-const MOST_UNIX = 1024 * 1024;
+/** What the kernel's buffers take: tcp_wmem and tcp_rmem, usually 4 and 6 MiB. */
+const MOST_TAKEN = 16 * 1024 * 1024;
 
-/** How connections come about. A place is an IP address, `both` for a listener of both families, or `/` and a name. */
+/** How connections come about. A place is an IP address, or `both` for a listener of both families. */
 export interface Way {
   readonly name: string;
   readonly isDialled: boolean;
@@ -34,7 +30,6 @@ export interface Way {
 /** Where a row is played. A copy has its own current thread, listener, peer and connection. */
 export interface Scene {
   readonly way: Way;
-  readonly directory: string;
   readonly start: (options?: ThreadOptions) => ReactorThread;
   /** Closes the peers at the end. */
   readonly outside: DisposableStack;
@@ -67,15 +62,13 @@ export function row(engine: EngineName, name: string, ways: readonly Way[], ...s
     test(title, { timeout: TIMEOUT_MS }, async t => {
       await using threads = new AsyncDisposableStack();
       using outside = new DisposableStack();
-      const directory = mkdtempSync(join(tmpdir(), 'reactor-'));
-      outside.defer(() => rmSync(directory, { recursive: true }));
       let at = 0;
       t.signal.addEventListener('abort', () => {
         t.diagnostic(`in step ${at}`);
         outside.dispose();
       });
       const start = (options = {}) => threads.use(new ReactorThread(engine, options, t.signal));
-      const scene = { way, directory, start, outside, servers: new Map(), dialled: new Set(), handles: [] };
+      const scene = { way, start, outside, servers: new Map(), dialled: new Set(), handles: [] };
       // Steps set the rest before others use it.
       const s = { ...scene, thread: start() } as unknown as Scene;
       for (at = 1; at <= steps.length; at++) await steps[at - 1](s);
@@ -126,7 +119,7 @@ export function calls(...calls: Call[]): Step {
 
 export function listens(place?: string, port?: number): Step {
   return async s => {
-    s.listener = await s.thread.listen(address(s, place ?? s.way.on ?? s.way.host, port));
+    s.listener = await s.thread.listen(address(place ?? s.way.on ?? s.way.host, port));
     assert.ok(s.listener.handle >= 0, `listen() gave ${s.listener.handle}`);
   };
 }
@@ -162,11 +155,12 @@ export async function opens(s: Scene): Promise<void> {
 
 async function connects(s: Scene): Promise<void> {
   const server = await serverAt(s, s.way.host);
-  begin(s, await s.thread.call('connect', address(s, s.way.host, server.port)));
+  begin(s, await s.thread.call('connect', address(s.way.host, server.port)));
   await event(WRITABLE)(s);
   const local = await s.thread.call('localAddress', s.connection.handle);
-  do s.peer = await server.next();
-  while (s.peer.remote !== local);
+  // Others were closed at once: see connectsAndCloses().
+  for (s.peer = await server.next(); s.peer.remote !== local; s.peer = await server.next())
+    await s.peer.close();
 }
 
 /** Accepted connections have the settings from the start. */
@@ -230,12 +224,11 @@ export function writes(count: number): Step {
 export async function fills(s: Scene): Promise<void> {
   const { thread, connection } = s;
   const { handle } = connection;
-  const most = s.way.host.startsWith('/') ? MOST_UNIX : MOST_TCP;
   for (let isFull = false; !isFull; ) {
     const taken = await thread.call('write', handle, pattern(connection.written, PIECE));
     connection.seen = thread.events(handle).length;
     connection.written += Math.max(taken, 0);
-    assert.ok(connection.written <= most, `write() took ${connection.written} bytes`);
+    assert.ok(connection.written <= MOST_TAKEN, `write() took ${connection.written} bytes`);
     if (taken > 0) continue;
     assert.equal(taken, AGAIN);
     await rests()(s);
@@ -278,7 +271,7 @@ export const stops = async (s: Scene) => assert.equal(await s.thread.stop(), 0);
 
 /** The peer is in the backlog afterwards. */
 export async function dials(s: Scene): Promise<void> {
-  s.peer = await dial(place(s, s.way.host, s.listener.port), s.outside);
+  s.peer = await dial({ host: s.way.host, port: s.listener.port }, s.outside);
   s.dialled.add(s.peer);
 }
 
@@ -291,7 +284,7 @@ export async function dialsAndWaits(s: Scene): Promise<void> {
 }
 
 export function isRefused(host: string): Step {
-  return s => assert.rejects(dial(place(s, host, s.listener.port), s.outside), { code: 'ECONNREFUSED' });
+  return s => assert.rejects(dial({ host, port: s.listener.port }, s.outside), { code: 'ECONNREFUSED' });
 }
 
 export const peerSends = (count: number) => (s: Scene) => s.peer.send(count);
@@ -313,19 +306,14 @@ export const exchanges = (s: Scene) => play(s, peerSends(5), reads(5), writes(8)
 
 // What steps are made of.
 
-export function address(s: Scene, place: string, port = 0): SocketAddress {
-  if (place.startsWith('/')) return { address: new Uint8Array(16), port: 0, path: s.directory + place };
+export function address(place: string, port = 0): SocketAddress {
   const dualStack = place === 'both';
   return { address: parseIp(dualStack ? '::' : place) ?? assert.fail(place), port, dualStack };
 }
 
-function place(s: Scene, host: string, port = 0): { host: string; port: number } | { path: string } {
-  return host.startsWith('/') ? { path: s.directory + host } : { host, port };
-}
-
 /** A server outside the reactor. */
 export function serverAt(s: Scene, host: string): Promise<Server> {
-  const server = s.servers.get(host) ?? serve(place(s, host), s.outside);
+  const server = s.servers.get(host) ?? serve({ host, port: 0 }, s.outside);
   s.servers.set(host, server);
   return server;
 }
