@@ -37,8 +37,8 @@ export function recordUnreadable(path: DataPath, client: number, status: number,
 export function countBytes({ rows, shared }: DataPath, client: number, exchange: ExchangeState): void {
   if (exchange.isSwitched) return;
   const slot = rows.slot[client];
-  const { [client]: bytesIn } = rows.bytesIn;
-  const { [client]: bytesOut } = rows.bytesOut;
+  const bytesIn = rows.bytesIn[client];
+  const bytesOut = rows.bytesOut[client];
   if (bytesIn > exchange.countedIn) {
     shared.counters.add(slot, BYTES_IN_AT, bytesIn - exchange.countedIn);
     exchange.countedIn = bytesIn;
