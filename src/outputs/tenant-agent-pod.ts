@@ -39,8 +39,6 @@ export function agentPod(settings: AgentSettings, options: TenantAgentOptions, w
     ...(hasSecret ? [{ name: 'secret', secret: { secretName: AGENT, defaultMode: READABLE_BY_GROUP } }] : []),
     // The authority of the API server, which `terminate` verifies.
     ...(certificate === undefined ? [] : [{ name: 'ca', configMap: { name: 'kube-root-ca.crt' } }]),
-    // For temporary files.
-    { name: 'tmp', emptyDir: {} },
   ];
   return {
     metadata: { labels: agentLabels },
@@ -64,7 +62,7 @@ export function agentPod(settings: AgentSettings, options: TenantAgentOptions, w
         seccompProfile: { type: 'RuntimeDefault' },
       },
       containers: [container(settings, options, writesEndpoints, volumes)],
-      volumes,
+      ...(volumes.length > 0 && { volumes }),
     },
   };
 }
@@ -93,7 +91,7 @@ function container(
   writesEndpoints: boolean,
   volumes: readonly { readonly name: string }[],
 ) {
-  const folders: Readonly<Record<string, string>> = { secret: SECRET_FOLDER, ca: CA_FOLDER, tmp: '/tmp' };
+  const folders: Readonly<Record<string, string>> = { secret: SECRET_FOLDER, ca: CA_FOLDER };
   return {
     name: 'agent',
     image: settings.image,
@@ -116,11 +114,9 @@ function container(
       readOnlyRootFilesystem: true,
       capabilities: { drop: ['ALL'] },
     },
-    volumeMounts: volumes.map(({ name }) => ({
-      name,
-      mountPath: folders[name],
-      ...(name !== 'tmp' && { readOnly: true }),
-    })),
+    ...(volumes.length > 0 && {
+      volumeMounts: volumes.map(({ name }) => ({ name, mountPath: folders[name], readOnly: true })),
+    }),
   };
 }
 
