@@ -17,9 +17,16 @@ export interface Plan {
 export function plan(claims: readonly Cluster[], options: PlanOptions = {}): Plan {
   const table = new ClaimTable(options);
   const sorted = claims.toSorted(byAge);
+  if (sorted.some(isOfService)) return planWithServices(sorted, table);
+  // All names first, so that none can be taken as another's id or CONNECT name.
+  const clusters = sorted.filter(claim => table.claimName(claim)).map(claim => table.settle(claim));
+  return { clusters, findings: table.findings, counts: countAll(clusters, table.hosts) };
+}
+
+/** Services may join clusters. That takes maps, which a file with 10,000 clusters should not pay for. */
+function planWithServices(sorted: readonly Cluster[], table: ClaimTable): Plan {
   const joins = new Map<Cluster, Cluster>();
-  // All names first, so that none can be taken as another's id or CONNECT name; those of clusters before those of
-  // Services, so that a Service that is older than its cluster joins it too.
+  // Names of clusters before those of Services, so that a Service that is older than its cluster joins it too.
   const named = new Map<string, Cluster>();
   const isAccepted = (claim: Cluster) => {
     const owner = named.get(claim.name);
@@ -44,7 +51,9 @@ export function plan(claims: readonly Cluster[], options: PlanOptions = {}): Pla
       settled.set(owner, rememberedMerge(target, joining, table));
   }
   const clusters = [...settled.values()];
-  return { clusters, findings: table.findings, counts: countAll(clusters) };
+  // Not those of the table: a route that was refused when its claim joined a cluster has claimed its hosts.
+  const hosts = new Set(clusters.flatMap(({ routes }) => routes.flatMap(route => route.hosts)));
+  return { clusters, findings: table.findings, counts: countAll(clusters, hosts.size) };
 }
 
 /** The file first, in its own order; then other files; then objects, oldest first. */
@@ -121,12 +130,8 @@ function isOfService({ origin }: Cluster): boolean {
   return origin.object?.kind === 'Service';
 }
 
-function countAll(clusters: readonly Cluster[]): Plan['counts'] {
-  const hosts = new Set<string>();
+function countAll(clusters: readonly Cluster[], hosts: number): Plan['counts'] {
   let routes = 0;
-  for (const cluster of clusters) {
-    routes += cluster.routes.length;
-    for (const route of cluster.routes) for (const host of route.hosts) hosts.add(host);
-  }
-  return { clusters: clusters.length, routes, hosts: hosts.size };
+  for (const cluster of clusters) routes += cluster.routes.length;
+  return { clusters: clusters.length, routes, hosts };
 }

@@ -1,16 +1,10 @@
 // Settles claims: every host, id and CONNECT name belongs to one cluster. Claims come oldest first; the first to claim a
 // name keeps it; later claims of it are dropped, each with a finding.
 
-import type { Backend, Cluster, Origin, Route } from '../cluster/cluster.ts';
+import type { Backend, Cluster, Route } from '../cluster/cluster.ts';
 import type { Finding, FindingCode } from '../cluster/finding.ts';
 import { CATCH_ALL, isNameInside, isWildcard, wildcardOf } from '../cluster/hostname.ts';
 import { isInDomain } from './domains.ts';
-
-/** The holder of a name: a cluster, by a claim of its own or by one that joined it. */
-interface Holder {
-  readonly cluster: string;
-  readonly origin: Origin;
-}
 
 /** Of one object. */
 const MAX_FINDINGS = 20;
@@ -27,10 +21,11 @@ export interface PlanOptions {
 export class ClaimTable {
   readonly #options: PlanOptions;
   readonly #reserved: ReadonlySet<string>;
-  readonly #tls = new Map<string, Holder>();
-  readonly #http = new Map<string, Holder>();
+  /** By name: the claim that holds it, of a cluster or of a Service that joined it. */
+  readonly #tls = new Map<string, Cluster>();
+  readonly #http = new Map<string, Cluster>();
   /** The names that CONNECT knows, cluster names and ids among them. */
-  readonly #connect = new Map<string, Holder>();
+  readonly #connect = new Map<string, Cluster>();
   readonly findings: Finding[] = [];
   /** How often, by claim. */
   readonly #refusals = new Map<Cluster, number>();
@@ -41,8 +36,15 @@ export class ClaimTable {
   }
 
   /** The cluster that holds the name already, if there is one. */
-  holderOfName(name: string): Holder | undefined {
+  holderOfName(name: string): Cluster | undefined {
     return this.#connect.get(name);
+  }
+
+  /** How many hosts are held. */
+  get hosts(): number {
+    let count = this.#tls.size;
+    for (const host of this.#http.keys()) if (!this.#tls.has(host)) count++;
+    return count;
   }
 
   claimName(claim: Cluster): boolean {
@@ -51,13 +53,11 @@ export class ClaimTable {
 
   /** The same object where nothing is taken away from it. */
   settle(claim: Cluster): Cluster {
+    const keepsId =
+      claim.id === undefined || this.#claim(this.#connect, claim.id.toLowerCase(), claim, 'IdClaimed');
+    const routes = claim.routes.map(route => this.#settleRoute(route, claim));
+    if (keepsId && routes.every((route, i) => route === claim.routes[i])) return claim;
     const { id, ...rest } = claim;
-    const keepsId = id === undefined || this.#claim(this.#connect, id.toLowerCase(), claim, 'IdClaimed');
-    const routes = sameOr(
-      claim.routes,
-      claim.routes.map(route => this.#settleRoute(route, claim)),
-    );
-    if (keepsId && routes === claim.routes) return claim;
     return { ...rest, ...(keepsId && id !== undefined && { id }), routes };
   }
 
@@ -72,15 +72,12 @@ export class ClaimTable {
 
   #settleRoute(route: Route, claim: Cluster): Route {
     const held = route.kind === 'apps-http' ? this.#http : this.#tls;
-    const hosts = sameOr(
+    const hosts = filterSame(
       route.hosts,
-      route.hosts.filter(
-        host => this.#mayHave(host, held, claim) && this.#claim(held, host, claim, 'HostClaimed'),
-      ),
+      host => this.#mayHave(host, held, claim) && this.#claim(held, host, claim, 'HostClaimed'),
     );
-    const connect = sameOr(
-      route.connect,
-      route.connect.filter(name => this.#claim(this.#connect, name, claim, 'ConnectNameClaimed')),
+    const connect = filterSame(route.connect, name =>
+      this.#claim(this.#connect, name, claim, 'ConnectNameClaimed'),
     );
     const pool = this.#settlePool(route, claim);
     const isWhole = hosts === route.hosts && connect === route.connect && pool === route.pool;
@@ -101,7 +98,7 @@ export class ClaimTable {
     return backends.length === pool.backends.length ? pool : { ...pool, backends };
   }
 
-  #mayHave(host: string, held: ReadonlyMap<string, Holder>, claim: Cluster): boolean {
+  #mayHave(host: string, held: ReadonlyMap<string, Cluster>, claim: Cluster): boolean {
     const { name, origin } = claim;
     const isOfFile = origin.source === 'file';
     if (host === CATCH_ALL && !isOfFile) {
@@ -134,9 +131,9 @@ export class ClaimTable {
     const wildcard = isWildcard(host) ? undefined : wildcardOf(host);
     const older = wildcard === undefined ? undefined : held.get(wildcard);
     // The file has one author: an exact host beside another cluster's wildcard is intended there.
-    if (older === undefined || older.cluster === name || (isOfFile && older.origin.source === 'file'))
+    if (older === undefined || older.name === name || (isOfFile && older.origin.source === 'file'))
       return true;
-    const text = `'${host}' is covered by '${wildcard}' of cluster '${older.cluster}', which claimed it first`;
+    const text = `'${host}' is covered by '${wildcard}' of cluster '${older.name}', which claimed it first`;
     this.refuse(
       claim,
       'HostUnderWildcard',
@@ -146,26 +143,31 @@ export class ClaimTable {
     return false;
   }
 
-  #claim(held: Map<string, Holder>, name: string, claim: Cluster, code: FindingCode): boolean {
+  #claim(held: Map<string, Cluster>, name: string, claim: Cluster, code: FindingCode): boolean {
     const holder = held.get(name);
     if (holder === undefined) {
-      held.set(name, { cluster: claim.name, origin: claim.origin });
+      held.set(name, claim);
       return true;
     }
     // Several routes of one cluster may have the same host; ALPN selects one. A cluster name belongs to one claim.
-    if (holder.cluster === claim.name && code !== 'NameClaimed') return true;
-    const text = `'${name}' belongs to cluster '${holder.cluster}', which claimed it first`;
+    if (holder.name === claim.name && code !== 'NameClaimed') return true;
+    const text = `'${name}' belongs to cluster '${holder.name}', which claimed it first`;
     this.refuse(
       claim,
       code,
       text,
-      `Give cluster '${claim.name}' a different name, or remove this one from '${holder.cluster}'`,
+      `Give cluster '${claim.name}' a different name, or remove this one from '${holder.name}'`,
     );
     return false;
   }
 }
 
-/** Keeps the old array where every element is the same. */
-function sameOr<T>(before: readonly T[], after: readonly T[]): readonly T[] {
-  return before.length === after.length && after.every((value, i) => value === before[i]) ? before : after;
+/** The same list if every value passes, as nearly always. */
+function filterSame<T>(list: readonly T[], passes: (value: T) => boolean): readonly T[] {
+  let kept: T[] | undefined;
+  for (let index = 0; index < list.length; index++) {
+    if (passes(list[index])) kept?.push(list[index]);
+    else kept ??= list.slice(0, index);
+  }
+  return kept ?? list;
 }

@@ -278,11 +278,18 @@ export class TableAuthor {
   }
 }
 
+/** Clusters whose backends all have addresses. Clusters that did not change are the same objects. */
+const withoutNames = new WeakSet<Cluster>();
+const noNames: readonly string[] = [];
+
 /** The hosts of its backends that need a lookup. */
-export function* namesIn(cluster: Cluster): Generator<string> {
-  for (const { pool } of cluster.routes) {
-    for (const { host } of pool.backends) if (isIP(host) === 0) yield host;
-  }
+export function namesIn(cluster: Cluster): readonly string[] {
+  if (withoutNames.has(cluster)) return noNames;
+  const names: string[] = [];
+  for (const { pool } of cluster.routes)
+    for (const { host } of pool.backends) if (isIP(host) === 0) names.push(host);
+  if (names.length === 0) withoutNames.add(cluster);
+  return names;
 }
 
 function keyOf({ cluster, route }: RouteSlot): string {
