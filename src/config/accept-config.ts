@@ -1,5 +1,6 @@
 // A valid file → what readConfig() gives: the configuration, its warnings, and the positions that others need later.
 
+import type { Cluster } from '../cluster/cluster.ts';
 import type { Config } from './config.ts';
 import { byPlace, formatPath, type Mistake, type Path, type Positions } from './mistake.ts';
 import { pathOfKind } from './path-of-kind.ts';
@@ -61,11 +62,18 @@ function dependOnEngine({ clusters, engine, identity, limits, listen, sources, t
     ...(sources.length === 0 ? [] : [['sources']]),
     ...(engine === 'haproxy' ? [['engine']] : []),
     ...Object.keys(limits).map(key => ['limits', key]),
-    ...clusters.flatMap(({ identityRequired, routes }, i) => [
-      ...(identityRequired ? [['clusters', i, 'identity']] : []),
-      ...routes.flatMap(({ connect, kind }) =>
-        connect.length === 0 ? [] : [['clusters', i, ...pathOfKind(kind), 'connect']],
-      ),
-    ]),
+    ...clustersThatDepend(clusters),
   ];
+}
+
+/** One path for thousands of clusters, or none. */
+function clustersThatDepend(clusters: readonly Cluster[]): Path[] {
+  const paths: Path[] = [];
+  for (let i = 0; i < clusters.length; i++) {
+    const { identityRequired, routes } = clusters[i];
+    if (identityRequired) paths.push(['clusters', i, 'identity']);
+    for (const { connect, kind } of routes)
+      if (connect.length > 0) paths.push(['clusters', i, ...pathOfKind(kind), 'connect']);
+  }
+  return paths;
 }

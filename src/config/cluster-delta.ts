@@ -12,8 +12,20 @@ export interface ClusterDelta {
 const NEW = -1;
 
 export function deltaOf(before: readonly Cluster[], after: readonly Cluster[]): ClusterDelta {
-  const places = new Map(before.map((cluster, index) => [cluster, index]));
-  const order = Int32Array.from(after, cluster => places.get(cluster) ?? NEW);
+  const order = new Int32Array(after.length);
+  // Usually all but a few are where they were, seen from the beginning or from the end.
+  let first = 0;
+  while (first < after.length && after[first] === before[first]) order[first] = first++;
+  let last = 0;
+  const most = Math.min(before.length, after.length) - first;
+  while (last < most && after[after.length - 1 - last] === before[before.length - 1 - last]) {
+    last++;
+    order[after.length - last] = before.length - last;
+  }
+  const places = new Map<Cluster, number>();
+  for (let index = first; index < before.length - last; index++) places.set(before[index], index);
+  for (let index = first; index < after.length - last; index++)
+    order[index] = places.get(after[index]) ?? NEW;
   return { order, fresh: after.filter((_, index) => order[index] === NEW) };
 }
 

@@ -1,33 +1,53 @@
-// The clusters of a file by their text, so that a file that is read again costs only what has changed.
+// The clusters of a file that was read before, so that reading it again costs only what has changed: clusters by their
+// text, and the names that they claim.
 
 import type { Cluster } from '../cluster/cluster.ts';
+import { ClaimedNames } from './claimed-names.ts';
+import { blockOf, type SplitClusters } from './split-clusters.ts';
 
-interface Known {
-  readonly text: string;
-  readonly cluster: Cluster;
+/** Clusters of a new version of the file, which are known from commit() on. */
+export interface TakenClusters {
+  readonly clusters: readonly Cluster[];
+  /** Two clusters claim the same name, or one of `reserved` is claimed. */
+  hasConflict(reserved: readonly string[]): boolean;
+  commit(): void;
 }
 
 export class KnownClusters {
-  #known: ReadonlyMap<string, Known> = new Map();
+  split: SplitClusters | undefined;
+  #clusters: readonly Cluster[] = [];
+  readonly #byText = new Map<string, Cluster>();
+  readonly #names = new ClaimedNames();
 
-  /** The same objects for the same texts as last time. Undefined, and nothing is forgotten, if `read` gives up. */
-  take(texts: Iterable<string>, read: (text: string) => Cluster | undefined): readonly Cluster[] | undefined {
-    const next = new Map<string, Known>();
-    const clusters: Cluster[] = [];
-    for (const given of texts) {
-      const known = this.#known.get(given) ?? readOnce(given, read);
-      if (known === undefined) return undefined;
-      next.set(known.text, known);
-      clusters.push(known.cluster);
+  /** The same objects for the same texts as before. Undefined if `read` gives up. */
+  take(split: SplitClusters, read: (text: string) => Cluster | undefined): TakenClusters | undefined {
+    const { sameFirst, sameLast, starts } = split;
+    const count = starts.length - 1;
+    const before = this.#clusters;
+    const clusters = before.slice(0, sameFirst);
+    const fresh = new Map<string, Cluster>();
+    for (let index = sameFirst; index < count - sameLast; index++) {
+      const text = blockOf(split, index);
+      const cluster = this.#byText.get(text) ?? fresh.get(text) ?? read(text);
+      if (cluster === undefined) return undefined;
+      fresh.set(text, cluster);
+      clusters.push(cluster);
     }
-    this.#known = next;
-    return clusters;
+    const isBetween = (index: number, length: number) => index >= sameFirst && index < length - sameLast;
+    for (let index = before.length - sameLast; index < before.length; index++) clusters.push(before[index]);
+    const removed = before.filter((_, index) => isBetween(index, before.length));
+    const added = clusters.filter((_, index) => isBetween(index, count));
+    return {
+      clusters,
+      hasConflict: reserved => this.#names.hasConflict(removed, added, reserved),
+      commit: () => {
+        for (let index = sameFirst; index < before.length - sameLast; index++)
+          this.#byText.delete(blockOf(this.split as SplitClusters, index));
+        for (const [text, cluster] of fresh) this.#byText.set(text, cluster);
+        this.#names.replace(removed, added);
+        this.#clusters = clusters;
+        this.split = split;
+      },
+    };
   }
-}
-
-/** From a copy of its own: a part of a text keeps the whole text in memory, here that of a whole file for each edit. */
-function readOnce(given: string, read: (text: string) => Cluster | undefined): Known | undefined {
-  const text = Buffer.from(given).toString();
-  const cluster = read(text);
-  return cluster && { text, cluster };
 }

@@ -1,6 +1,7 @@
 // Opens files for readConfig() and readClusters(), with care: a path may name anything, and a running gateway rereads
 // them on every change. Errors of the file system are reported like mistakes in the file.
 
+import { isUtf8 } from 'node:buffer';
 import { constants } from 'node:fs';
 import { type FileHandle, open, readlink, realpath } from 'node:fs/promises';
 import { dirname, join, sep } from 'node:path';
@@ -40,7 +41,7 @@ interface Unreadable {
 
 /** Never rejects. */
 export function readConfigFile(path: string): Promise<ReadConfigFile> {
-  return readFileAs(path, MAX_BYTES, readConfig);
+  return readFileAs(path, MAX_BYTES, (bytes, file) => readConfig(bytes.toString(), file));
 }
 
 /** Only if it can be read without positions; undefined otherwise. Never rejects. */
@@ -48,7 +49,7 @@ export async function readConfigFileQuickly(
   path: string,
   known: KnownClusters,
 ): Promise<AcceptedConfig | undefined> {
-  const read = await readFileAs(path, MAX_BYTES, text => readQuickly(text, known) ?? DECLINED);
+  const read = await readFileAs(path, MAX_BYTES, bytes => readQuickly(bytes, known) ?? DECLINED);
   return read.ok ? read : undefined;
 }
 
@@ -57,13 +58,14 @@ export async function readConfigFileQuickly(
  * ConfigMap, but not out of it: messages quote what they find, and the directory's writers may not read all that we can.
  */
 export function readClustersFile(path: string): Promise<ReadClusters> {
-  return readFileAs(path, MAX_CLUSTERS_BYTES, readClusters, dirname(path));
+  const parse = (bytes: Buffer, file: string) => readClusters(bytes.toString(), file);
+  return readFileAs(path, MAX_CLUSTERS_BYTES, parse, dirname(path));
 }
 
 async function readFileAs<T>(
   path: string,
   maxBytes: number,
-  parse: (text: string, path: string) => T,
+  parse: (bytes: Buffer, path: string) => T,
   directory?: string,
 ): Promise<T | Unreadable> {
   let handle: FileHandle;
@@ -76,8 +78,7 @@ async function readFileAs<T>(
   try {
     if (directory !== undefined && !(await isWithin(handle, path, directory))) return outside;
     const bytes = await readBytes(handle, maxBytes);
-    const text = bytes instanceof Uint8Array ? textOf(bytes) : bytes;
-    return typeof text === 'string' ? parse(text, path) : text;
+    return 'code' in bytes ? bytes : (notText(bytes) ?? parse(bytes, path));
   } catch (error) {
     return unopened(error);
   } finally {
@@ -91,7 +92,7 @@ async function isWithin(handle: FileHandle, path: string, directory: string): Pr
   return opened.startsWith(join(await realpath(directory), sep));
 }
 
-async function readBytes(handle: FileHandle, maxBytes: number): Promise<Uint8Array | Unreadable> {
+async function readBytes(handle: FileHandle, maxBytes: number): Promise<Buffer | Unreadable> {
   const stats = await handle.stat();
   if (stats.isDirectory()) return unreadable('not-a-file', 'must be a file: this is a directory');
   if (!stats.isFile())
@@ -103,14 +104,11 @@ async function readBytes(handle: FileHandle, maxBytes: number): Promise<Uint8Arr
   return handle.readFile();
 }
 
-function textOf(bytes: Uint8Array): string | Unreadable {
+function notText(bytes: Buffer): Unreadable | undefined {
   if (bytes.includes(0))
     return unreadable('binary', 'must be a text file: this file contains NUL bytes (is it UTF-16?)');
-  try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
-  } catch {
-    return unreadable('binary', 'must be UTF-8 text: this file contains other bytes');
-  }
+  if (!isUtf8(bytes)) return unreadable('binary', 'must be UTF-8 text: this file contains other bytes');
+  return undefined;
 }
 
 function unopened(error: unknown): Unreadable {

@@ -16,7 +16,7 @@ const EMPTY = 'the file is empty: it needs at least one address to listen on, su
 
 /** `file` is the file's name in messages. Mistakes are in the order of the file. */
 export function readConfig(text: string, file: string): ReadConfig {
-  return readQuickly(text) ?? readWithPositions(text, file);
+  return readQuickly(Buffer.from(text)) ?? readWithPositions(text, file);
 }
 
 /** The same for every file, and the only way that knows where a mistake is. */

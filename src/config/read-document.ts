@@ -38,7 +38,7 @@ export function readDocument<T>(text: string, file: string, kind: DocumentKind<T
 }
 
 /** Windows editors add a byte order mark, which does not count as a column. */
-export function withoutMark(text: string): string {
+function withoutMark(text: string): string {
   return text.startsWith('\ufeff') ? text.slice(1) : text;
 }
 

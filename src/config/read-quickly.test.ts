@@ -8,14 +8,14 @@ import { KnownClusters } from './known-clusters.ts';
 import { readWithPositions } from './read-config.ts';
 import { readPlainBlock } from './read-plain-block.ts';
 import { readQuickly } from './read-quickly.ts';
-import { splitClusters } from './split-clusters.ts';
+import { blockOf, type SplitClusters, splitClusters } from './split-clusters.ts';
 import { readYaml } from './yaml-text.ts';
 
 const RUNS = 2000;
 
 /** Whether it was read. */
 function agrees(text: string): boolean {
-  const quick = readQuickly(text);
+  const quick = readQuickly(Buffer.from(text));
   if (quick !== undefined) assert.deepEqual(quick, readWithPositions(text, 'causeway.yaml'), text);
   return quick !== undefined;
 }
@@ -161,22 +161,68 @@ test('readQuickly() gives the same with clusters that it knows from other files'
   fc.assert(
     fc.property(fc.array(file, { minLength: 2, maxLength: 4 }), texts => {
       const known = new KnownClusters();
-      for (const text of [...texts, texts[0]]) assert.deepEqual(readQuickly(text, known), readQuickly(text));
+      for (const text of [...texts, texts[0]]) {
+        const bytes = Buffer.from(text);
+        assert.deepEqual(readQuickly(bytes, known), readQuickly(bytes));
+      }
     }),
     { numRuns: 200 },
   );
 });
 
+test('splitClusters() gives the same, however much is known from the file before', () => {
+  const block = fc.constantFrom('- a\n', '- a\n  b: c\n', '- d\n\n', '- é\n  # e\n', '- a\n\n- d\n');
+  const blocks = fc.array(block, { minLength: 1, maxLength: 8 });
+  const end = fc.constantFrom('', 'x: y\n', '  z\n', '- a');
+  const one = fc.tuple(fc.constantFrom('', 'a: b\n'), blocks, end);
+  const texts = fc.array(
+    one.map(([top, all, last]) => `${top}clusters:\n${all.join('')}${last}`),
+    {
+      minLength: 2,
+      maxLength: 6,
+    },
+  );
+  let same = 0;
+  fc.assert(
+    fc.property(fc.oneof(texts, fc.array(changedFile, { minLength: 2, maxLength: 3 })), versions => {
+      let before: SplitClusters | undefined;
+      for (const text of [...versions, versions[0]]) {
+        const bytes = Buffer.from(text);
+        const alone = splitClusters(bytes);
+        const split = splitClusters(bytes, before);
+        const { sameFirst = 0, sameLast = 0, ...rest } = split ?? {};
+        const { sameFirst: none = 0, sameLast: neither = 0, ...whole } = alone ?? {};
+        assert.deepEqual([none, neither, rest], [0, 0, whole]);
+        if (split === undefined) continue;
+        const now = blocksOf(split);
+        const then = before === undefined ? [] : blocksOf(before);
+        assert.deepEqual(now.slice(0, sameFirst), then.slice(0, sameFirst));
+        assert.deepEqual(now.slice(now.length - sameLast), then.slice(then.length - sameLast));
+        assert.ok(sameFirst + sameLast <= Math.min(now.length, then.length));
+        same += sameFirst + sameLast;
+        before = split;
+      }
+    }),
+    { numRuns: RUNS },
+  );
+  assert.ok(same > RUNS / 5, `${same} clusters were known`);
+});
+
+function blocksOf(split: SplitClusters): string[] {
+  return Array.from({ length: split.starts.length - 1 }, (_, index) => blockOf(split, index));
+}
+
 test('readPlainBlock() gives what the YAML library gives, or declines', () => {
   let read = 0;
   fc.assert(
     fc.property(changedFile, text => {
-      const { blocks = [], indent = 0 } = splitClusters(text) ?? {};
-      for (const block of blocks) {
-        const data = readPlainBlock(block.text, indent);
+      const split = splitClusters(Buffer.from(text));
+      if (split === undefined) return;
+      for (const block of blocksOf(split)) {
+        const data = readPlainBlock(block, split.indent);
         if (data === undefined) continue;
-        const yaml = readYaml(block.text, 'causeway.yaml');
-        assert.deepEqual([[data], []], [yaml.data, yaml.mistakes], block.text);
+        const yaml = readYaml(block, 'causeway.yaml');
+        assert.deepEqual([[data], []], [yaml.data, yaml.mistakes], block);
         read++;
       }
     }),

@@ -13,14 +13,15 @@ import { quote } from './reading.ts';
 /** Expects a valid file, so that list indexes in Config equal those in the file. */
 export function warn(config: Config, report: Report): void {
   const { clusters, listen, sources } = config;
-  const kinds = new Set(clusters.flatMap(cluster => cluster.routes.map(route => route.kind)));
+  const kinds = new Set<string>();
+  for (const { routes } of clusters) for (const { kind } of routes) kinds.add(kind);
   for (const [i, listener] of listen.entries())
     warnOfListener(listener, ['listen', i], kinds, sources.length > 0, report);
   if (clusters.length === 0 && sources.length === 0) {
     report(['clusters'], 'there are no clusters: every connection will be refused');
   }
   for (const [i, cluster] of clusters.entries()) {
-    warnOfCluster(cluster, ['clusters', i], report);
+    if (!quiet.has(cluster)) warnOfCluster(cluster, ['clusters', i], report);
     if (cluster.identityRequired && cluster.id === undefined && config.identity?.required !== true) {
       report(
         ['clusters', i, 'identity'],
@@ -52,10 +53,19 @@ function warnOfListener(
   }
 }
 
-function warnOfCluster(cluster: Cluster, path: Path, report: Report): void {
+/** Clusters without a warning: one that did not change is not looked at again. */
+const quiet = new WeakSet<Cluster>();
+
+function warnOfCluster(cluster: Cluster, path: Path, reportOne: Report): void {
+  let isQuiet = true;
+  const report: Report = (...warning) => {
+    isQuiet = false;
+    reportOne(...warning);
+  };
   if (cluster.routes.length === 0) report(path, 'has no routes: nothing of this cluster is reachable');
   warnOfCidrs(cluster.allow ?? [], [...path, 'allow'], report);
   for (const route of cluster.routes) warnOfRoute(cluster, route, path, report);
+  if (isQuiet) quiet.add(cluster);
 }
 
 function warnOfRoute(cluster: Cluster, route: Route, clusterPath: Path, report: Report): void {
