@@ -33,10 +33,9 @@ export class KnownClusters {
       fresh.set(text, cluster);
       clusters.push(cluster);
     }
-    const isBetween = (index: number, length: number) => index >= sameFirst && index < length - sameLast;
     for (let index = before.length - sameLast; index < before.length; index++) clusters.push(before[index]);
-    const removed = before.filter((_, index) => isBetween(index, before.length));
-    const added = clusters.filter((_, index) => isBetween(index, count));
+    const removed = before.slice(sameFirst, before.length - sameLast);
+    const added = clusters.slice(sameFirst, count - sameLast);
     return {
       clusters,
       hasConflict: reserved => this.#names.hasConflict(removed, added, reserved),
