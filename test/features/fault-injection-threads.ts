@@ -29,7 +29,7 @@ Table.prototype.httpRoute = function (host) {
 };
 
 /** Heads and chunks that a worker writes, by what they say. */
-const faultyTexts = ['Host: fault-ask.test', 'X-Fault: head', 'X-Fault-Trailer'];
+const faultyTexts = ['Host: fault-ask.test', 'X-Fault-Trailer'];
 /** The size of the chunk "@@data@@ and more". */
 const FAULTY_CHUNK = '11\r\n';
 const { write } = Buffer.prototype;
@@ -37,6 +37,14 @@ Buffer.prototype.write = function (this: Buffer, text: string, ...rest: unknown[
   if (text === FAULTY_CHUNK || faultyTexts.some(faulty => text.includes(faulty))) throw injected('write');
   return Reflect.apply(write, this, [text, ...rest]) as number;
 } as typeof write;
+
+/** Heads of responses are copied as bytes. */
+const { set } = Object.getPrototypeOf(Uint8Array.prototype) as Uint8Array;
+Buffer.prototype.set = function (this: Buffer, source: ArrayLike<number>, at?: number) {
+  if (source instanceof Uint8Array && Buffer.prototype.indexOf.call(source, 'X-Fault: head') >= 0)
+    throw injected('set');
+  Reflect.apply(set, this, [source, at]);
+};
 
 const { concat } = Buffer;
 Buffer.concat = ((list: readonly Uint8Array[], length?: number) => {
