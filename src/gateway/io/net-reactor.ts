@@ -631,7 +631,12 @@ function isShutting(socket: net.Socket): boolean {
 }
 
 function resetNow(this: net.Socket): void {
-  this.resetAndDestroy();
+  try {
+    this.resetAndDestroy();
+  } catch {
+    // Node throws where libuv refuses, as it does while a socket is being shut down.
+    this.destroy();
+  }
 }
 
 function putAddress(
