@@ -49,7 +49,12 @@ const NOT_ON_HAPROXY: Readonly<Record<string, readonly string[]>> = {
   'it does not count connections that are not routed yet': ['features/pending-per-source'],
   'it reads HTTP with a parser of its own': ['interop/smuggling', 'interop/http-hostile'],
   'it needs minutes for 10,000 allow lists': ['interop/scale'],
-  'they are about threads of ours': ['features/threads', 'features/fault', 'features/fault-http'],
+  'they are about threads of ours': [
+    'features/threads',
+    'features/fault',
+    'features/fault-http',
+    'interop/chaos',
+  ],
   'the gateway is not what they are about': ['features/agent-process', 'features/demo'],
   'HAProxy takes a FIN behind a request for a client that has left': [
     'features/http-changes',
