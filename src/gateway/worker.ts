@@ -96,8 +96,7 @@ class Worker {
     });
     this.#path.listenersClosed = () => this.#answerWaiting();
     if (newStreams === undefined) return;
-    const arrivals = new Rows(start.arrivals ?? Rows.memory(1));
-    this.#streams = newStreams(this.#path, arrivals, {
+    this.#streams = newStreams(this.#path, new Rows(start.arrivals), {
       trouble: (what, why) => this.#trouble(what, why),
       dialFailed: () => this.#post({ kind: 'gateway-failed' }),
     });
@@ -314,8 +313,7 @@ async function loadStreams(io: Reactor, control: ThreadControl): Promise<NewStre
 if (parentPort !== null) {
   const start = workerData as WorkerStart;
   const control = new ThreadControl(start.control);
-  const isGiven = start.arrivals !== undefined;
-  const io = await openReactor(start.engine, { ...start, control, isGiven });
+  const io = await openReactor(start.engine, { ...start, control });
   const newStreams = start.engine === 'net' ? await loadStreams(io, control) : undefined;
   const worker = new Worker(start, io, parentPort, newStreams);
   parentPort.postMessage({ kind: 'started' } satisfies FromWorker);

@@ -10,10 +10,10 @@ import { missingPrograms } from '../../testbed/packages.ts';
 import { type Causeway, type LogLine, startCauseway } from '../../testbed/start-causeway.ts';
 import { tempDir } from '../../testbed/temp-dir.ts';
 import { streamThread } from './engine.ts';
-import { FAULTY_STATUS, faulty } from './fault-marks.ts';
+import { DEADLY_PING, FAULTY_STATUS, faulty } from './fault-marks.ts';
 import { Backend, lineOf, until } from './given.ts';
 import { H2Client } from './h2-client.ts';
-import { assertAlive, HttpBackend, HttpClient, request } from './http-given.ts';
+import { assertAlive, HttpBackend, HttpClient, request, untilIdle } from './http-given.ts';
 
 const stack = new AsyncDisposableStack();
 after(() => stack.disposeAsync());
@@ -256,4 +256,18 @@ test('they leave no descriptor open', async () => {
     await ping();
     return (await openFiles(gateway)) <= files;
   });
+});
+
+test('a thread that dies while it takes a connection leaves nothing of it behind', async () => {
+  neighbour[Symbol.dispose]();
+  await untilIdle(gateway);
+  const deaths = () => gateway.lines().filter(({ msg }) => msg === 'thread died').length;
+  using client = await HttpClient.connect(gateway.port);
+  client.send(`PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0\0\0\x08\x06\0\0\0\0\0${DEADLY_PING}`);
+  // With FIN on net: Node cannot have it otherwise.
+  await client.ended();
+  await until('the death', () => deaths() === 1);
+  await untilIdle(gateway);
+  const line = await lineOf(gateway, client);
+  assert.equal(line?.reason, 'shutdown');
 });

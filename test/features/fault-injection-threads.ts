@@ -2,6 +2,7 @@
 // stream selects what throws.
 
 import { ClientRequest } from 'node:http';
+import { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import { EventStreams } from '../../src/admin/event-streams.ts';
 import { GatewayEvents } from '../../src/admin/gateway-events.ts';
@@ -11,7 +12,7 @@ import { RequestCounters } from '../../src/gateway/shared/shared-memory.ts';
 import { AbuseBudget } from '../../src/gateway/streams/abuse-budget.ts';
 import { TunnelContexts } from '../../src/gateway/streams/end-tunnel.ts';
 import { Table } from '../../src/gateway/table/table.ts';
-import { FAULTY_STATUS } from './fault-marks.ts';
+import { DEADLY_PING, FAULTY_STATUS } from './fault-marks.ts';
 
 /** Number of control frames of an HTTP/2 connection, SETTINGS included, at which the next PING throws. */
 const FAULTY_PING = 3;
@@ -92,6 +93,13 @@ TunnelContexts.prototype.find = function (name) {
   if (name === 'fault.tunnel.test') throw injected('certificate');
   return find.call(this, name);
 };
+
+/** The first bytes of a connection that is given to a thread. */
+const { unshift } = Socket.prototype;
+Socket.prototype.unshift = function (this: Socket, chunk: Buffer) {
+  if (Buffer.from(chunk).includes(DEADLY_PING)) process.exit(1);
+  Reflect.apply(unshift, this, [chunk]);
+} as typeof unshift;
 
 /** The first tunnel. */
 let isTunnelStruck = false;

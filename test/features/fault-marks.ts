@@ -14,3 +14,6 @@ export const FAULTY_BACKEND = '127.0.0.67';
 
 /** Counting a response with this status throws. */
 export const FAULTY_STATUS = 418;
+
+/** What a thread dies of as it takes a connection: the data of a PING. */
+export const DEADLY_PING = '@@exit@@';

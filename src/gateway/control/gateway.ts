@@ -50,8 +50,8 @@ import { Revival } from './revival.ts';
 import { type Figures, RouteCounts } from './route-counts.ts';
 import { StartError } from './start-error.ts';
 import { TableFigures } from './table-figures.ts';
-import type { FromWorker, TableMessage, ToWorker, WorkerStart } from './worker-messages.ts';
-import { type ThreadKind, WorkerThread } from './worker-thread.ts';
+import type { FromWorker, TableMessage, ToWorker } from './worker-messages.ts';
+import { type StartOptions, type ThreadKind, WorkerThread } from './worker-thread.ts';
 
 /** How long a change waits for new names to resolve; slower ones are dialled as soon as they resolve. */
 const NAMES_MS = 500;
@@ -101,7 +101,7 @@ export class Gateway implements GatewayPort, AsyncDisposable {
   readonly #options: GatewayOptions;
   readonly #author = new TableAuthor();
   readonly #workers: readonly WorkerThread[];
-  readonly #start: Omit<WorkerStart, 'name' | 'number' | 'rows' | 'control' | 'records'>;
+  readonly #start: StartOptions;
   readonly #totals: Int32Array;
   readonly #pages = new SharedPages();
   /** One for each worker, if that has no streams of its own. They start with the first table that needs them. */

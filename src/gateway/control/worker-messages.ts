@@ -28,8 +28,10 @@ export interface WorkerStart {
   /** Other workers open the same listeners. */
   readonly share: boolean;
   readonly records: SharedArrayBuffer;
-  /** Rows of connections under way to this thread, if others give it some. */
-  readonly arrivals?: SharedArrayBuffer;
+  /** Other threads give it connections. */
+  readonly isGiven: boolean;
+  /** Rows of connections that are being given to it; on net a worker gives them to itself. */
+  readonly arrivals: SharedArrayBuffer;
 }
 
 /** Shared memory for new slots. `counters` belong to one thread. */

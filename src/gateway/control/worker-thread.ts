@@ -27,7 +27,10 @@ import type {
 export type ThreadKind = 'worker' | 'stream';
 
 /** The rest is added by start(). */
-export type StartOptions = Omit<WorkerStart, 'name' | 'number' | 'rows' | 'records' | 'control' | 'arrivals'>;
+export type StartOptions = Omit<
+  WorkerStart,
+  'name' | 'number' | 'rows' | 'records' | 'control' | 'isGiven' | 'arrivals'
+>;
 
 /** The counts shared with other threads; the thread's own counts are in its pages. */
 export type CommonCounts = Omit<EndRecorder, 'counters' | 'records'>;
@@ -110,7 +113,9 @@ export class WorkerThread {
     if (this.#isEnding) return new Error('The gateway is ending');
     const rows = Rows.memory(options.capacity);
     const control = ThreadControl.memory(options.capacity);
-    const arrivals = Rows.memory(this.kind === 'worker' ? 0 : options.capacity);
+    const isGiven = this.kind === 'stream';
+    // A worker gives connections to itself one at a time, and may die in between.
+    const arrivals = Rows.memory(isGiven ? options.capacity : 1);
     this.#lifetime = randomInt(2 ** 40);
     this.pages.given = { clusters: 0, routes: 0, backends: 0 };
     const workerData: WorkerStart = {
@@ -120,7 +125,8 @@ export class WorkerThread {
       rows,
       control,
       records: this.#ring,
-      ...(this.kind === 'stream' && { arrivals }),
+      isGiven,
+      arrivals,
     };
     const started = Promise.withResolvers<void>();
     const exited = Promise.withResolvers<void>();
