@@ -45,20 +45,35 @@ test('readAgentFiles() reads the files that the flags name', { skip }, async () 
 test('readAgentFiles() names the flag and the problem', { skip }, async () => {
   const [pair, other] = [await pairFor('a.test'), await pairFor('b.test')];
   const missing = dir.file('missing');
-  const cases: readonly (readonly [files: AgentOptions, message: RegExp])[] = [
-    [{ keyFile: missing } as AgentOptions, /^--key-file cannot be read: .*missing: there is no such file$/],
+  const cases: readonly (readonly [files: Readonly<Record<string, string>>, message: RegExp])[] = [
     [
-      await options({ keyFile: KEY.slice(1) }),
+      { keyFile: KEY.slice(1) },
       /^--key-file must contain the 43 characters that causeway identity key prints/,
     ],
-    [await options({ caFile: 'no pem' }), /^--ca-file must contain certificates in PEM format: .* does not$/],
+    [{ caFile: 'no pem' }, /^--ca-file must contain certificates in PEM format: .* does not$/],
     [
-      await options({ certFile: pair.cert, certKeyFile: other.key }),
-      /^--cert-file and --cert-key-file must be a certificate and its key in PEM format/,
+      { certFile: pair.cert, certKeyFile: other.key },
+      /^--cert-key-file must be the key of the certificate in .*certFile: .*certKeyFile is not \(/,
+    ],
+    // As a file is for a moment while it is written.
+    [
+      { certFile: '', certKeyFile: pair.key },
+      /^--cert-file must contain a certificate in PEM format: .* does not$/,
+    ],
+    [
+      { certFile: pair.cert, certKeyFile: '' },
+      /^--cert-key-file must contain a private key in PEM format: .* does not$/,
     ],
   ];
   for (const [files, message] of cases)
-    await assert.rejects(readAgentFiles(files), { code: 'ERR_AGENT_FILE', message });
+    await assert.rejects(async () => readAgentFiles(await options(files)), {
+      code: 'ERR_AGENT_FILE',
+      message,
+    });
+  await assert.rejects(readAgentFiles({ keyFile: missing } as AgentOptions), {
+    code: 'ERR_AGENT_FILE',
+    message: /^--key-file cannot be read: .*missing: there is no such file$/,
+  });
 });
 
 test('watchAgentFiles() reports changes, also by rename, and a bad file only when it stays bad', async () => {

@@ -3,8 +3,8 @@
 
 import { X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import { createSecureContext } from 'node:tls';
 import { type ExposedFile, exposedFile } from '../config/exposed-file.ts';
+import { KeyPairError, readKeyPair } from '../config/key-pair.ts';
 import { FileWatch } from '../config/watch-file.ts';
 import type { AgentOptions } from './agent-options.ts';
 
@@ -31,9 +31,7 @@ export async function readAgentFiles(options: AgentOptions): Promise<AgentFiles>
   const key = keyFile === undefined ? undefined : readKey(keyFile, await read('key-file', keyFile));
   const ca = caFile === undefined ? undefined : readCa(caFile, await read('ca-file', caFile));
   const certificate =
-    certFile === undefined || certKeyFile === undefined
-      ? undefined
-      : readPair(certFile, await read('cert-file', certFile), await read('cert-key-file', certKeyFile));
+    certFile === undefined || certKeyFile === undefined ? undefined : await readPair(certFile, certKeyFile);
   return {
     ...(key !== undefined && { key }),
     ...(ca !== undefined && { ca }),
@@ -115,25 +113,25 @@ function readKey(path: string, content: string): string {
 }
 
 function readCa(path: string, content: string): string {
-  validate(
-    `--ca-file must contain certificates in PEM format: ${path} does not`,
-    () => new X509Certificate(content),
-  );
-  return content;
-}
-
-function readPair(path: string, cert: string, key: string): { readonly cert: string; readonly key: string } {
-  validate(
-    `--cert-file and --cert-key-file must be a certificate and its key in PEM format: ${path} and its key are not`,
-    () => createSecureContext({ cert, key }),
-  );
-  return { cert, key };
-}
-
-function validate(message: string, use: () => object): void {
   try {
-    use();
+    void new X509Certificate(content);
+    return content;
   } catch (error) {
+    const message = `--ca-file must contain certificates in PEM format: ${path} does not`;
     throw new AgentFileError(message, { cause: error });
+  }
+}
+
+async function readPair(
+  certFile: string,
+  keyFile: string,
+): Promise<{ readonly cert: string; readonly key: string }> {
+  try {
+    const { cert, key } = await readKeyPair({ certFile, keyFile });
+    return { cert: cert.toString('latin1'), key: key.toString('latin1') };
+  } catch (error) {
+    if (!(error instanceof KeyPairError)) throw error;
+    const flag = error.key === 'certFile' ? '--cert-file' : '--cert-key-file';
+    throw new AgentFileError(`${flag} ${error.text}`, { cause: error });
   }
 }
