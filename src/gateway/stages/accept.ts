@@ -18,6 +18,7 @@ import { TOTAL_CONNECTIONS, TOTAL_PENDING } from '../shared/shared-memory.ts';
 import type { DataPath } from './data-path.ts';
 import { end, endWithReset } from './end.ts';
 import { dialDirect, identify, knowClient, knowTunnelled } from './identify.ts';
+import { makeRoom } from './keep-backend.ts';
 
 /** Connections accepted at a time before other handles get their turn. */
 const BATCH = 64;
@@ -95,6 +96,7 @@ function close(path: DataPath, listener: number): void {
 function acceptSome(path: DataPath, listener: number, most: number): boolean {
   for (let count = 0; count < most; count++) {
     const handle = path.io.accept(listener);
+    if (handle === EXHAUSTED && makeRoom(path)) continue;
     const isClosing = path.rows.state[listener] === CLOSING;
     // A closing listener has a deadline already, which clients must not postpone.
     if (handle === EXHAUSTED && !isClosing) path.wheel.set(listener, path.io.now() + EXHAUSTED_MS);
@@ -162,7 +164,7 @@ function isWithinLimits(path: DataPath, handle: number): boolean {
   if (
     Atomics.load(shared.totals, TOTAL_CONNECTIONS) > settings.connections ||
     Atomics.load(shared.totals, TOTAL_PENDING) > settings.pending ||
-    io.descriptor(handle) >= settings.clientFiles
+    (io.descriptor(handle) >= settings.clientFiles && !makeRoom(path))
   ) {
     end(path, handle, 'over-limit');
     return false;

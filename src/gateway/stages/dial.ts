@@ -38,6 +38,7 @@ import { attemptEnd, lastMoment, pauseBefore } from './dial-policy.ts';
 import { end, endWithReset, refuse } from './end.ts';
 import { beginExchange } from './exchange.ts';
 import { give } from './give.ts';
+import { makeRoom } from './keep-backend.ts';
 import { countBackend } from './record-end.ts';
 import { beginTunnel } from './tunnel.ts';
 import { buildUplinkConnect, buildUplinkHeader, readConnectAnswer } from './uplink.ts';
@@ -69,7 +70,8 @@ export function dialEvent(path: DataPath, backend: number, events: number): void
   if ((events & READABLE) !== 0) path.rows.flags[backend] |= MORE;
   if ((events & WRITABLE) === 0) return;
   // Some adapters know the descriptor only from now on.
-  if (path.io.descriptor(backend) >= path.settings.clientFiles) failed(path, client, backend, 'exhausted');
+  const isReserved = path.io.descriptor(backend) >= path.settings.clientFiles;
+  if (isReserved && !makeRoom(path)) failed(path, client, backend, 'exhausted');
   else connected(path, client, backend);
 }
 
@@ -235,6 +237,11 @@ export function redial(path: DataPath, client: number): void {
 
 /** Returns 0 or the reactor's error. The `left` addresses still to try share the remaining time of the attempt. */
 function connect(path: DataPath, client: number, address: SocketAddress, left: number): number {
+  const error = connectNow(path, client, address, left);
+  return error === EXHAUSTED && makeRoom(path) ? connectNow(path, client, address, left) : error;
+}
+
+function connectNow(path: DataPath, client: number, address: SocketAddress, left: number): number {
   const { rows, io, settings } = path;
   const handle = io.connect(address);
   if (handle < 0) return handle;

@@ -23,6 +23,14 @@ export function closeKept(path: DataPath, handle: number): void {
   path.io.close(handle);
 }
 
+/** Descriptors are short: an idle connection makes room for one that is needed now. False if there is none. */
+export function makeRoom(path: DataPath): boolean {
+  const { oldest } = path.keptBackends;
+  if (oldest === undefined) return false;
+  closeKept(path, oldest);
+  return true;
+}
+
 /** For a backend whose addresses have changed, or that is gone. */
 export function closeKeptOf(path: DataPath, slot: number): void {
   for (;;) {

@@ -31,6 +31,12 @@ export class KeptBackends {
     if (idle.length === 0) this.#idle.delete(slot);
   }
 
+  /** One that has been idle for long; undefined if there is none. */
+  get oldest(): number | undefined {
+    for (const [handle] of this.#idle.values()) return handle;
+    return undefined;
+  }
+
   get slots(): readonly number[] {
     return [...this.#idle.keys()];
   }
