@@ -268,7 +268,6 @@ export class EpollReactor implements Reactor {
 
   keepalive(ms: number): void {
     this.#keepalive = Math.ceil(ms / 1000);
-    // Accepted connections inherit from their listener.
     for (const fd of this.#listeners) this.#setKeepalive(fd);
   }
 
@@ -278,8 +277,8 @@ export class EpollReactor implements Reactor {
    */
   stalled(ms: number): void {
     this.#stalledMs = ms;
-    for (let fd = 0; fd < this.capacity; fd++)
-      if (this.#kinds[fd] === LISTENING) this.#set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, ms);
+    // Accepted connections inherit from their listener.
+    for (const fd of this.#listeners) this.#set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, ms);
   }
 
   keepAlive(handle: number): void {

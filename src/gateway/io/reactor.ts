@@ -122,8 +122,7 @@ export interface Reactor {
   /**
    * Fails a connection (FAILED, and reads finally return TIMED_OUT) whose peer has not acknowledged written bytes for
    * this long or, where the platform does not report that, has not taken bytes that the kernel could not buffer. 0
-   * turns it off. Applies to connections accepted from now on. Unix sockets may be exempt: their peer is on this
-   * machine.
+   * turns it off. Applies to connections accepted from now on.
    */
   stalled(ms: number): void;
   /** Applies both settings to a connected handle: worth the system calls only once the connection has lasted. */

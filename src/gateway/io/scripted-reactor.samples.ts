@@ -3,7 +3,7 @@
 // the port's rules as Linux does with epoll or, with `reports: 'changes'`, as node:net does; where the port leaves a
 // choice, it takes the harsher one. Calls that break a rule throw and are listed in `violations`.
 //
-// Not here, since they need a kernel: shared ports, adopted listeners, TCP keepalive, lent descriptors.
+// Not here, since they need a kernel: shared ports, adopted listeners, TCP keepalive, given descriptors.
 
 import { formatIpPort } from '../../wire/ip-address.ts';
 import {

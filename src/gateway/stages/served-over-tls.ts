@@ -1,5 +1,5 @@
-// The text of the 421 for a cleartext HTTP request to a host that is served over TLS only; the worker and the HTTP
-// thread send the same. It reveals no more than SNI does: that the host is served.
+// The text of the 421 for a cleartext HTTP request to a host that is served over TLS only. It reveals no more than SNI
+// does: that the host is served.
 
 import { TUNNEL_SLOT } from '../shared/shared-memory.ts';
 import type { TableListener } from '../table/listener-table.ts';
