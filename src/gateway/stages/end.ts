@@ -20,9 +20,10 @@ const FAULT_STATUS = 500;
  */
 export function refuse(path: DataPath, client: number, reason: CloseReason, text?: string): void {
   const { rows, shared } = path;
-  // The response has begun: only a reset can tell the client that it is incomplete.
+  // A response has begun: only a reset can tell the client that it is incomplete.
   const exchange = path.exchanges[client];
-  if (exchange?.isOpen === true && exchange.isStarted) return endWithReset(path, client, reason);
+  if (exchange?.isOpen === true && (exchange.isStarted || rows.kept[client] !== undefined))
+    return endWithReset(path, client, reason);
   hangUpBackend(path, client);
   let refusal = refusalBytes(reason, rows.protocol[client], text);
   if (rows.protocol[client] === HTTP) refusal = refuseRequest(path, client, reason, refusal);

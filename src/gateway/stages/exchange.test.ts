@@ -7,13 +7,15 @@ import { sampleCluster, sampleRoute } from '../../cluster/clusters.samples.ts';
 import { REFUSED } from '../io/reactor.ts';
 import { ScriptedPath, type ScriptedPathOptions, scriptedTest } from './scripted-path.samples.ts';
 
-const clusters = ['a', 'b'].map((name, index) =>
+const clusters = ['a', 'b', 'p', 'r'].map((name, index) =>
   sampleCluster(name, {
     routes: [
       sampleRoute({
         kind: 'apps-http',
         hosts: [`${name}.lab`],
         backends: [`192.0.2.${index + 1}:80`],
+        proxyProtocol: name === 'p' ? 'v1' : 'none',
+        redirect: name === 'r',
       }),
     ],
   }),
@@ -59,6 +61,14 @@ httpTest('a kept connection serves the next request of anybody to the same backe
   first.sends(get('b.lab'));
   it.io.settle();
   assert.equal(it.io.dialled.length, 2, 'but never another cluster');
+});
+
+httpTest('a connection that begins with a PROXY header serves one client only', it => {
+  it.client(get('p.lab'));
+  it.backend().sends(ok('one'));
+  it.io.settle();
+  it.client(get('p.lab'), '198.51.100.8');
+  assert.equal(it.io.dialled.length, 2);
 });
 
 httpTest('a kept connection that closes at once is replaced by a new one', it => {
@@ -123,6 +133,41 @@ httpTest('the body of a request passes, with its length or in chunks', it => {
   assert.ok(it.backend().text.endsWith('\r\n\r\nhello'));
   it.client(`${head('Transfer-Encoding: chunked')}5;x=y\r\nhello\r\n0\r\nX-Sum: 1\r\nHost: b.lab\r\n\r\n`);
   assert.ok(it.backend().text.endsWith('\r\n\r\n5\r\nhello\r\n0\r\nX-Sum: 1\r\n\r\n'), it.backend().text);
+});
+
+httpTest('a large body in chunks passes, some reads at a time', it => {
+  const body = 'x'.repeat(300_000);
+  const size = body.length.toString(16);
+  it.client(
+    `POST / HTTP/1.1\r\nHost: a.lab\r\nTransfer-Encoding: chunked\r\n\r\n${size}\r\n${body}\r\n0\r\n\r\n`,
+  );
+  assert.equal(it.backend().text.replaceAll(/[^x]/g, '').length, body.length);
+});
+
+httpTest('a request that is refused has no route, whatever was served before it', it => {
+  const client = it.client(get('a.lab'));
+  it.backend().sends(ok('one'));
+  it.io.settle();
+  client.sends(get('c.lab'));
+  it.io.settle();
+  client.fin();
+  it.io.settle();
+  assert.deepEqual(
+    it.requests.map(({ status, slot }) => [status, slot > 0]),
+    [
+      [200, true],
+      [421, false],
+    ],
+  );
+  assert.equal(it.records[0].slot, 0);
+});
+
+httpTest('an upgrade behind another request is not offered', it => {
+  it.client(get('a.lab') + get('a.lab', 'X-N: 2', 'Connection: Upgrade', 'Upgrade: echo'));
+  it.backend().sends(ok('one'));
+  it.io.settle();
+  assert.match(it.backend().text, /X-N: 2/);
+  assert.doesNotMatch(it.backend().text, /Upgrade/);
 });
 
 httpTest('a broken chunk is refused, and nothing more reaches the backend', it => {
@@ -198,6 +243,116 @@ httpTest('an upgrade becomes a tunnel', it => {
   assert.ok(client.text.endsWith('firstbye'));
   assert.deepEqual(it.reasons, ['done']);
 });
+
+httpTest('a client that sends FIN behind its upgrade has ended its direction of the tunnel', it => {
+  const client = it.client(get('a.lab', 'Connection: Upgrade', 'Upgrade: echo') + 'all');
+  client.fin();
+  it.io.settle();
+  it.backend().sends('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n');
+  it.io.settle();
+  assert.ok(it.backend().text.endsWith('\r\n\r\nall'));
+  assert.equal(it.backend().end, 'fin');
+  it.backend().sends('bye').fin();
+  it.io.settle();
+  assert.ok(client.text.endsWith('bye'));
+  assert.deepEqual(it.reasons, ['done']);
+});
+
+httpTest('a response right behind an informational one waits with it for a client that does not read', it => {
+  const client = it.client(get('a.lab')).stalls(10);
+  const hints = 'HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n';
+  it.backend().sends(hints + ok('hello'));
+  it.io.settle();
+  client.resumes();
+  it.io.settle();
+  assert.ok(client.text.startsWith(`${hints}HTTP/1.1 200 OK\r\n`) && client.text.endsWith('hello'));
+});
+
+httpTest('a backend that fails behind an informational response is a 502 behind it', it => {
+  const client = it.client(get('a.lab')).stalls(10);
+  const hints = 'HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n';
+  it.backend().sends(hints).fin();
+  it.io.settle();
+  client.resumes();
+  it.io.settle();
+  assert.ok(client.text.startsWith(`${hints}HTTP/1.1 502 `));
+});
+
+httpTest('a client that leaves behind half an informational response is reset', it => {
+  const client = it.client('POST / HTTP/1.1\r\nHost: a.lab\r\nContent-Length: 100\r\n\r\nhalf').stalls(10);
+  it.backend().sends('HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n');
+  it.io.settle();
+  client.fin();
+  it.io.settle();
+  // node:net takes whole writes, and sends FIN behind them.
+  assert.equal(client.end, it.io.reports === 'state' ? 'reset' : undefined);
+  assert.deepEqual(it.reasons, ['client-gone']);
+});
+
+httpTest('a drain closes idle connections, and ends others behind their response', it => {
+  const [idle, busy] = [it.client(get('a.lab')), it.client(get('b.lab'))];
+  it.io.dialled[0].sends(ok('one'));
+  it.io.settle();
+  it.drains();
+  it.io.settle();
+  assert.deepEqual([idle.end, it.io.dialled[0].end, busy.end], ['fin', 'fin', undefined]);
+  it.io.dialled[1].sends(ok('two'));
+  it.io.settle();
+  assert.match(busy.text, /\r\nConnection: close\r\n/);
+  assert.equal(busy.end, 'fin');
+});
+
+httpTest('a backend that takes nothing of a request for too long ends its connection', it => {
+  const client = it.client('POST / HTTP/1.1\r\nHost: a.lab\r\nContent-Length: 200000\r\n\r\n');
+  it.backend().stalls();
+  client.sends('x'.repeat(150_000));
+  it.io.settle();
+  it.io.passes(11_000);
+  assert.deepEqual([client.end, it.reasons], ['reset', ['idle-timeout']]);
+});
+
+httpTest('a redirect closes the connection of a client that sent FIN with its request', it => {
+  const client = it.connects();
+  it.io.settle();
+  client.sends(get('r.lab')).fin();
+  it.io.settle();
+  assert.deepEqual([statuses(client.text), client.end, it.reasons], [['308'], 'fin', ['done']]);
+});
+
+httpTest('an early response reaches a slow client whole, whatever comes of its request', it => {
+  const client = it.client('POST / HTTP/1.1\r\nHost: a.lab\r\nContent-Length: 100\r\n\r\nhalf').stalls(10);
+  it.backend().sends(ok('no thanks', 'Connection: close')).fin();
+  it.io.settle();
+  client.sends(' of it');
+  it.io.settle();
+  client.resumes();
+  it.io.settle();
+  assert.ok(client.text.endsWith('no thanks'), client.text);
+  assert.deepEqual(it.reasons, ['done']);
+});
+
+httpTest(
+  'idle backends make room when descriptors are short',
+  it => {
+    for (const from of ['198.51.100.7', '198.51.100.8']) it.client(get('a.lab'), from);
+    for (const backend of it.io.dialled) backend.sends(ok('one'));
+    it.io.settle();
+    assert.deepEqual(
+      it.io.dialled.map(({ end }) => end),
+      [undefined, undefined],
+    );
+    // The third client takes the last descriptor, and its backend needs one more.
+    const client = it.client(get('b.lab'), '198.51.100.9');
+    assert.deepEqual(
+      it.io.dialled.map(({ end }) => end),
+      ['fin', undefined, undefined],
+    );
+    it.backend().sends(ok('two'));
+    it.io.settle();
+    assert.deepEqual(statuses(client.text), ['200']);
+  },
+  { capacity: 3 + 1 + 5 },
+);
 
 httpTest('a head that does not end is refused in time, and an idle connection closes in order', it => {
   const late = it.client(get('a.lab'));

@@ -4,7 +4,7 @@
 
 import { startChunkedBody } from '../../wire/chunked-body.ts';
 import { framingOf, parseResponseHead, type ResponseHead } from '../../wire/http-response.ts';
-import { AGAIN, FAILED, HUNG_UP, READABLE, TIMED_OUT, WRITABLE } from '../io/reactor.ts';
+import { AGAIN, FAILED, HUNG_UP, READABLE, RESET, TIMED_OUT, WRITABLE } from '../io/reactor.ts';
 import {
   BACKEND_SIDE,
   CLIENT_SIDE,
@@ -28,7 +28,7 @@ import { CHUNKED_READ, frameChunks, lastChunk, writeChunk } from './frame-body.t
 import { keepBackend } from './keep-backend.ts';
 import { READ_BUFFER } from './kept-buffers.ts';
 import { lastLines } from './last-lines.ts';
-import { flushBytes, sendBytes } from './send-bytes.ts';
+import { flushBytes, sendBytes, takeKept } from './send-bytes.ts';
 import { beginTunnel } from './tunnel.ts';
 
 /** Reads per direction before other handles get their turn. */
@@ -235,7 +235,7 @@ function pumpResponse(path: DataPath, client: number, exchange: ExchangeState): 
       return true;
     }
     if (count <= 0)
-      return count === 0 ? backendEnded(path, client, exchange) : backendLost(path, client, exchange);
+      return count === 0 ? backendEnded(path, client, exchange) : backendLost(path, client, exchange, count);
     if (count < space && rows.input[backend] === OPEN) rows.flags[backend] &= ~MORE;
     else rows.flags[backend] |= MORE;
     rows.activeAt[client] = io.now();
@@ -276,6 +276,8 @@ function readAnswer(
     }
     if (head.kind === 'reject') return backendLost(path, client, exchange);
     const { status, end: next } = head.value;
+    // The kept connection works: nothing is repeated behind a response.
+    exchange.wasReused = false;
     if (status >= 200) return beginAnswer(path, client, exchange, head.value, to);
     if (status === SWITCHING_PROTOCOLS) return switchProtocols(path, client, exchange, head.value, to);
     if (!sendInformational(path, client, exchange, head.value)) return false;
@@ -392,6 +394,7 @@ function answered(path: DataPath, client: number, exchange: ExchangeState, isMor
   const { rows } = path;
   const backend = rows.peer[client];
   exchange.isAnswered = true;
+  exchange.isUnwanted = true;
   const isKept =
     exchange.isKept &&
     !exchange.backendCloses &&
@@ -421,6 +424,8 @@ function finish(path: DataPath, client: number, exchange: ExchangeState): void {
   exchange.isBehind = isMore;
   exchange.startedAt = io.now();
   wheel.set(client, exchange.startedAt + (isMore ? settings.helloMs : keepAliveMs(path)));
+  // A FIN that came with the request is reported only once.
+  if (rows.input[client] === HUNG) rows.flags[client] |= MORE;
   if (isMore || (rows.flags[client] & MORE) !== 0) path.resumeLater(client);
 }
 
@@ -428,10 +433,10 @@ export function keepAliveMs({ settings }: DataPath): number {
   return Math.min(KEEP_ALIVE_MS, settings.idleMs ?? KEEP_ALIVE_MS);
 }
 
-/** The backend closed, reset, or answered what is not HTTP. */
-function backendLost(path: DataPath, client: number, exchange: ExchangeState): false {
+/** The backend closed, reset, answered what is not HTTP, or has taken nothing for too long. */
+function backendLost(path: DataPath, client: number, exchange: ExchangeState, error = RESET): false {
   const { rows } = path;
-  if (exchange.isStarted) endWithReset(path, client, 'backend-reset');
+  if (error === TIMED_OUT) endWithReset(path, client, 'idle-timeout');
   else if (!exchange.wasReused) refuse(path, client, 'backend-reset');
   else {
     // It closed the kept connection just as we took it: retry once on a new one (RFC 9110 9.2.2).
@@ -468,9 +473,14 @@ function switchProtocols(
   to: number,
 ): false {
   const { rows } = path;
-  if (!exchange.mayUpgrade) return backendLost(path, client, exchange);
+  const backend = rows.peer[client];
+  // A backend that has not taken the whole request cannot know of the offer.
+  if (!exchange.mayUpgrade || rows.kept[backend] !== undefined) return backendLost(path, client, exchange);
   exchange.status = SWITCHING_PROTOCOLS;
   exchange.isStarted = true;
+  // The tunnel sends and counts what is left of an informational response.
+  const waiting = takeKept(path, client);
+  rows.bytesOut[client] -= waiting.length;
   countBytes(path, client, exchange);
   exchange.isSwitched = true;
   const length = writeResponseHead(path.scratch, head, {
@@ -478,9 +488,13 @@ function switchProtocols(
     isChunked: false,
     last: nothing,
   });
-  const answer = Buffer.concat([path.scratch.subarray(0, length), path.kept.buffer.subarray(head.end, to)]);
+  const answer = Buffer.concat([
+    waiting,
+    path.scratch.subarray(0, length),
+    path.kept.buffer.subarray(head.end, to),
+  ]);
   const held = rows.held[client];
-  const [from, held_to] = [rows.understood[client], rows.heldTo[client]];
+  const [from, heldTo] = [rows.understood[client], rows.heldTo[client]];
   rows.held[client] = undefined;
   rows.heldTo[client] = 0;
   rows.understood[client] = 0;
@@ -489,7 +503,7 @@ function switchProtocols(
     rows.input[client] = HUNG;
     rows.flags[client] |= MORE;
   }
-  beginTunnel(path, client, rows.peer[client], held, from, held_to, answer);
+  beginTunnel(path, client, backend, held, from, heldTo, answer);
   return false;
 }
 

@@ -153,7 +153,8 @@ function serve(path: DataPath, client: number, exchange: ExchangeState, head: Re
   const refusal = takeLimits(rows, path.shared, client, route, now);
   countBytes(path, client, exchange);
   if (refusal !== undefined) return refuse(path, client, refusal);
-  exchange.keepAlive = judged.keepAlive && !path.isDraining;
+  // An upgrade that is not granted would leave bytes behind it that nobody can read: so such a request is the last.
+  exchange.keepAlive = judged.keepAlive && judged.upgrade === undefined && !path.isDraining;
   if (route.redirect) {
     const to = location(head, judged);
     dropUsed(path, client);
@@ -193,8 +194,6 @@ function writeHead(
   isBehind: boolean,
 ): void {
   const { method, upgrade, body } = judged;
-  // An upgrade that is not granted would leave bytes behind it that nobody can read: so such a request is the last.
-  if (upgrade !== undefined) exchange.keepAlive = false;
   exchange.mayUpgrade = !isBehind && mayUpgrade(judged, head.isHttp10);
   // A PROXY header ties the connection to one client.
   exchange.isKept =

@@ -12,13 +12,21 @@ import { type CloseReason, closeReasons } from '../close-reason.ts';
 import type { ScriptedPeer } from '../io/scripted-peer.samples.ts';
 import { type ScriptedOptions, ScriptedReactor } from '../io/scripted-reactor.samples.ts';
 import { NonceTable, nonceTableBytes } from '../shared/nonce-table.ts';
-import { type ConnectionRecord, newRecordRing, RecordReader, RecordWriter } from '../shared/record-ring.ts';
-import { LISTENER, Rows, TUNNEL } from '../shared/rows.ts';
+import {
+  type ConnectionRecord,
+  newRecordRing,
+  RecordReader,
+  RecordWriter,
+  type RequestRecord,
+} from '../shared/record-ring.ts';
+import { EXCHANGING, LISTENER, REQUESTING, Rows, TUNNEL } from '../shared/rows.ts';
 import {
   ACTIVE_AT,
   BACKEND_ACTIVE,
   BACKEND_FIELDS,
   BucketPages,
+  BYTES_IN_AT,
+  BYTES_OUT_AT,
   CLUSTER_ACTIVE,
   CLUSTER_FIELDS,
   KEPT_AT,
@@ -37,6 +45,8 @@ import { closeListener } from './accept.ts';
 import type { Settings, Shared } from './data-path.ts';
 import { Dispatcher } from './dispatch.ts';
 import { cutAll } from './end.ts';
+import type { ExchangeState } from './exchange-state.ts';
+import { drainRequests } from './request.ts';
 import { revoke } from './revoke.ts';
 
 /** Slots whose counters are checked: more than any test's table has. */
@@ -131,6 +141,7 @@ export class ScriptedPath {
   readonly #author = new TableAuthor();
   readonly #reader: RecordReader;
   readonly #records: ConnectionRecord[] = [];
+  readonly #requests: RequestRecord[] = [];
   readonly #sources = new Set<string>();
   readonly #clients: ScriptedPeer[] = [];
   readonly #listeners: number[] = [];
@@ -181,9 +192,10 @@ export class ScriptedPath {
     return handle;
   }
 
-  /** Stops accepting, as at the start of a drain. */
+  /** Stops accepting, and serves no further requests, as at the start of a drain. */
   drains(): void {
     for (const listener of this.#listeners.splice(0)) closeListener(this.path, listener);
+    drainRequests(this.path);
     this.io.wakeAt(this.path.wheel.nextAt());
   }
 
@@ -225,8 +237,16 @@ export class ScriptedPath {
   }
 
   get records(): readonly (ConnectionRecord & { readonly why: CloseReason })[] {
-    this.#reader.take(record => this.#records.push(record));
+    this.#reader.take(
+      record => this.#records.push(record),
+      request => this.#requests.push(request),
+    );
     return this.#records.map(record => ({ ...record, why: closeReasons[record.reason] }));
+  }
+
+  /** HTTP requests that have ended. */
+  get requests(): readonly RequestRecord[] {
+    return this.records && this.#requests;
   }
 
   /** The reasons of all connections that have ended, as counted, in alphabetical order. */
@@ -268,17 +288,40 @@ export class ScriptedPath {
     this.io.passes(FOREVER_MS);
   }
 
-  /** When nothing is left to deliver: no tunnel holds bytes or FIN back from a side that reads. */
+  /** When nothing is left to deliver: nothing holds bytes or FIN back from a side that reads. */
   assertAtRest(): void {
-    const { rows } = this.path;
-    for (const handle of this.io.open.filter(open => rows.state[open] === TUNNEL)) {
-      const source = this.io.peerAt(handle) ?? assert.fail();
-      const target = this.io.peerAt(rows.peer[handle]) ?? assert.fail();
-      if (!target.isReading || target.end === 'reset') continue;
-      assert.deepEqual([source.unread, rows.kept[rows.peer[handle]]], [0, undefined], 'bytes are held back');
-      if (source.hasSentFin) assert.equal(target.end, 'fin', 'FIN is held back');
-      else assert.notEqual(source.end, 'reset', 'a reset is held back');
+    const { rows, exchanges } = this.path;
+    for (const handle of this.io.open) {
+      const exchange = exchanges[handle];
+      if (rows.state[handle] === TUNNEL) this.#assertPassed(handle);
+      else if (exchange !== undefined) this.#assertServed(handle, exchange);
     }
+  }
+
+  #assertPassed(handle: number): void {
+    const { rows } = this.path;
+    const source = this.io.peerAt(handle) ?? assert.fail();
+    const target = this.io.peerAt(rows.peer[handle]) ?? assert.fail();
+    if (!target.isReading || target.end === 'reset') return;
+    assert.deepEqual([source.unread, rows.kept[rows.peer[handle]]], [0, undefined], 'bytes are held back');
+    if (source.hasSentFin) assert.equal(target.end, 'fin', 'FIN is held back');
+    else assert.notEqual(source.end, 'reset', 'a reset is held back');
+  }
+
+  #assertServed(handle: number, exchange: ExchangeState): void {
+    const { rows } = this.path;
+    const client = this.io.peerAt(handle) ?? assert.fail();
+    if (client.isReading) assert.equal(rows.kept[handle], undefined, 'a response is held back');
+    if (rows.state[handle] === REQUESTING) {
+      assert.equal(client.unread, 0, 'a request is not read');
+      assert.equal(client.hasSentFin, false, 'an idle client has left');
+    }
+    const backend = this.io.peerAt(rows.peer[handle]);
+    if (rows.state[handle] !== EXCHANGING || backend === undefined) return;
+    if (client.isReading) assert.equal(backend.unread, 0, 'a response is not read');
+    if (!backend.isReading || backend.end === 'reset' || exchange.isWhole || exchange.isUnwanted) return;
+    assert.equal(client.unread, 0, 'the body of a request is not read');
+    assert.equal(client.hasSentFin, false, 'a request stays half');
   }
 
   /** Nothing is left of any connection: no handle, count, deadline or buffer; and nothing went wrong. */
@@ -294,6 +337,31 @@ export class ScriptedPath {
     assert.deepEqual(this.records.map(({ why }) => why).toSorted(), logged, 'one record per reason');
     const ports = new Set(this.records.map(({ peer }) => peer.port));
     assert.equal(ports.size, this.records.length, 'one record per connection');
+    this.#assertCounted();
+  }
+
+  /** What routes have counted is what connections and requests have logged. */
+  #assertCounted(): void {
+    const { counters, requests } = this.#shared;
+    const counted = slots.flatMap(slot =>
+      [...requests.of(slot)].map(([status, count]) => ({ status, count })),
+    );
+    const logged = new Map<number, number>();
+    for (const { status } of this.requests) logged.set(status, (logged.get(status) ?? 0) + 1);
+    for (const [status, count] of logged)
+      assert.equal(
+        counted.filter(one => one.status === status).reduce((sum, one) => sum + one.count, 0),
+        count,
+        `requests with status ${status}`,
+      );
+    assert.equal(
+      counted.reduce((sum, { count }) => sum + count, 0),
+      this.requests.length,
+    );
+    if (this.reasons.includes('no-data')) return;
+    const bytes = (at: number) => slots.reduce((sum, slot) => sum + counters.get(slot, at), 0);
+    const sum = (of: 'bytesIn' | 'bytesOut') => this.records.reduce((all, record) => all + record[of], 0);
+    assert.deepEqual([bytes(BYTES_IN_AT), bytes(BYTES_OUT_AT)], [sum('bytesIn'), sum('bytesOut')], 'bytes');
   }
 }
 
