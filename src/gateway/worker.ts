@@ -95,6 +95,7 @@ class Worker {
       fault: (error, client) => this.#faults.write(error, this.#describeClient(client)),
     });
     this.#path.listenersClosed = () => this.#answerWaiting();
+    this.#path.streamsWanted = () => this.#post({ kind: 'streams-wanted' });
     if (newStreams === undefined) return;
     this.#streams = newStreams(this.#path, new Rows(start.arrivals), {
       trouble: (what, why) => this.#trouble(what, why),
@@ -150,9 +151,9 @@ class Worker {
         this.#streams?.drain();
         break;
       case 'streams':
+        this.#path.mayGive = true;
         if (message.thread !== undefined) this.#path.receiver = this.#receiver(message.thread);
-        this.#path.hasStreams = true;
-        giveWaiting(this.#path);
+        if (this.#path.receiver !== undefined) giveWaiting(this.#path);
         break;
       case 'streams-gone':
         this.#path.receiver = undefined;

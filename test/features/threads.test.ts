@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
+import { connect, constants } from 'node:http2';
 import { test } from 'node:test';
 import { type Causeway, startCauseway } from '../../testbed/start-causeway.ts';
 import { streamThread } from './engine.ts';
@@ -49,7 +50,7 @@ test('without HTTP routes, agents and health checks there are workers only', asy
   assert.deepEqual(threads(gateway), { worker: WORKERS });
 });
 
-test('the first HTTP route and the first check start their threads, and are served as soon as the edit is applied', async () => {
+test('the first connection over HTTP/2 and the first check start their threads, and are served as soon as the edit is applied', async () => {
   await using backend = await HttpBackend.start('web');
   const api = `api: { hosts: [a.test], backends: ["${backend.text}"], health: { check: none } }`;
   await using gateway = await startCauseway({ config: file(api) });
@@ -58,6 +59,9 @@ test('the first HTTP route and the first check start their threads, and are serv
   await edit(gateway, file(api, apps('none')));
   using visitor = await HttpClient.connect(gateway.port);
   assert.equal((await visitor.get('www.test')).status, 200);
+  assert.deepEqual(threads(gateway), { worker: WORKERS }, 'HTTP/1 needs no other threads');
+  for (let round = 0; round < 2; round++)
+    assert.equal(await codeOverH2(gateway), constants.NGHTTP2_HTTP_1_1_REQUIRED);
   assert.deepEqual(
     threads(gateway),
     streamThread === 'worker-0' ? { worker: WORKERS } : { worker: WORKERS, stream: WORKERS },
@@ -66,6 +70,20 @@ test('the first HTTP route and the first check start their threads, and are serv
   await until('a check', () => threads(gateway).health === 1);
   assert.equal((await visitor.get('www.test')).status, 200, 'the same connection goes on');
 });
+
+/** With what a request over HTTP/2 is reset. */
+async function codeOverH2({ port }: Causeway): Promise<number> {
+  const session = connect(`http://127.0.0.1:${port}`);
+  try {
+    const stream = session.request({ ':path': '/', ':authority': 'www.test' });
+    const { promise, resolve } = Promise.withResolvers<void>();
+    stream.on('error', () => {}).once('close', resolve);
+    await promise;
+    return stream.rstCode;
+  } finally {
+    session.destroy();
+  }
+}
 
 function pool(backend: string, check: string): string {
   return `{ backends: ["${backend}"], health: { check: ${check} } }`;

@@ -104,7 +104,7 @@ export class Gateway implements GatewayPort, AsyncDisposable {
   readonly #start: StartOptions;
   readonly #totals: Int32Array;
   readonly #pages = new SharedPages();
-  /** One for each worker, if that has no streams of its own. They start with the first table that needs them. */
+  /** One for each worker, if that has no streams of its own. They start with the first table that routes in them. */
   readonly #streams: readonly WorkerThread[];
   readonly #threads: readonly WorkerThread[];
   readonly #listeners: OpenListeners;
@@ -125,6 +125,8 @@ export class Gateway implements GatewayPort, AsyncDisposable {
   #stopped = false;
   #tlsConfig: TlsConfig | undefined;
   #hasStreams = false;
+  /** HTTP/2 is spoken to: its first connection starts the threads. */
+  #offersStreams = false;
   /** Whether stream threads route. */
   #streamsRoute = false;
 
@@ -400,7 +402,7 @@ export class Gateway implements GatewayPort, AsyncDisposable {
   async #apply(config: GatewayConfig): Promise<void> {
     this.#mustAccept();
     // Steps that may fail come first: until the listeners are open, nothing has changed.
-    if (needsStreams(config)) await this.#startStreams();
+    if (routesStreams(config)) await this.#startStreams('change');
     const opened = await this.#listeners.openNew(config.listeners);
     await this.#options.resolver.watch(namesOf(config), NAMES_MS, names => this.#onAddressesChanged(names));
     try {
@@ -413,6 +415,10 @@ export class Gateway implements GatewayPort, AsyncDisposable {
     const change = this.#author.change(config.clusters, (backend, uplink) =>
       this.#addressesOf(backend, uplink),
     );
+    if (!this.#offersStreams && servesHttp(config)) {
+      this.#offersStreams = true;
+      for (const worker of this.#workers) worker.send({ kind: 'streams' });
+    }
     const closed = this.#listeners.serve(config.listeners, opened);
     this.#settings = config.settings;
     this.#generation++;
@@ -491,12 +497,15 @@ export class Gateway implements GatewayPort, AsyncDisposable {
     throw new StartError(thread.kind, failure as Error, this.#options.capacity);
   }
 
-  /** The threads get the current table before workers give them anything. */
-  async #startStreams(): Promise<void> {
-    if (this.#hasStreams) return;
+  /**
+   * The threads get the current table before workers give them anything. One that fails is started again, like one that
+   * has died, unless all of them fail for a `change`, which is then refused.
+   */
+  async #startStreams(reason: 'change' | 'wanted'): Promise<void> {
+    if (this.#hasStreams || !this.#accepting) return;
     const failures = await Promise.all(this.#streams.map(thread => this.#startThread(thread)));
     const [failure] = failures;
-    if (failure !== undefined && !failures.includes(undefined))
+    if (reason === 'change' && failure !== undefined && !failures.includes(undefined))
       throw new StartError('stream', failure, this.#options.capacity);
     for (const { pages } of this.#streams) this.#pages.add(pages);
     this.#hasStreams = true;
@@ -508,7 +517,10 @@ export class Gateway implements GatewayPort, AsyncDisposable {
 
   /** Tells a worker which thread takes its connections. */
   #connect(worker: WorkerThread): void {
-    if (!this.#hasStreams) return;
+    if (!this.#hasStreams) {
+      if (this.#offersStreams) worker.send({ kind: 'streams' });
+      return;
+    }
     const stream = this.#streams[worker.number];
     if (stream === undefined) worker.send({ kind: 'streams' });
     else if (stream.isUp) stream.receiveFrom(worker);
@@ -558,6 +570,8 @@ export class Gateway implements GatewayPort, AsyncDisposable {
   #onMessage(message: FromWorker): void {
     if (message.kind === 'records') {
       this.#records.takeSoon();
+    } else if (message.kind === 'streams-wanted') {
+      void this.#inTurn(() => this.#startStreams('wanted'));
     } else if (message.kind === 'fault') {
       this.#options.onFault(message.report);
     } else if (message.kind === 'tls-trouble') {
@@ -625,15 +639,12 @@ export class Gateway implements GatewayPort, AsyncDisposable {
   }
 }
 
-/** HTTP/2, which agents may speak, and TLS of our own. */
-function needsStreams(config: GatewayConfig): boolean {
-  return (
-    routesStreams(config) ||
-    config.clusters.some(cluster => cluster.routes.some(route => route.kind === 'apps-http'))
-  );
+/** Clients may try HTTP/2. */
+function servesHttp({ clusters }: GatewayConfig): boolean {
+  return clusters.some(cluster => cluster.routes.some(route => route.kind === 'apps-http'));
 }
 
-/** Others than agents are refused before they are routed. */
+/** TLS of our own, and HTTP/2 for agents. Others are refused before they are routed. */
 function routesStreams({ listeners, tls }: GatewayConfig): boolean {
   return tls !== undefined || listeners.some(({ agents }) => agents.length > 0);
 }

@@ -86,7 +86,7 @@ export type ToWorker =
   | { readonly kind: 'settings'; readonly settings: Settings }
   /** Closes all listeners; the backlog is still served. */
   | { readonly kind: 'drain' }
-  /** For a worker: the thread that takes connections from it, which may be itself. */
+  /** For a worker: the thread that takes connections from it, which may be itself, or starts when it is wanted. */
   | { readonly kind: 'streams'; readonly thread?: StreamThread }
   /** That thread has died. */
   | { readonly kind: 'streams-gone' }
@@ -144,6 +144,8 @@ export type FromWorker =
   /** Sent before anything else. */
   | { readonly kind: 'started' }
   | { readonly kind: 'records' }
+  /** A connection waits for a stream thread. */
+  | { readonly kind: 'streams-wanted' }
   | { readonly kind: 'dial-failed'; readonly slot: number }
   /** Our own code threw, and the connection concerned has ended. */
   | { readonly kind: 'fault'; readonly report: FaultReport }

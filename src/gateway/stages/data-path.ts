@@ -82,10 +82,12 @@ export abstract class DataPath {
   readonly dialOrders = new Map<number, readonly number[]>();
   /** Takes the connections that need Node's streams; undefined while there is none. */
   receiver: Receiver | undefined;
-  /** Whether there is one, or will be again. */
-  hasStreams = false;
+  /** Whether there may be one. */
+  mayGive = false;
   /** Connections that wait for it. */
   readonly waiting = new Map<number, Purpose>();
+  /** Called when a connection waits: the thread may not have started yet. */
+  streamsWanted: () => void = () => {};
   /** Only in a thread that has Node's streams. */
   streams: StreamOwner | undefined;
   /** By client: connections that serve HTTP requests. */

@@ -85,6 +85,40 @@ httpTest('a kept connection that closes at once is replaced by a new one', it =>
   assert.deepEqual(statuses(client.text), ['200', '200']);
 });
 
+for (const [what, said, isEnding] of [
+  ['closes', ok('one', 'Connection: close'), false],
+  ['has more to say', `${ok('one')}HTTP/1.1 200 OK\r\n`, false],
+  ['has sent FIN', ok('one'), true],
+] as const)
+  httpTest(`a backend that ${what} behind its response is not kept`, it => {
+    const client = it.client(get('a.lab'));
+    it.backend().sends(said);
+    if (isEnding) it.backend().fin();
+    it.io.settle();
+    assert.deepEqual([statuses(client.text), it.path.keptBackends.slots], [['200'], []]);
+    assert.notEqual(it.backend().end, undefined);
+  });
+
+httpTest('a backend that answers before it has taken the whole request is not kept', it => {
+  it.io.answer = () => 'silence';
+  const client = it.client(get('a.lab', `X-Long: ${'x'.repeat(5000)}`));
+  it.backend().stalls(1000).accepts();
+  it.io.settle();
+  it.backend().sends(ok('one'));
+  it.io.settle();
+  assert.deepEqual(statuses(client.text), ['200']);
+  if (it.io.reports === 'state') assert.deepEqual(it.path.keptBackends.slots, []);
+});
+
+httpTest('a backend may speak first', it => {
+  it.io.answer = () => 'silence';
+  const client = it.client(get('a.lab'));
+  it.backend().accepts();
+  it.backend().sends(ok('busy', 'Connection: close'));
+  it.io.settle();
+  assert.match(client.text, /busy$/);
+});
+
 httpTest('a kept connection closes when it has been idle for 4 s', it => {
   it.client(get('a.lab'));
   it.backend().sends(ok('one'));

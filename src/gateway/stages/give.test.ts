@@ -31,7 +31,7 @@ class Owner {
 function withOwner({ path }: ScriptedPath): Owner {
   const owner = new Owner();
   path.receiver = owner;
-  path.hasStreams = true;
+  path.mayGive = true;
   return owner;
 }
 
@@ -53,7 +53,7 @@ scriptedTest('give() passes on a connection with all that it is counted in, and 
 });
 
 scriptedTest('give() waits while the next owner is away', {}, it => {
-  it.path.hasStreams = true;
+  it.path.mayGive = true;
   const client = it.client(PREFACE);
   const handle = it.io.open.find(open => it.path.rows.state[open] === GIVING) ?? assert.fail();
   client.sends('more');
@@ -66,7 +66,7 @@ scriptedTest('give() waits while the next owner is away', {}, it => {
 });
 
 scriptedTest('give() gives up when nobody comes', {}, it => {
-  it.path.hasStreams = true;
+  it.path.mayGive = true;
   const client = it.client(PREFACE);
   it.io.passes(2 * it.path.settings.connectMs);
   assert.deepEqual([client.end, it.reasons], ['fin', ['connect-failed']]);
@@ -77,7 +77,7 @@ scriptedTest('give() gives up when nobody comes', {}, it => {
 });
 
 scriptedTest('give() leaves other connections alone that got the handle of one that left', {}, it => {
-  it.path.hasStreams = true;
+  it.path.mayGive = true;
   it.client(PREFACE);
   it.cuts('drained');
   it.client(helloFor('a.lab'));

@@ -10,10 +10,11 @@ import type { Purpose } from './gift.ts';
 export function give(path: DataPath, client: number, purpose: Purpose): void {
   const { rows, io, wheel, settings, receiver } = path;
   if (receiver === undefined) {
-    // Its thread has died, and is back within moments.
+    // Its thread starts, for the first time or again.
     rows.state[client] = GIVING;
     path.waiting.set(client, purpose);
-    return wheel.set(client, io.now() + settings.connectMs);
+    wheel.set(client, io.now() + settings.connectMs);
+    return path.streamsWanted();
   }
   const { arrivals, owned } = receiver;
   const at = client % arrivals.capacity;
@@ -26,7 +27,7 @@ export function give(path: DataPath, client: number, purpose: Purpose): void {
   receiver.take({ purpose, at, connection: io.give(client, owned), first, host });
 }
 
-/** A thread that takes connections is there again. */
+/** A thread that takes connections is there. */
 export function giveWaiting(path: DataPath): void {
   for (const [client, purpose] of path.waiting) {
     path.waiting.delete(client);

@@ -334,7 +334,7 @@ function readHttp(path: DataPath, client: number, held: Uint8Array, from: number
 
 /** HTTP/2 carries only CONNECT streams. */
 function readH2(path: DataPath, client: number): false {
-  if (!path.hasStreams) return refused(path, client, 'not-recognized');
+  if (!path.mayGive) return refused(path, client, 'not-recognized');
   noLongerPending(path, client);
   give(path, client, 'h2');
   return false;

@@ -70,7 +70,7 @@ const path = new Dispatcher(reactor, shared, settings, {
 });
 path.listeners[0] = compileListener({ on: ':1', balancers: [], agents: [], idTlv: [] });
 const arrivals = new Rows(work.arrivals);
-path.hasStreams = true;
+path.mayGive = true;
 path.receiver = {
   arrivals,
   owned: new Uint8Array(arrivals.capacity),

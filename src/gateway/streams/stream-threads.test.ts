@@ -9,6 +9,7 @@ import { sampleCluster, sampleRoute } from '../../cluster/clusters.samples.ts';
 import { closeReasons } from '../close-reason.ts';
 import { startSampleGateway } from '../control/gateway.samples.ts';
 import type { Gateway } from '../control/gateway.ts';
+import { WorkerThread } from '../control/worker-thread.ts';
 import type { EngineName } from '../io/open-reactor.ts';
 import { ACTIVE_AT } from '../shared/shared-memory.ts';
 
@@ -30,7 +31,8 @@ async function given(engine: EngineName, kind = 'apps-http') {
       limits: { connections: LIMIT, perSource: LIMIT },
       routes: [sampleRoute({ kind, hosts: ['a.lab'], backends: [`127.0.0.1:${port}`] })],
     });
-  const sample = await startSampleGateway(engine, { clusters: [clusterOf(kind)] });
+  const backOff = (count: number) => Math.min(200, count * 10);
+  const sample = await startSampleGateway(engine, { clusters: [clusterOf(kind)], backOff });
   const stop = async () => {
     await sample[Symbol.asyncDispose]();
     backend.closeAllConnections();
@@ -163,6 +165,26 @@ test('HTTP: when workers die, no client is left waiting and no descriptor stays 
   await until(() => openSockets() <= atRest);
 });
 
+test('stream threads start once for all who want them', async () => {
+  await using it = await given('epoll');
+  const { gateway } = it;
+  assert.deepEqual(
+    await Promise.all(Array.from({ length: LIMIT }, () => speaksH2(gateway))),
+    Array(LIMIT).fill(true),
+  );
+});
+
+test('stream threads that cannot start are tried again', async t => {
+  await using it = await given('epoll');
+  const { gateway, deaths } = it;
+  const start = t.mock.method(WorkerThread.prototype, 'start', async () => new Error('No thread for now'));
+  const early = speaksH2(gateway);
+  await until(() => deaths.length >= 2);
+  assert.equal(await visit(gateway), 200);
+  start.mock.restore();
+  assert.ok(await early, 'the connection that wanted them is served when they have started');
+});
+
 test('stream threads: the gateway survives the death of all of them at once', async () => {
   await using it = await given('epoll');
   const { gateway, deaths } = it;
@@ -174,12 +196,14 @@ test('stream threads: the gateway survives the death of all of them at once', as
   for (let round = 0; round < 8; round++) assert.ok(await speaksH2(gateway));
 });
 
-test('stream threads that an edit starts are restarted like others', async () => {
+test('stream threads that the first connection starts are restarted like others', async () => {
   await using it = await given('epoll', 'api');
   const { gateway, config, deaths } = it;
-  gateway.killWorker(0, 'stream');
+  assert.equal(await speaksH2(gateway), false, 'nothing here speaks HTTP');
   await gateway.apply({ ...config, clusters: [it.clusterOf('apps-http')] });
   assert.equal(await visit(gateway), 200, 'served as soon as it is applied');
+  gateway.killWorker(0, 'stream');
+  assert.ok(await speaksH2(gateway), 'the first connection waits for its thread');
   assert.deepEqual(deaths, [], 'there was no thread to kill before');
   gateway.killWorker(0, 'stream');
   gateway.killWorker(1, 'stream');
