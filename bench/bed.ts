@@ -2,7 +2,7 @@
 
 import { execFileSync } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
-import { freePort } from '../testbed/free-port.ts';
+import { keepPort } from '../testbed/free-port.ts';
 import { tempDir } from '../testbed/temp-dir.ts';
 import { buildLoad } from './load-generator.ts';
 import { availableCores, choosePinning, chooseSharedPinning, type Pinning } from './pinning.ts';
@@ -35,7 +35,8 @@ export async function openBed(): Promise<Bed> {
   const file = dir.file('hello');
   await writeFile(file, bytes);
   const entries: (readonly [BackendKind, number])[] = [];
-  for (const kind of backendKinds) entries.push([kind, await freePort()]);
+  // The load listens only while it runs.
+  for (const kind of backendKinds) entries.push([kind, await keepPort()]);
   let tls: Promise<string> | undefined;
   const owned = stack.move();
   return {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { test } from 'node:test';
-import { freePort } from './free-port.ts';
+import { freePort, keepPort } from './free-port.ts';
 import { run } from './run.ts';
 import { tempDir } from './temp-dir.ts';
 
@@ -19,9 +19,15 @@ test('freePort() skips a port that is in use', async () => {
   const server = createServer().listen(taken, '127.0.0.1');
   await once(server, 'listening');
   const others: number[] = [];
-  for (let i = 0; i < 63; i++) others.push(await freePort());
+  for (let i = 0; i < 62; i++) others.push(await freePort());
   assert.equal(others.includes(taken), false);
   server.close();
+});
+
+test('keepPort() returns a port that freePort() leaves alone, although nothing listens there', async () => {
+  const all = [await keepPort(), await keepPort()];
+  for (let i = 0; i < 61; i++) all.push(await freePort());
+  assert.equal(new Set(all).size, all.length);
 });
 
 test('freePort() returns other ports in another process', async () => {

@@ -11,20 +11,37 @@ const BLOCKS = 350;
 
 let number: Promise<number> | undefined;
 let next = 0;
+/** Ports at the end of the block that freePort() leaves alone. */
+let kept = 0;
 
 /** A TCP port on which nothing listens, on any address, and which no other test process gets. */
 export async function freePort(): Promise<number> {
   const base = firstPort(await processNumber());
-  for (let tries = 1; tries < BLOCK_SIZE; tries++) {
-    // The block's first port is the reservation itself.
-    const port = base + 1 + (next++ % (BLOCK_SIZE - 1));
-    const server = await tryListen(port);
-    if (server === undefined) continue;
-    server.close();
-    await once(server, 'close');
-    return port;
+  // The block's first port is the reservation itself.
+  const count = BLOCK_SIZE - 1 - kept;
+  for (let tries = 0; tries < count; tries++) {
+    const port = base + 1 + (next++ % count);
+    if (await isFree(port)) return port;
   }
   throw new Error(`Cannot find a free port as all of a block are in use: current block is ${base}`);
+}
+
+/** The same, for a program that listens now and then: no later call returns it. */
+export async function keepPort(): Promise<number> {
+  const end = firstPort(await processNumber()) + BLOCK_SIZE;
+  while (kept < BLOCK_SIZE / 2) {
+    const port = end - ++kept;
+    if (await isFree(port)) return port;
+  }
+  throw new Error(`Cannot keep another port: current number is ${kept}`);
+}
+
+async function isFree(port: number): Promise<boolean> {
+  const server = await tryListen(port);
+  if (server === undefined) return false;
+  server.close();
+  await once(server, 'close');
+  return true;
 }
 
 /** A number from 0 to 349 that is unique among the living test processes of this machine. */
