@@ -146,7 +146,7 @@ function pumpRequest(path: DataPath, client: number, exchange: ExchangeState): b
       refuse(path, client, 'client-gone');
       return false;
     }
-    const room = path.kept.readSpace(rows.cluster[client]);
+    const room = readSpace(path, client);
     const space = Math.min(room, exchange.body.chunks === undefined ? exchange.body.left : CHUNKED_READ);
     const count = io.read(client, path.kept.buffer, 0, space);
     if (count === AGAIN) {
@@ -179,6 +179,10 @@ function pumpRequest(path: DataPath, client: number, exchange: ExchangeState): b
   }
   path.resumeLater(client);
   return true;
+}
+
+function readSpace({ kept, io, rows }: DataPath, client: number): number {
+  return Math.min(kept.readSpace(rows.cluster[client]), io.readSize);
 }
 
 /** Passes on what [from, to) has of the body. Returns where it stopped, or -1 when the exchange is over. */
@@ -227,7 +231,7 @@ function pumpResponse(path: DataPath, client: number, exchange: ExchangeState): 
       return true;
     }
     const isFramed = exchange.status === 0 || exchange.isChunked || exchange.answer.chunks !== undefined;
-    const room = Math.min(path.kept.readSpace(rows.cluster[client]), READ_BUFFER - ROOM);
+    const room = Math.min(readSpace(path, client), READ_BUFFER - ROOM);
     const space = isFramed ? Math.min(room, CHUNKED_READ) : room;
     const count = io.read(backend, path.kept.buffer, ROOM, ROOM + space);
     if (count === AGAIN) {
