@@ -70,6 +70,8 @@ export class ScriptedReactor implements Reactor {
   mostRead: () => number = () => Infinity;
   /** The most bytes that the next write() has room for; there is room again right after it. 0 never comes twice. */
   mostWritten: () => number = () => Infinity;
+  /** Called before each read(), write() and shutdown(): peers act at any moment, within a stage too. */
+  meanwhile: () => void = () => {};
   /** Number of connections accepted. */
   accepted = 0;
   readonly #peers = new Map<Link, ScriptedPeer>();
@@ -267,6 +269,7 @@ export class ScriptedReactor implements Reactor {
   }
 
   read(handle: number, into: Uint8Array, from: number, to: number): number {
+    this.meanwhile();
     const link = this.#link(handle, 'read');
     if (from >= to) throw this.#violation('read() without space');
     const target = this.#owners.get(this.targetOf(handle));
@@ -289,6 +292,7 @@ export class ScriptedReactor implements Reactor {
   }
 
   write(handle: number, bytes: Uint8Array, from: number, to: number): number {
+    this.meanwhile();
     const link = this.#link(handle, 'write');
     if (from >= to) throw this.#violation('write() of nothing');
     if (link.isShut) throw this.#violation(`write() to ${link.name} after shutdown()`);
@@ -309,6 +313,7 @@ export class ScriptedReactor implements Reactor {
   }
 
   shutdown(handle: number): void {
+    this.meanwhile();
     const link = this.#link(handle, 'shutdown');
     if (link.isFull && !link.isBroken)
       throw this.#violation(`shutdown() of ${link.name} before it took all bytes`);

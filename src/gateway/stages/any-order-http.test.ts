@@ -96,11 +96,12 @@ const response: fc.Arbitrary<Response> = fc.record({
   switches: fc.boolean(),
   isEarly: fc.constantFrom(false, false, true),
 });
+const leaves = fc.constantFrom(false, false, false, false, true);
 
 const serverAnswers = actionOf(
   'server answers',
-  fc.record({ which: nat, how: response, count: fc.oneof(size, fc.constant(Infinity)) }),
-  (world: HttpWorld, { which, how, count }) => {
+  fc.record({ which: nat, how: response, count: fc.oneof(size, fc.constant(Infinity)), resets: leaves }),
+  (world: HttpWorld, { which, how, count, resets }) => {
     const asked = world.it.io.dialled.filter(
       peer => peer.isOpen && requestsOf(peer).length > serverOf(world, peer).answered,
     );
@@ -108,6 +109,7 @@ const serverAnswers = actionOf(
     if (peer === undefined) return;
     answer(world, peer, how);
     send(world, peer, count);
+    if (resets) peer.resets();
   },
 );
 
@@ -145,12 +147,12 @@ const serverSaysNonsense = actionOf('server says nonsense', nat, (world: HttpWor
 inAnyOrder('HTTP: in any order, each request gets its own response, and nothing is left', {
   actions: [
     { arbitrary: connects, weight: 10 },
-    { arbitrary: clientSendsRequest, weight: 30 },
-    { arbitrary: serverAnswers, weight: 40 },
-    { arbitrary: serverSends, weight: 10 },
+    { arbitrary: clientSendsRequest, weight: 30, isOfPeers: true },
+    { arbitrary: serverAnswers, weight: 40, isOfPeers: true },
+    { arbitrary: serverSends, weight: 10, isOfPeers: true },
     { arbitrary: everythingArrives, weight: 40 },
-    { arbitrary: serverSaysNonsense, weight: 2 },
-    { arbitrary: clientReadsSlowly, weight: 10 },
+    { arbitrary: serverSaysNonsense, weight: 2, isOfPeers: true },
+    { arbitrary: clientReadsSlowly, weight: 10, isOfPeers: true },
   ],
   newWorld(common): HttpWorld {
     const { it } = common;

@@ -137,6 +137,8 @@ const othersAct = actionOf(
 interface WeightedAction<W> {
   readonly arbitrary: fc.Arbitrary<Action<W>>;
   readonly weight: number;
+  /** Clients or backends do it, so it may happen at any moment. */
+  readonly isOfPeers?: boolean;
 }
 
 /** How a script ends: everyone closes, everyone resets, or nobody does anything more. */
@@ -150,11 +152,32 @@ interface Script<W> {
   readonly isSplit: boolean;
 }
 
+const nothing = () => {};
+
+/** Peers act while a stage is at work, just before one of its next calls of the reactor. */
+function interrupts<W extends World>(acts: readonly fc.Arbitrary<Action<W>>[]): fc.Arbitrary<Action<W>> {
+  return actionOf(
+    'interrupts',
+    fc.tuple(fc.nat({ max: 8 }), fc.array(fc.oneof(...acts), { minLength: 1, maxLength: 3 })),
+    (world: W, [calls, all]) => {
+      const { io } = world.it;
+      let left = calls;
+      io.meanwhile = () => {
+        if (left-- > 0) return;
+        io.meanwhile = nothing;
+        for (const act of all) act(world);
+      };
+    },
+  );
+}
+
 function scriptOf<W extends World>(own: readonly WeightedAction<W>[]): fc.Arbitrary<Script<W>> {
+  const ofPeers = own.flatMap(({ arbitrary, isOfPeers }) => (isOfPeers ? [arbitrary] : []));
   const action: fc.Arbitrary<Action<W>> = fc.oneof(
     ...own,
     { arbitrary: clientSends, weight: 6 },
     { arbitrary: peerActs, weight: 8 },
+    { arbitrary: interrupts<W>([clientSends, peerActs, ...ofPeers]), weight: 8 },
     { arbitrary: delivers, weight: 10 },
     { arbitrary: comesToRest, weight: 3 },
     { arbitrary: timePasses, weight: 2 },
@@ -187,6 +210,7 @@ export function inAnyOrder<W extends World>(name: string, kind: Kind<W>): void {
         fc.property(scriptOf(kind.actions), ({ actions, finale, numbers, isSplit }) => {
           const world = kind.newWorld(newCommon(reports, numbers, isSplit));
           for (const act of actions) act(world);
+          world.it.io.meanwhile = nothing;
           if (finale === 'fin') relieve(world);
           if (finale === 'fin') kind.settle?.(world);
           finish(world, finale);

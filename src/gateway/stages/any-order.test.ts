@@ -103,8 +103,8 @@ const backendSends = actionOf(
 inAnyOrder('stages: in any order, every byte arrives in order, and nothing is left', {
   actions: [
     { arbitrary: connects, weight: 5 },
-    { arbitrary: clientSaysHello, weight: 8 },
-    { arbitrary: backendSends, weight: 6 },
+    { arbitrary: clientSaysHello, weight: 8, isOfPeers: true },
+    { arbitrary: backendSends, weight: 6, isOfPeers: true },
   ],
   newWorld(common): TunnelWorld {
     const { it } = common;

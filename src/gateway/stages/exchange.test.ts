@@ -345,6 +345,15 @@ httpTest('a backend that takes nothing of a request for too long ends its connec
   assert.deepEqual([client.end, it.reasons], ['reset', ['idle-timeout']]);
 });
 
+httpTest('a backend that takes nothing of a head for too long ends its connection', it => {
+  it.io.meanwhile = () => it.io.dialled.at(-1)?.stalls();
+  // The kernel notices before the timing wheel does.
+  it.io.passes(1);
+  const client = it.client(get('a.lab'));
+  it.io.passes(12_000);
+  assert.deepEqual([client.end, it.reasons], ['reset', ['idle-timeout']]);
+});
+
 httpTest('a redirect closes the connection of a client that sent FIN with its request', it => {
   const client = it.connects();
   it.io.settle();
@@ -363,6 +372,36 @@ httpTest('an early response reaches a slow client whole, whatever comes of its r
   it.io.settle();
   assert.ok(client.text.endsWith('no thanks'), client.text);
   assert.deepEqual(it.reasons, ['done']);
+});
+
+/** Just when the backend has got the head of a request, and before it gets the body, it answers and resets. */
+function rejectsWhileSending(it: ScriptedPath): void {
+  it.io.meanwhile = () => {
+    if (it.io.dialled.at(-1)?.text.endsWith('\r\n\r\n') !== true) return;
+    it.io.meanwhile = () => {};
+    it.backend().sends('HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n').resets();
+  };
+}
+
+httpTest('a body is never taken for the next request, if its backend answers before it gets the body', it => {
+  rejectsWhileSending(it);
+  const body = get('b.lab');
+  const client = it.client(`POST / HTTP/1.1\r\nHost: a.lab\r\nContent-Length: ${body.length}\r\n\r\n${body}`);
+  assert.equal(it.io.dialled.length, 1);
+  // A failed write of node:net loses the response.
+  assert.deepEqual(statuses(client.text), [it.io.reports === 'state' ? '413' : '502']);
+});
+
+httpTest('a request behind such a body is served, whatever was read meanwhile', it => {
+  const client = it.client('POST / HTTP/1.1\r\nHost: a.lab\r\nTransfer-Encoding: chunked\r\n\r\n');
+  rejectsWhileSending(it);
+  client.sends(`8000\r\n${'x'.repeat(0x8000)}\r\n0\r\n\r\n${get('b.lab')}`);
+  it.io.settle();
+  if (it.io.reports === 'changes') return assert.deepEqual(statuses(client.text), ['502']);
+  assert.match(it.backend().text, /^GET \/ HTTP\/1\.1\r\nHost: b\.lab\r\n/);
+  it.backend().sends(ok('two'));
+  it.io.settle();
+  assert.deepEqual(statuses(client.text), ['413', '200']);
 });
 
 httpTest(

@@ -112,8 +112,9 @@ function clientEvent(path: DataPath, client: number, exchange: ExchangeState, ev
 function backendEvent(path: DataPath, client: number, exchange: ExchangeState, events: number): void {
   const { rows } = path;
   const backend = rows.peer[client];
-  if ((events & WRITABLE) !== 0 && rows.kept[backend] !== undefined) {
-    if (!flushBytes(path, backend)) exchange.isUnwanted = true;
+  if ((events & (WRITABLE | FAILED)) !== 0 && rows.kept[backend] !== undefined) {
+    // A write would consume the error, which a read is to report.
+    if ((events & FAILED) !== 0 || !flushBytes(path, backend)) exchange.isUnwanted = true;
     if (!pumpRequest(path, client, exchange)) return;
   }
   if ((rows.flags[backend] & MORE) !== 0) pumpResponse(path, client, exchange);
@@ -134,12 +135,7 @@ function pumpRequest(path: DataPath, client: number, exchange: ExchangeState): b
       return true;
     }
     if (heldBytes(path, client) > 0) {
-      const held = rows.held[client] as Uint8Array;
-      const from = rows.understood[client];
-      const used = passBody(path, client, exchange, held, from, rows.heldTo[client]);
-      if (used < 0) return false;
-      rows.understood[client] = used;
-      dropUsed(path, client);
+      if (!passHeld(path, client, exchange)) return false;
       continue;
     }
     if (rows.input[client] >= ENDED) {
@@ -167,10 +163,7 @@ function pumpRequest(path: DataPath, client: number, exchange: ExchangeState): b
     rows.bytesIn[client] += count;
     rows.activeAt[client] = io.now();
     countBytes(path, client, exchange);
-    const { buffer } = path.kept;
-    const used = passBody(path, client, exchange, buffer, 0, count);
-    if (used < 0) return false;
-    if (used < count) hold(path, client, buffer.subarray(used, count));
+    if (!passBody(path, client, exchange, path.kept.buffer, 0, count)) return false;
     if ((rows.flags[client] & MORE) === 0 && !exchange.isWhole) {
       watch(path, client, exchange);
       return true;
@@ -185,7 +178,16 @@ function readSpace({ kept, io, rows }: DataPath, client: number): number {
   return Math.min(kept.readSpace(rows.cluster[client]), io.readSize);
 }
 
-/** Passes on what [from, to) has of the body. Returns where it stopped, or -1 when the exchange is over. */
+/** Passes on what is held of the body. False when the exchange is over. */
+function passHeld(path: DataPath, client: number, exchange: ExchangeState): boolean {
+  const { rows } = path;
+  const held = rows.held[client] as Uint8Array;
+  if (!passBody(path, client, exchange, held, rows.understood[client], rows.heldTo[client])) return false;
+  dropUsed(path, client);
+  return true;
+}
+
+/** Passes on what [from, to) has of the body, of bytes that are held or just read. False when the exchange is over. */
 function passBody(
   path: DataPath,
   client: number,
@@ -193,25 +195,45 @@ function passBody(
   bytes: Uint8Array,
   from: number,
   to: number,
-): number {
+): boolean {
   const { body } = exchange;
-  const backend = path.rows.peer[client];
   if (body.chunks === undefined) {
     const used = Math.min(to, from + body.left);
     body.left -= used - from;
     exchange.isWhole = body.left === 0;
-    const isSent = exchange.isUnwanted || sendBytes(path, backend, client, bytes, from, used);
-    return isSent || stopSending(path, client, exchange) ? used : -1;
+    take(path, client, bytes, used, to);
+    return sendBody(path, client, exchange, bytes, from, used);
   }
   const last = Math.min(to, from + CHUNKED_READ);
   const framed = frameChunks(body, bytes, from, last, path.scratch, 0, true);
   if (framed.isBroken) {
     refuse(path, client, 'bad-request');
-    return -1;
+    return false;
   }
   exchange.isWhole = framed.isWhole;
-  const isSent = exchange.isUnwanted || sendBytes(path, backend, client, path.scratch, 0, framed.length);
-  return isSent || stopSending(path, client, exchange) ? framed.at : -1;
+  take(path, client, bytes, framed.at, to);
+  return sendBody(path, client, exchange, path.scratch, 0, framed.length);
+}
+
+/**
+ * The body has the bytes up to `used`. Before they are sent: sending may complete the exchange, and the next request
+ * must not begin with them.
+ */
+function take(path: DataPath, client: number, bytes: Uint8Array, used: number, to: number): void {
+  if (path.rows.held[client] === bytes) path.rows.understood[client] = used;
+  else if (used < to) hold(path, client, bytes.subarray(used, to));
+}
+
+function sendBody(
+  path: DataPath,
+  client: number,
+  exchange: ExchangeState,
+  bytes: Uint8Array,
+  from: number,
+  to: number,
+): boolean {
+  if (exchange.isUnwanted || sendBytes(path, path.rows.peer[client], client, bytes, from, to)) return true;
+  return stopSending(path, client, exchange);
 }
 
 /** The backend takes no more: it may have answered already. False when the exchange is over. */
@@ -519,11 +541,7 @@ export function redirect(path: DataPath, client: number, exchange: ExchangeState
   while (!exchange.isWhole) {
     if (readAhead(path, client) < 0) return clientLost(path, client);
     if (heldBytes(path, client) === 0) break;
-    const held = rows.held[client] as Uint8Array;
-    const used = passBody(path, client, exchange, held, rows.understood[client], rows.heldTo[client]);
-    if (used < 0) return;
-    rows.understood[client] = used;
-    dropUsed(path, client);
+    if (!passHeld(path, client, exchange)) return;
   }
   if (!exchange.isWhole) exchange.keepAlive = false;
   exchange.status = 308;
