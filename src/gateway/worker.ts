@@ -37,7 +37,7 @@ import { Dispatcher } from './stages/dispatch.ts';
 import { cutAll } from './stages/end.ts';
 import type { Gift, Receiver } from './stages/gift.ts';
 import { giveWaiting } from './stages/give.ts';
-import { closeKeptOf, closeKeptOfGone } from './stages/keep-backend.ts';
+import { closeKeptOfGone, leaveAddresses } from './stages/keep-backend.ts';
 import { recordEnd } from './stages/record-end.ts';
 import { drainRequests } from './stages/request.ts';
 import { revoke, revokeOne } from './stages/revoke.ts';
@@ -133,7 +133,7 @@ class Worker {
       case 'addresses':
         for (const [slot, addresses] of message.backends) {
           this.#path.table.setAddresses(slot, addresses);
-          closeKeptOf(this.#path, slot);
+          leaveAddresses(this.#path, slot);
         }
         break;
       case 'settings':

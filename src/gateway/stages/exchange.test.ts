@@ -5,6 +5,7 @@ import { test } from 'node:test';
 import * as fc from 'fast-check';
 import { sampleCluster, sampleRoute } from '../../cluster/clusters.samples.ts';
 import { REFUSED } from '../io/reactor.ts';
+import { leaveAddresses } from './keep-backend.ts';
 import { ScriptedPath, type ScriptedPathOptions, scriptedTest } from './scripted-path.samples.ts';
 
 const clusters = ['a', 'b', 'p', 'r'].map((name, index) =>
@@ -117,6 +118,30 @@ httpTest('a backend may speak first', it => {
   it.backend().sends(ok('busy', 'Connection: close'));
   it.io.settle();
   assert.match(client.text, /busy$/);
+});
+
+httpTest('a connection to a backend that a new table does not have is not kept', it => {
+  const client = it.client(get('a.lab'));
+  const [backend] = it.io.dialled;
+  const moved = sampleRoute({ kind: 'apps-http', hosts: ['a.lab'], backends: ['192.0.2.9:80'] });
+  it.serves([sampleCluster('a', { routes: [moved] })]);
+  backend.sends(ok('one'));
+  it.io.settle();
+  assert.deepEqual([statuses(client.text), backend.end, it.path.keptBackends.slots], [['200'], 'fin', []]);
+});
+
+httpTest('a connection to an address that its backend no longer has is not kept', it => {
+  for (const from of ['198.51.100.7', '198.51.100.8']) it.client(get('a.lab'), from);
+  const [idle, busy] = it.io.dialled;
+  idle.sends(ok('one'));
+  it.io.settle();
+  const [slot] = it.path.keptBackends.slots;
+  it.path.table.setAddresses(slot, ['192.0.2.9']);
+  leaveAddresses(it.path, slot);
+  assert.deepEqual([idle.end, busy.end], ['fin', undefined]);
+  busy.sends(ok('two'));
+  it.io.settle();
+  assert.equal(busy.end, 'fin');
 });
 
 httpTest('a kept connection closes when it has been idle for 4 s', it => {

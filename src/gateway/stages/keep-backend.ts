@@ -10,7 +10,8 @@ const IDLE_MS = 4000;
 export function keepBackend(path: DataPath, handle: number, slot: number): void {
   const { rows, wheel, io } = path;
   path.release(handle);
-  if (!path.keptBackends.add(slot, handle)) return io.close(handle);
+  // A backend that is gone since: its slot may become another cluster's.
+  if (!path.table.hasBackend(slot) || !path.keptBackends.add(slot, handle)) return io.close(handle);
   rows.state[handle] = KEPT;
   rows.side[handle] = NO_SIDE;
   rows.backendSlot[handle] = slot;
@@ -31,8 +32,17 @@ export function makeRoom(path: DataPath): boolean {
   return true;
 }
 
-/** For a backend whose addresses have changed, or that is gone. */
-export function closeKeptOf(path: DataPath, slot: number): void {
+/** For a backend whose addresses have changed: its connections serve the requests in progress and no others. */
+export function leaveAddresses(path: DataPath, slot: number): void {
+  closeKeptOf(path, slot);
+  const { rows, exchanges } = path;
+  for (let client = 0; client < rows.used; client++) {
+    const exchange = exchanges[client];
+    if (exchange !== undefined && rows.backendSlot[client] === slot) exchange.isKept = false;
+  }
+}
+
+function closeKeptOf(path: DataPath, slot: number): void {
   for (;;) {
     const handle = path.keptBackends.take(slot);
     if (handle === undefined) return;
