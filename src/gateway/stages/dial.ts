@@ -35,7 +35,7 @@ import {
   reasonOfFailure,
 } from './dial-failure.ts';
 import { attemptEnd, lastMoment, pauseBefore } from './dial-policy.ts';
-import { end, endWithReset, refuse } from './end.ts';
+import { end, refuse } from './end.ts';
 import { beginExchange } from './exchange.ts';
 import { give } from './give.ts';
 import { makeRoom } from './keep-backend.ts';
@@ -117,8 +117,7 @@ export function dialTimer(path: DataPath, handle: number): void {
 export function clientWhileDialing(path: DataPath, client: number): void {
   const { rows, io } = path;
   if (rows.protocol[client] === HTTP) {
-    const error = readAhead(path, client);
-    if (error < 0) endWithReset(path, client, 'client-reset');
+    if (readAhead(path, client) < 0) end(path, client, 'client-gone');
     return;
   }
   if (rows.input[client] !== OPEN) {

@@ -270,13 +270,13 @@ httpTest('a backend that cannot be reached is a 502', it => {
   assert.deepEqual([statuses(client.text), it.reasons], [['502'], ['connect-failed']]);
 });
 
-httpTest('a client that resets ends its request, whatever it waits for', it => {
+httpTest('a client that resets ends its request: client-gone before a backend is reached', it => {
   it.client(get('a.lab')).resets();
   it.io.settle();
   it.io.answer = () => 'silence';
   it.client(get('b.lab')).resets();
   it.io.settle();
-  assert.deepEqual(it.reasons, ['client-reset', 'client-reset']);
+  assert.deepEqual(it.reasons, ['client-gone', 'client-reset']);
 });
 
 httpTest('a client that sends FIN behind its request is answered', it => {
