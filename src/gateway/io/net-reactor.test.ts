@@ -3,7 +3,7 @@ import { connect } from 'node:net';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseIp } from '../../wire/ip-address.ts';
-import { does, fills, opens, peerSees, peerSends, rests, row } from './contract/steps.ts';
+import { allIsRead, does, fills, opens, peerSees, peerSends, row } from './contract/steps.ts';
 import { NetReactor, reactorErrorOf } from './net-reactor.ts';
 import { reactorContract } from './reactor.contract.ts';
 import { AGAIN, BROKEN, DENIED, EXHAUSTED, errorWord, TIMED_OUT } from './reactor.ts';
@@ -19,7 +19,7 @@ row(
   fills,
   does('close'),
   peerSends(1_000_000),
-  rests(50),
+  allIsRead,
   peerSees('end'),
 );
 

@@ -4,7 +4,6 @@
 // Every row also fails if an event comes for a closed handle, or if the thread does not end on its own after stop().
 
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
 import * as fc from 'fast-check';
 import { pattern } from './contract/peer.ts';
 // biome-ignore format: the vocabulary
@@ -244,12 +243,8 @@ async function runsOut(s: Scene): Promise<void> {
 
 function hasKeepalive(ms: number): Step {
   return s => {
-    const { localPort, remotePort } = s.peer.socket;
-    const hex = (port = 0) => `0100007F:${port.toString(16).toUpperCase().padStart(4, '0')}`;
-    const rows = readFileSync('/proc/net/tcp', 'latin1').split('\n');
-    const row = rows.find(row => row.includes(` ${hex(remotePort)} ${hex(localPort)} `)) ?? assert.fail();
-    // proc(5): `tr:tm->when`; 02 is the keepalive timer, and the time is in hundredths of a second.
-    const [timer, when] = row.trim().split(/\s+/)[5].split(':');
+    // `tr:tm->when`; 02 is the keepalive timer, and the time is in hundredths of a second.
+    const [timer, when] = s.peer.procTcp().reactor[5].split(':');
     const left = timer === '02' ? Number.parseInt(when, 16) * 10 : 0;
     assert.ok(ms === 0 ? left === 0 : left > 0 && left <= ms, `${left} ms left`);
   };

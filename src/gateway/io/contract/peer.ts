@@ -3,6 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import * as net from 'node:net';
 import { formatIpPort, parseIp } from '../../../wire/ip-address.ts';
 
@@ -57,6 +58,16 @@ export class Peer {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     this.socket.write(bytes, error => (error ? reject(error) : resolve()));
     await promise;
+  }
+
+  /** Over IPv4: the fields that proc(5) describes for /proc/net/tcp, of both ends of the connection. */
+  procTcp(): { readonly reactor: readonly string[]; readonly peer: readonly string[] } {
+    const { localPort, remotePort } = this.socket;
+    const hex = (port = 0) => `0100007F:${port.toString(16).toUpperCase().padStart(4, '0')}`;
+    const rows = readFileSync('/proc/net/tcp', 'latin1').split('\n');
+    const fieldsOf = (from?: number, to?: number) =>
+      (rows.find(row => row.includes(` ${hex(from)} ${hex(to)} `)) ?? assert.fail()).trim().split(/\s+/);
+    return { reactor: fieldsOf(remotePort, localPort), peer: fieldsOf(localPort, remotePort) };
   }
 
   /** Reads that many bytes, or everything to the end. */

@@ -288,6 +288,13 @@ export function isRefused(host: string): Step {
 }
 
 export const peerSends = (count: number) => (s: Scene) => s.peer.send(count);
+/** Over IPv4: the reactor, or what it has left the connection to, has read everything. */
+export async function allIsRead({ peer }: Scene): Promise<void> {
+  // `tx_queue:rx_queue`.
+  const left = () => peer.procTcp().peer[4].split(':')[0] + peer.procTcp().reactor[4].split(':')[1];
+  while (/[^0]/.test(left())) await sleep(1);
+}
+
 export const peerTakes = (count: number) => (s: Scene) => s.peer.take(count);
 export const peerEnds = (s: Scene) => void s.peer.socket.end();
 export const peerResets = (s: Scene) => s.peer.reset();
