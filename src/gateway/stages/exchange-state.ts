@@ -35,7 +35,7 @@ export interface ExchangeState {
   startedAt: number;
   method: string;
   isHttp10: boolean;
-  /** The head for the backend, one character per byte. */
+  /** The head for the backend, one character per byte, as long as it may have to be sent. */
   head: string;
   readonly body: Body;
   /** The whole request has been read. */

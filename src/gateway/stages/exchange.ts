@@ -66,6 +66,8 @@ export function beginExchange(
     length = header.length;
   }
   length += path.scratch.write(exchange.head, length, 'latin1');
+  // Only for another try; a connection that lasts need not hold it.
+  if (!exchange.wasReused) exchange.head = '';
   if (!sendBytes(path, backend, client, path.scratch, 0, length)) {
     backendLost(path, client, exchange);
     return;
@@ -304,6 +306,7 @@ function readAnswer(
     const { status, end: next } = head.value;
     // The kept connection works: nothing is repeated behind a response.
     exchange.wasReused = false;
+    exchange.head = '';
     if (status >= 200) return beginAnswer(path, client, exchange, head.value, to);
     if (status === SWITCHING_PROTOCOLS) return switchProtocols(path, client, exchange, head.value, to);
     if (!sendInformational(path, client, exchange, head.value)) return false;
