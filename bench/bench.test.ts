@@ -40,7 +40,8 @@ test('npm run bench measures HTTP requests through Causeway, through plain node:
   const { scenarios } = JSON.parse(await readFile(dir.file('results.json'), 'utf8')) as Report;
   const results = Object.fromEntries(scenarios[0].measures.map(({ key, results }) => [key, results]));
   for (const peer of ['causeway', 'node-http'])
-    for (const key of ['per-cpu', 'large-cpu']) assert.ok(results[key][peer].median > 0, `${key} of ${peer}`);
+    for (const key of ['per-cpu', 'post-cpu', 'large-cpu'])
+      assert.ok(results[key][peer].median > 0, `${key} of ${peer}`);
   assert.ok(results.rate.direct.median > 0);
   assert.deepEqual(scenarios[0].failures, []);
 });

@@ -56,6 +56,8 @@ export interface LoadOptions {
   /** Connections with consecutive HTTP requests, and the size of a response body. */
   readonly requests?: number;
   readonly body?: number;
+  /** The size of a request's body; absent: a GET. */
+  readonly posted?: number;
   /** 1: backends listen on all addresses, for proxies in other network namespaces. */
   readonly any?: number;
 }

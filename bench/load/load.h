@@ -46,6 +46,7 @@ struct options {
   int up;
   int requests;
   size_t body;
+  size_t posted;        // bytes of a request's body, at most a BULK_CHUNK
   bool any;             // backends listen on all addresses, for proxies in other network namespaces
   uint8_t *hello;
   size_t hello_length;
@@ -81,6 +82,7 @@ struct connection {
   uint32_t reads;
   uint64_t since;
   uint64_t offset;
+  size_t left;   // of a backend: what is still to come of the request's body
   char name[NAME_LENGTH];
 };
 
@@ -163,7 +165,7 @@ bool move_out(struct thread *thread, int fd, struct connection *connection);
 // What is there of the pattern. False at the end, or when the connection is lost.
 bool take_in(struct thread *thread, int fd, struct connection *connection);
 
-// Makes the answer that all requests get.
+// Makes the request that all clients send, and the answer that it gets.
 void prepare_web(void);
 void on_web(struct thread *thread, int fd, struct connection *connection, uint32_t events);
 void on_answer(struct thread *thread, int fd, struct connection *connection);

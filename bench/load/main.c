@@ -88,7 +88,7 @@ int main(int count, char **arguments) {
 static void read_arguments(int count, char **arguments) {
   enum {
     LISTEN, DIAL, HELLO, NAME_AT, THREADS, SECONDS, FLOOD_AT_ONCE, RATE, HOSTS, PINGS, EVERY, DOWNS, UPS, REQUESTS,
-    BODY, ANY
+    BODY, POSTED, ANY
   };
   static const struct option known[] = {
       {"listen", required_argument, NULL, LISTEN},   {"dial", required_argument, NULL, DIAL},
@@ -98,8 +98,8 @@ static void read_arguments(int count, char **arguments) {
       {"hosts", required_argument, NULL, HOSTS},     {"pings", required_argument, NULL, PINGS},
       {"every", required_argument, NULL, EVERY},     {"down", required_argument, NULL, DOWNS},
       {"up", required_argument, NULL, UPS},          {"requests", required_argument, NULL, REQUESTS},
-      {"body", required_argument, NULL, BODY},       {"any", required_argument, NULL, ANY},
-      {NULL, 0, NULL, 0}};
+      {"body", required_argument, NULL, BODY},       {"posted", required_argument, NULL, POSTED},
+      {"any", required_argument, NULL, ANY},         {NULL, 0, NULL, 0}};
   int option;
   while ((option = getopt_long(count, arguments, "", known, NULL)) != -1) {
     switch (option) {
@@ -118,11 +118,13 @@ static void read_arguments(int count, char **arguments) {
       case UPS: options.up = atoi(optarg); break;
       case REQUESTS: options.requests = atoi(optarg); break;
       case BODY: options.body = (size_t)atol(optarg); break;
+      case POSTED: options.posted = (size_t)atol(optarg); break;
       case ANY: options.any = atoi(optarg) != 0; break;
       default: exit(64);
     }
   }
   if (options.threads < 1 || options.threads > MAX_THREADS) exit(64);
+  if (options.posted > BULK_CHUNK) exit(64);
   if (options.hello_length == 0 || options.hosts < 1) exit(64);
 }
 

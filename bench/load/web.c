@@ -1,5 +1,5 @@
 // HTTP/1.1 over connections that stay. A client asks for the same thing again as soon as it has the whole answer; the
-// backend gives so many bytes of the pattern behind a head. Neither side pipelines, so that what is there belongs to one
+// backend gives so many bytes of the pattern behind a head, and compares those that came with the request. Neither side pipelines, so that what is there belongs to one
 // message. A client knows how long the body must be: it only looks for where it begins, and compares its bytes.
 
 #define _GNU_SOURCE
@@ -16,14 +16,17 @@
 // As in tunnel.c: of the reads of a large body most are counted and not copied.
 #define VERIFY_EVERY 64
 
-static const char request[] =
-    "GET /page?of=the-benchmark HTTP/1.1\r\n"
+static const char head[] =
+    "%s /page?of=the-benchmark HTTP/1.1\r\n"
     "Host: web0000.bench.test\r\n"
     "User-Agent: load\r\n"
     "Accept: */*\r\n"
-    "Accept-Encoding: gzip, deflate\r\n\r\n";
+    "Accept-Encoding: gzip, deflate\r\n";
+static const char posted_head[] = "Content-Type: application/octet-stream\r\nContent-Length: %zu\r\n";
 static const char wanted_status[] = "HTTP/1.1 200 ";
 
+static uint8_t *request;
+static size_t request_length;
 // The head, and as much of the body as one write takes.
 static uint8_t *answer;
 static size_t answer_length;
@@ -37,6 +40,13 @@ static void take_body(struct thread *thread, int fd, struct connection *connecti
 static size_t find_body(struct connection *connection, const uint8_t *bytes, size_t length);
 
 void prepare_web(void) {
+  request = malloc(512 + options.posted);
+  request_length = (size_t)sprintf((char *)request, head, options.posted > 0 ? "POST" : "GET");
+  if (options.posted > 0)
+    request_length += (size_t)sprintf((char *)request + request_length, posted_head, options.posted);
+  memcpy(request + request_length, "\r\n", 2);
+  memcpy(request + request_length + 2, pattern, options.posted);
+  request_length += 2 + options.posted;
   const size_t first = options.body < BULK_CHUNK ? options.body : BULK_CHUNK;
   answer = malloc(256 + first);
   answer_head = (size_t)snprintf((char *)answer, 256,
@@ -53,11 +63,21 @@ void on_web(struct thread *thread, int fd, struct connection *connection, uint32
   const ssize_t length = recv(fd, thread->scratch, SCRATCH, 0);
   if (length < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (length <= 0) return drop(fd);
-  const size_t end = find_body(connection, thread->scratch, (size_t)length);
-  if (connection->reads < 4) return;
-  // A request without a body, and none before the answer to the last.
-  if (end != (size_t)length || connection->waiting) thread->errors.corrupt++;
-  answer_request(thread, fd, connection);
+  size_t at = 0;
+  if (connection->reads < 4) {
+    at = find_body(connection, thread->scratch, (size_t)length);
+    if (connection->reads < 4) return;
+    connection->left = options.posted;
+  }
+  // No request comes before the answer to the last.
+  const size_t come = (size_t)length - at;
+  if (come > connection->left || connection->waiting) {
+    thread->errors.corrupt++;
+    return drop(fd);
+  }
+  if (memcmp(thread->scratch + at, pattern + options.posted - connection->left, come) != 0) thread->errors.corrupt++;
+  connection->left -= come;
+  if (connection->left == 0) answer_request(thread, fd, connection);
 }
 
 static void answer_request(struct thread *thread, int fd, struct connection *connection) {
@@ -90,7 +110,7 @@ static void go_on_answering(struct thread *thread, int fd, struct connection *co
 
 bool send_request(struct thread *thread, int fd, struct connection *connection) {
   connection->since = nanoseconds();
-  const ssize_t sent = send(fd, request, sizeof request - 1, MSG_NOSIGNAL);
+  const ssize_t sent = send(fd, request, request_length, MSG_NOSIGNAL);
   if (sent < 0 && (errno == EAGAIN || errno == ENOTCONN)) return false;
   // Another error shows when it is read from.
   connection->hello = (uint32_t)options.hello_length;

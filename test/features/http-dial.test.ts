@@ -1,5 +1,6 @@
 // Backends of HTTP routes: which one gets a request, in which order others are tried, and when connections to them
-// are reused: only for requests that may be retried, never for two clusters, and never so that a POST is sent twice.
+// are reused: by one client only unless a request may be retried, never for two clusters, and never so that a POST is
+// sent twice.
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
@@ -77,18 +78,50 @@ describe('a connection to a backend', () => {
     }
   });
 
-  test('is a new one for requests that may not be retried', async () => {
+  test('is not shared by requests that may not be retried', async () => {
     using visitor = await client();
-    await visitor.echo('one.test');
+    using other = await client();
+    const isKept = supports('pooledConnections');
+    const { connection: shared } = await visitor.echo('one.test');
     const connections = new Set<number>();
     for (let i = 0; i < 3; i++) {
       const { connection, headers } = echoOf(await post(visitor, 'one.test'));
-      assert.equal(headers.connection, 'close');
+      assert.equal(headers.connection, isKept ? 'keep-alive' : 'close');
       connections.add(connection);
     }
-    connections.add((await visitor.echo('one.test')).connection);
-    assert.equal(connections.size, 4);
+    assert.equal(connections.size, isKept ? 1 : 3, 'kept for this client');
+    assert.ok(!connections.has(shared));
+    assert.ok(!connections.has((await other.echo('one.test')).connection));
   });
+
+  test('is closed after a request that may not be retried, if its client sends no other', async () => {
+    using visitor = await client();
+    const head = ['POST / HTTP/1.1', 'Host: one.test', 'Connection: close', 'Content-Length: 4'] as const;
+    visitor.send(request(...head), 'body');
+    assert.equal(echoOf(await visitor.lastAnswer()).headers.connection, 'close');
+  });
+
+  if (supports('pooledConnections'))
+    test('that the backend closes when it is reused: a POST is not sent again', async () => {
+      using visitor = await client();
+      const send = (body: string) =>
+        visitor.send(request('POST / HTTP/1.1', 'Host: raw.test', `Content-Length: ${body.length}`), body);
+      const kept = await servedBy(raw, () => send('first'));
+      await kept.receives('first');
+      kept.send('HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n1');
+      await visitor.answer();
+      const before = raw.connections.length;
+      send('second');
+      await kept.receives('second');
+      kept.reset();
+      assert.equal(await visitor.ended(), 'RST');
+      assert.equal(raw.connections.length, before);
+      assert.equal((await lineOf(gateway, visitor)).reason, 'backend-reset');
+      assert.deepEqual(
+        (await requestLines(gateway, visitor, 2)).map(({ status }) => status),
+        [200, 502],
+      );
+    });
 
   if (supports('pooledConnections'))
     test('that the backend closes when it is reused: a GET is retried once on a new one', async () => {

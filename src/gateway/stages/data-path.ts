@@ -143,7 +143,8 @@ export abstract class DataPath {
 
   /** Frees the handle's buffers, deadline and row. The caller then closes or resets it in the reactor. */
   release(handle: number): void {
-    if (this.rows.state[handle] === KEPT) this.keptBackends.remove(this.rows.backendSlot[handle], handle);
+    if (this.rows.state[handle] === KEPT)
+      this.keptBackends.remove(this.rows.backendSlot[handle], handle, this.rows.peer[handle]);
     const held = this.rows.held[handle];
     if (held !== undefined) this.holds.give(held);
     const kept = this.rows.kept[handle];

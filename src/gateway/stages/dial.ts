@@ -38,7 +38,7 @@ import { attemptEnd, lastMoment, pauseBefore } from './dial-policy.ts';
 import { end, refuse } from './end.ts';
 import { beginExchange } from './exchange.ts';
 import { give } from './give.ts';
-import { makeRoom } from './keep-backend.ts';
+import { closeKept, makeRoom } from './keep-backend.ts';
 import { countBackend } from './record-end.ts';
 import { beginTunnel } from './tunnel.ts';
 import { buildUplinkConnect, buildUplinkHeader, readConnectAnswer } from './uplink.ts';
@@ -204,8 +204,14 @@ function reuse(path: DataPath, client: number, slot: number): boolean {
   const { rows, shared, wheel } = path;
   const exchange = path.exchanges[client];
   if (exchange?.mayReuse !== true) return false;
-  const handle = path.keptBackends.take(slot);
+  const own = path.keptBackends.takeOwn(slot, client);
+  const handle = own ?? (exchange.isShared ? path.keptBackends.take(slot) : undefined);
   if (handle === undefined) return false;
+  if (own !== undefined) exchange.isShared = false;
+  if (!exchange.isRepeatable && hasNews(path, handle)) {
+    closeKept(path, handle);
+    return false;
+  }
   wheel.clear(handle);
   rows.clear(handle);
   rows.peer[handle] = client;
@@ -216,6 +222,11 @@ function reuse(path: DataPath, client: number, slot: number): boolean {
   exchange.wasReused = true;
   beginExchange(path, client, handle, undefined);
   return true;
+}
+
+/** A request that cannot be repeated goes over no connection that is just closing: no event may have told so yet. */
+function hasNews({ io, scratch }: DataPath, handle: number): boolean {
+  return io.read(handle, scratch, 0, 1) !== AGAIN;
 }
 
 /** The kept connection had just closed: the request goes to the same backend again, over a new one. */

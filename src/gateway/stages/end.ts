@@ -6,6 +6,7 @@ import { BY_REQUEST, HTTP } from '../shared/rows.ts';
 import { BYTES_OUT_AT } from '../shared/shared-memory.ts';
 import type { DataPath } from './data-path.ts';
 import { countBytes, endRequest, recordUnreadable } from './end-request.ts';
+import { closeKeptFor } from './keep-backend.ts';
 import { linger } from './linger.ts';
 import { isClient, recordEnd } from './record-end.ts';
 import { refusalBytes, refusalStatus } from './refusal.ts';
@@ -122,6 +123,7 @@ export function forgetExchange(path: DataPath, client: number, reason: CloseReas
   const exchange = path.exchanges[client];
   if (exchange === undefined) return;
   path.exchanges[client] = undefined;
+  closeKeptFor(path, client);
   if (reason === 'fault' && exchange.status === 0) exchange.status = FAULT_STATUS;
   if (exchange.isOpen) endRequest(path, client, exchange, !served.has(reason));
   else countBytes(path, client, exchange);

@@ -46,8 +46,12 @@ export interface ExchangeState {
   keepAlive: boolean;
   /** The client offered to switch protocols, and the backend may. */
   mayUpgrade: boolean;
-  /** It may go over a connection that has served other requests, and be sent again if that one has just closed. */
+  /** It has no body and may be sent again, in case the kept connection that it went over has just closed. */
+  isRepeatable: boolean;
+  /** It may go over a connection that has served other requests. */
   mayReuse: boolean;
+  /** That connection serves other clients too. */
+  isShared: boolean;
   /** The connection to the backend is kept for other requests afterwards. */
   isKept: boolean;
   /** The kept connection had just closed: it is to be sent again over a new one. */
@@ -88,7 +92,9 @@ export function newExchangeState(client: string, trustForwarded: boolean): Excha
     isUnwanted: false,
     keepAlive: true,
     mayUpgrade: false,
+    isRepeatable: false,
     mayReuse: false,
+    isShared: false,
     isKept: false,
     isRepeated: false,
     wasReused: false,
@@ -114,7 +120,9 @@ export function resetExchange(state: ExchangeState, now: number): void {
   state.isUnwanted = false;
   state.keepAlive = false;
   state.mayUpgrade = false;
+  state.isRepeatable = false;
   state.mayReuse = false;
+  state.isShared = false;
   state.isKept = false;
   state.isRepeated = false;
   state.wasReused = false;

@@ -24,6 +24,8 @@ const clusters = ['a', 'b', 'p', 'r'].map((name, index) =>
 
 const get = (host: string, ...lines: string[]) =>
   [`GET / HTTP/1.1`, `Host: ${host}`, ...lines, '', ''].join('\r\n');
+const post = (host: string, body: string) =>
+  ['POST / HTTP/1.1', `Host: ${host}`, `Content-Length: ${body.length}`, '', body].join('\r\n');
 const ok = (body: string, ...lines: string[]) =>
   ['HTTP/1.1 200 OK', `Content-Length: ${body.length}`, ...lines, '', body].join('\r\n');
 
@@ -65,26 +67,102 @@ httpTest('a kept connection serves the next request of anybody to the same backe
 });
 
 httpTest('a connection that begins with a PROXY header serves one client only', it => {
-  it.client(get('p.lab'));
+  const client = it.client(get('p.lab'));
   it.backend().sends(ok('one'));
   it.io.settle();
   it.client(get('p.lab'), '198.51.100.8');
   assert.equal(it.io.dialled.length, 2);
+  client.sends(get('p.lab'));
+  it.io.settle();
+  assert.match(it.io.dialled[0].text, /^PROXY .*\r\nGET .*\r\n\r\nGET /s);
 });
 
-httpTest('a kept connection that closes at once is replaced by a new one', it => {
-  const client = it.client(get('a.lab'));
-  it.backend().sends(ok('one'));
+httpTest('a connection that has carried a body serves one client only, and closes with it', it => {
+  const client = it.client(post('a.lab', 'one'));
+  for (const request of [post('a.lab', 'two'), get('a.lab'), post('a.lab', 'three')]) {
+    it.backend().sends(ok('thanks'));
+    it.io.settle();
+    client.sends(request);
+    it.io.settle();
+  }
+  assert.equal(it.io.dialled.length, 1);
+  it.backend().sends(ok('thanks'));
   it.io.settle();
-  client.sends(get('a.lab'));
+  it.client(get('a.lab'), '198.51.100.8');
+  assert.equal(it.io.dialled.length, 2);
+  client.fin();
   it.io.settle();
-  it.io.dialled[0].fin();
+  assert.deepEqual(
+    it.io.dialled.map(({ end }) => end),
+    ['fin', undefined],
+  );
+});
+
+httpTest('a client has connections of its own to several backends', it => {
+  const client = it.connects();
+  for (const [host, at] of [
+    ['a.lab', 0],
+    ['b.lab', 1],
+    ['a.lab', 0],
+    ['b.lab', 1],
+  ] as const) {
+    client.sends(post(host, 'one'));
+    it.io.settle();
+    it.io.dialled[at].sends(ok('thanks'));
+    it.io.settle();
+  }
+  assert.deepEqual([it.io.dialled.length, statuses(client.text)], [2, ['200', '200', '200', '200']]);
+});
+
+httpTest('a request that cannot be repeated ends with the kept connection that it went over', it => {
+  const client = it.client(post('a.lab', 'one'));
+  it.backend().sends(ok('thanks'));
+  it.io.settle();
+  client.sends(post('a.lab', 'two'));
+  it.io.settle();
+  it.backend().fin();
+  it.io.settle();
+  assert.deepEqual([statuses(client.text), client.end, it.reasons], [['200'], 'reset', ['backend-reset']]);
+  assert.deepEqual(
+    it.requests.map(({ status }) => status),
+    [200, 502],
+  );
+  assert.equal(it.io.dialled.length, 1);
+});
+
+httpTest('a request that cannot be repeated goes over a new one if a kept connection has just closed', it => {
+  const client = it.client(post('a.lab', 'one'));
+  it.backend().sends(ok('thanks'));
+  it.io.settle();
+  // Its event has not come yet.
+  it.io.meanwhile = () => it.io.dialled[0].resets();
+  client.sends(post('a.lab', 'two'));
   it.io.settle();
   assert.equal(it.io.dialled.length, 2);
-  it.backend().sends(ok('two'));
+  it.backend().sends(ok('thanks'));
   it.io.settle();
   assert.deepEqual(statuses(client.text), ['200', '200']);
+  assert.match(it.backend().text, /\r\n\r\ntwo$/);
 });
+
+httpTest(
+  'a request of which a kept connection took only a part before it was reset goes over a new one whole',
+  it => {
+    const client = it.client(get('a.lab'));
+    it.backend().sends(ok('one'));
+    it.io.settle();
+    const [kept] = it.io.dialled;
+    kept.stalls(10);
+    client.sends(get('a.lab', 'X-Number: 2'));
+    it.io.settle();
+    kept.resets();
+    it.io.settle();
+    assert.match(it.backend().text, /^GET \/ .*X-Number: 2\r\n/s);
+    it.backend().sends(ok('two'));
+    it.io.settle();
+    assert.deepEqual(statuses(client.text), ['200', '200']);
+  },
+);
 
 for (const [what, said, isEnding] of [
   ['closes', ok('one', 'Connection: close'), false],
@@ -96,7 +174,7 @@ for (const [what, said, isEnding] of [
     it.backend().sends(said);
     if (isEnding) it.backend().fin();
     it.io.settle();
-    assert.deepEqual([statuses(client.text), it.path.keptBackends.slots], [['200'], []]);
+    assert.deepEqual([statuses(client.text), it.path.keptBackends.slots.size], [['200'], 0]);
     assert.notEqual(it.backend().end, undefined);
   });
 
@@ -108,7 +186,7 @@ httpTest('a backend that answers before it has taken the whole request is not ke
   it.backend().sends(ok('one'));
   it.io.settle();
   assert.deepEqual(statuses(client.text), ['200']);
-  if (it.io.reports === 'state') assert.deepEqual(it.path.keptBackends.slots, []);
+  if (it.io.reports === 'state') assert.equal(it.path.keptBackends.slots.size, 0);
 });
 
 httpTest('a backend may speak first', it => {
@@ -127,7 +205,10 @@ httpTest('a connection to a backend that a new table does not have is not kept',
   it.serves([sampleCluster('a', { routes: [moved] })]);
   backend.sends(ok('one'));
   it.io.settle();
-  assert.deepEqual([statuses(client.text), backend.end, it.path.keptBackends.slots], [['200'], 'fin', []]);
+  assert.deepEqual(
+    [statuses(client.text), backend.end, it.path.keptBackends.slots.size],
+    [['200'], 'fin', 0],
+  );
 });
 
 httpTest('a connection to an address that its backend no longer has is not kept', it => {
@@ -399,10 +480,10 @@ httpTest('an early response reaches a slow client whole, whatever comes of its r
   assert.deepEqual(it.reasons, ['done']);
 });
 
-/** Just when the backend has got the head of a request, and before it gets the body, it answers and resets. */
+/** Just when a request or a part of it is to be sent, its backend answers and resets. */
 function rejectsWhileSending(it: ScriptedPath): void {
   it.io.meanwhile = () => {
-    if (it.io.dialled.at(-1)?.text.endsWith('\r\n\r\n') !== true) return;
+    if (it.io.dialled.at(-1)?.isOpen !== true) return;
     it.io.meanwhile = () => {};
     it.backend().sends('HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n').resets();
   };

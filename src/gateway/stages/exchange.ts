@@ -40,6 +40,7 @@ const KEEP_ALIVE_MS = 75_000;
 /** Responses are read behind this much room, so that their head, written anew, fits in front of the body. */
 const ROOM = 32 * 1024;
 const SWITCHING_PROTOCOLS = 101;
+const BAD_GATEWAY = 502;
 const MOST_DROPPED = 64;
 
 const nothing = new Uint8Array(0);
@@ -68,11 +69,12 @@ export function beginExchange(
   length += path.scratch.write(exchange.head, length, 'latin1');
   // Only for another try; a connection that lasts need not hold it.
   if (!exchange.wasReused) exchange.head = '';
-  if (!sendBytes(path, backend, client, path.scratch, 0, length)) {
-    backendLost(path, client, exchange);
-    return;
-  }
-  if (!exchange.isWhole && !pumpRequest(path, client, exchange)) return;
+  // What has come of the body goes along: a segment less for the backend to wait for.
+  const isSent =
+    exchange.isWhole || heldBytes(path, client) === 0
+      ? sendBody(path, client, exchange, path.scratch, 0, length)
+      : passHeld(path, client, exchange, length);
+  if (!isSent || (!exchange.isWhole && !pumpRequest(path, client, exchange))) return;
   if ((rows.flags[backend] & MORE) !== 0) pumpResponse(path, client, exchange);
 }
 
@@ -137,7 +139,7 @@ function pumpRequest(path: DataPath, client: number, exchange: ExchangeState): b
       return true;
     }
     if (heldBytes(path, client) > 0) {
-      if (!passHeld(path, client, exchange)) return false;
+      if (!passHeld(path, client, exchange, 0)) return false;
       continue;
     }
     if (rows.input[client] >= ENDED) {
@@ -165,7 +167,7 @@ function pumpRequest(path: DataPath, client: number, exchange: ExchangeState): b
     rows.bytesIn[client] += count;
     rows.activeAt[client] = io.now();
     countBytes(path, client, exchange);
-    if (!passBody(path, client, exchange, path.kept.buffer, 0, count)) return false;
+    if (!passBody(path, client, exchange, path.kept.buffer, 0, count, 0)) return false;
     if ((rows.flags[client] & MORE) === 0 && !exchange.isWhole) {
       watch(path, client, exchange);
       return true;
@@ -180,11 +182,12 @@ function readSpace({ kept, io, rows }: DataPath, client: number): number {
   return Math.min(kept.readSpace(rows.cluster[client]), io.readSize);
 }
 
-/** Passes on what is held of the body. False when the exchange is over. */
-function passHeld(path: DataPath, client: number, exchange: ExchangeState): boolean {
+/** Passes on what is held of the body, behind the first `front` bytes of `scratch`. False when the exchange is over. */
+function passHeld(path: DataPath, client: number, exchange: ExchangeState, front: number): boolean {
   const { rows } = path;
   const held = rows.held[client] as Uint8Array;
-  if (!passBody(path, client, exchange, held, rows.understood[client], rows.heldTo[client])) return false;
+  const to = Math.min(rows.heldTo[client], rows.understood[client] + CHUNKED_READ);
+  if (!passBody(path, client, exchange, held, rows.understood[client], to, front)) return false;
   dropUsed(path, client);
   return true;
 }
@@ -197,24 +200,26 @@ function passBody(
   bytes: Uint8Array,
   from: number,
   to: number,
+  front: number,
 ): boolean {
   const { body } = exchange;
+  const { scratch } = path;
   if (body.chunks === undefined) {
     const used = Math.min(to, from + body.left);
     body.left -= used - from;
     exchange.isWhole = body.left === 0;
     take(path, client, bytes, used, to);
-    return sendBody(path, client, exchange, bytes, from, used);
+    if (front === 0) return sendBody(path, client, exchange, bytes, from, used);
+    return sendBody(path, client, exchange, scratch, 0, copyBytes(bytes, from, used, scratch, front));
   }
-  const last = Math.min(to, from + CHUNKED_READ);
-  const framed = frameChunks(body, bytes, from, last, path.scratch, 0, true);
+  const framed = frameChunks(body, bytes, from, to, scratch, front, true);
   if (framed.isBroken) {
     refuse(path, client, 'bad-request');
     return false;
   }
   exchange.isWhole = framed.isWhole;
   take(path, client, bytes, framed.at, to);
-  return sendBody(path, client, exchange, path.scratch, 0, framed.length);
+  return sendBody(path, client, exchange, scratch, 0, framed.length);
 }
 
 /**
@@ -235,7 +240,9 @@ function sendBody(
   to: number,
 ): boolean {
   if (exchange.isUnwanted || sendBytes(path, path.rows.peer[client], client, bytes, from, to)) return true;
-  return stopSending(path, client, exchange);
+  if (!exchange.wasReused || !exchange.isRepeatable) return stopSending(path, client, exchange);
+  repeat(path, client, exchange);
+  return false;
 }
 
 /** The backend takes no more: it may have answered already. False when the exchange is over. */
@@ -422,17 +429,19 @@ function backendEnded(path: DataPath, client: number, exchange: ExchangeState): 
 function answered(path: DataPath, client: number, exchange: ExchangeState, isMore: boolean): void {
   const { rows } = path;
   const backend = rows.peer[client];
+  const isTaken = exchange.isWhole && !exchange.isUnwanted;
   exchange.isAnswered = true;
   exchange.isUnwanted = true;
   const isKept =
     exchange.isKept &&
+    isTaken &&
     !exchange.backendCloses &&
     !isMore &&
     rows.kept[backend] === undefined &&
     rows.input[backend] === OPEN &&
     (rows.flags[backend] & MORE) === 0;
   rows.peer[client] = -1;
-  if (isKept) keepBackend(path, backend, rows.backendSlot[client]);
+  if (isKept) keepBackend(path, backend, rows.backendSlot[client], exchange.isShared ? -1 : client);
   else {
     path.release(backend);
     path.io.close(backend);
@@ -464,20 +473,28 @@ export function keepAliveMs({ settings }: DataPath): number {
 
 /** The backend closed, reset, answered what is not HTTP, or has taken nothing for too long. */
 function backendLost(path: DataPath, client: number, exchange: ExchangeState, error = RESET): false {
-  const { rows } = path;
   if (error === TIMED_OUT) endWithReset(path, client, 'idle-timeout');
   else if (!exchange.wasReused) refuse(path, client, 'backend-reset');
+  else if (exchange.isRepeatable) repeat(path, client, exchange);
   else {
-    // It closed the kept connection just as we took it: retry once on a new one (RFC 9110 9.2.2).
-    hangUpBackend(path, client);
-    exchange.mayReuse = false;
-    exchange.wasReused = false;
-    exchange.isRepeated = true;
-    rows.state[client] = DIALING;
-    path.wheel.clear(client);
-    path.resumeLater(client);
+    // Nobody knows whether it has served the request. The client's connection ends as the backend's did: a client
+    // expects that of one that has served requests, and knows which of its own it may send again (RFC 9112 9.3.1).
+    exchange.status = BAD_GATEWAY;
+    endWithReset(path, client, 'backend-reset');
   }
   return false;
+}
+
+/** The backend closed the kept connection just as we took it: once more over a new one (RFC 9110 9.2.2). */
+function repeat(path: DataPath, client: number, exchange: ExchangeState): void {
+  hangUpBackend(path, client);
+  exchange.mayReuse = false;
+  exchange.wasReused = false;
+  exchange.isUnwanted = false;
+  exchange.isRepeated = true;
+  path.rows.state[client] = DIALING;
+  path.wheel.clear(client);
+  path.resumeLater(client);
 }
 
 function clientLost(path: DataPath, client: number, error = lossOf(path, client)): void {
@@ -544,7 +561,7 @@ export function redirect(path: DataPath, client: number, exchange: ExchangeState
   while (!exchange.isWhole) {
     if (readAhead(path, client) < 0) return clientLost(path, client);
     if (heldBytes(path, client) === 0) break;
-    if (!passHeld(path, client, exchange)) return;
+    if (!passHeld(path, client, exchange, 0)) return;
   }
   if (!exchange.isWhole) exchange.keepAlive = false;
   exchange.status = 308;

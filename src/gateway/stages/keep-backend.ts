@@ -6,14 +6,15 @@ import type { DataPath } from './data-path.ts';
 /** Shorter than the 5 s after which common servers close, so that a request rarely crosses a close. */
 const IDLE_MS = 4000;
 
-/** The backend has answered, and may serve another request. */
-export function keepBackend(path: DataPath, handle: number, slot: number): void {
+/** The backend has answered, and may serve another request: of `client`, or of anybody if that is -1. */
+export function keepBackend(path: DataPath, handle: number, slot: number, client: number): void {
   const { rows, wheel, io } = path;
   path.release(handle);
   // A backend that is gone since: its slot may become another cluster's.
-  if (!path.table.hasBackend(slot) || !path.keptBackends.add(slot, handle)) return io.close(handle);
+  if (!path.table.hasBackend(slot) || !path.keptBackends.add(slot, handle, client)) return io.close(handle);
   rows.state[handle] = KEPT;
   rows.side[handle] = NO_SIDE;
+  rows.peer[handle] = client;
   rows.backendSlot[handle] = slot;
   wheel.set(handle, io.now() + IDLE_MS);
 }
@@ -22,6 +23,11 @@ export function keepBackend(path: DataPath, handle: number, slot: number): void 
 export function closeKept(path: DataPath, handle: number): void {
   path.release(handle);
   path.io.close(handle);
+}
+
+/** The client has left: nobody else may have its connections. */
+export function closeKeptFor(path: DataPath, client: number): void {
+  for (const handle of path.keptBackends.ownOf(client)) closeKept(path, handle);
 }
 
 /** Descriptors are short: an idle connection makes room for one that is needed now. False if there is none. */
@@ -42,15 +48,11 @@ export function leaveAddresses(path: DataPath, slot: number): void {
   }
 }
 
-function closeKeptOf(path: DataPath, slot: number): void {
-  for (;;) {
-    const handle = path.keptBackends.take(slot);
-    if (handle === undefined) return;
-    closeKept(path, handle);
-  }
-}
-
 /** After a table change. */
 export function closeKeptOfGone(path: DataPath): void {
   for (const slot of path.keptBackends.slots) if (!path.table.hasBackend(slot)) closeKeptOf(path, slot);
+}
+
+function closeKeptOf(path: DataPath, slot: number): void {
+  for (const handle of path.keptBackends.handlesOf(slot)) closeKept(path, handle);
 }

@@ -195,10 +195,11 @@ function writeHead(
 ): void {
   const { method, upgrade, body } = judged;
   exchange.mayUpgrade = !isBehind && mayUpgrade(judged, head.isHttp10);
+  exchange.isRepeatable = idempotent.has(method) && exchange.isWhole;
+  exchange.mayReuse = !exchange.mayUpgrade;
   // A PROXY header ties the connection to one client.
-  exchange.isKept =
-    idempotent.has(method) && proxyProtocol === 'none' && !exchange.mayUpgrade && exchange.isWhole;
-  exchange.mayReuse = exchange.isKept;
+  exchange.isShared = exchange.isRepeatable && proxyProtocol === 'none' && exchange.mayReuse;
+  exchange.isKept = exchange.isShared || (exchange.keepAlive && exchange.mayReuse);
   const length = writeRequestHead(scratch, head, judged, {
     client: exchange.client,
     lines: exchange.forwardedLines,
