@@ -47,7 +47,11 @@ const NOT_ON_HAPROXY: Readonly<Record<string, readonly string[]>> = {
   ],
   'check refuses CONNECT there': ['features/connect', 'features/h2-connect', 'interop/h2-connect'],
   'it does not count connections that are not routed yet': ['features/pending-per-source'],
-  'it reads HTTP with a parser of its own': ['interop/smuggling', 'interop/http-hostile'],
+  'it reads HTTP with a parser of its own': [
+    'interop/smuggling',
+    'interop/http-hostile',
+    'interop/http-storm',
+  ],
   'it needs minutes for 10,000 allow lists': ['interop/scale'],
   'they are about threads of ours': [
     'features/threads',
