@@ -408,6 +408,17 @@ httpTest('a response right behind an informational one waits with it for a clien
   assert.ok(client.text.startsWith(`${hints}HTTP/1.1 200 OK\r\n`) && client.text.endsWith('hello'));
 });
 
+httpTest('thousands of informational responses at once do not hold up others', it => {
+  const client = it.client(get('a.lab'));
+  const informational = 'HTTP/1.1 100 \r\n\r\n'.repeat(3000);
+  let calls = 0;
+  it.io.meanwhile = () => void calls++;
+  it.backend().sends(informational + ok('hello'));
+  it.io.settle();
+  assert.ok(client.text.startsWith(informational) && client.text.endsWith('hello'));
+  assert.ok(calls < 10, `${calls} system calls`);
+});
+
 httpTest('a backend that fails behind an informational response is a 502 behind it', it => {
   const client = it.client(get('a.lab')).stalls(10);
   const hints = 'HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n';

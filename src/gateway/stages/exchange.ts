@@ -303,37 +303,49 @@ function readAnswer(
     buffer.set(held, at);
     rows.held[backend] = undefined;
   }
+  // A backend may send thousands of informational responses at once: they are passed on with one write.
+  let informational = 0;
   for (;;) {
     const head = parseResponseHead(buffer, at, to, path.responseHead);
     if (head.kind === 'incomplete') {
       if (at < to) rows.held[backend] = Uint8Array.prototype.slice.call(buffer, at, to);
-      return true;
+      return sendInformational(path, client, informational);
     }
     if (head.kind === 'reject') return backendLost(path, client, exchange);
     const { status, end: next } = head.value;
     // The kept connection works: nothing is repeated behind a response.
     exchange.wasReused = false;
     exchange.head = '';
+    const isFinal = status >= 200 || status === SWITCHING_PROTOCOLS;
+    if (isFinal && !sendInformational(path, client, informational)) return false;
     if (status >= 200) return beginAnswer(path, client, exchange, head.value, to);
-    if (status === SWITCHING_PROTOCOLS) return switchProtocols(path, client, exchange, head.value, to);
-    if (!sendInformational(path, client, exchange, head.value)) return false;
+    if (isFinal) return switchProtocols(path, client, exchange, head.value, to);
+    informational += writeInformational(path, client, exchange, head.value, informational);
     at = next;
   }
 }
 
-/** RFC 9110 15.2: 1xx responses pass, except to HTTP/1.0, which has none, and to a client that does not read. */
-function sendInformational(
-  path: DataPath,
+/**
+ * Writes the head of a 1xx response to `scratch`, starting at `into`. They pass (RFC 9110 15.2), except to HTTP/1.0,
+ * which has none, and to a client that does not read. Returns the length.
+ */
+function writeInformational(
+  { rows, scratch }: DataPath,
   client: number,
   exchange: ExchangeState,
   head: ResponseHead,
-): boolean {
-  if (exchange.isHttp10 || path.rows.kept[client] !== undefined) return true;
-  const length = writeResponseHead(path.scratch, head, {
+  into: number,
+): number {
+  if (exchange.isHttp10 || rows.kept[client] !== undefined) return 0;
+  return writeResponseHead(scratch.subarray(into), head, {
     isUpgrade: false,
     isChunked: false,
     last: nothing,
   });
+}
+
+/** Sends that many bytes of `scratch`. False when the exchange is over. */
+function sendInformational(path: DataPath, client: number, length: number): boolean {
   if (!sendBytes(path, client, client, path.scratch, 0, length)) {
     clientLost(path, client);
     return false;
