@@ -276,7 +276,7 @@ class Worker {
       owned: thread.held,
       take: gift => {
         port.postMessage(gift);
-        // The thread has ended: whoever takes the mark away cleans up.
+        // The thread has ended: the side that clears the mark cleans up.
         const descriptor = gift.connection as number;
         if (!thread.isOver || Atomics.exchange(thread.held, descriptor, 0) === 0) return;
         recordEnd(rows, this.#memory, gift.at, 'shutdown', this.#io.now(), this.#path.settings.log);

@@ -323,7 +323,7 @@ export class WorkerThread {
       for (let handle = 0; handle < table.used; handle++) {
         if (isCounted(table, handle)) recordEnd(table, recorder, handle, 'shutdown', now, 'all');
       }
-    // Whoever takes the mark away closes it: a worker may just be giving this thread a connection.
+    // The side that clears the mark closes it: a worker may just be giving this thread a connection.
     for (let fd = 0; fd < control.held.length; fd++)
       if (control.held[fd] !== 0 && Atomics.exchange(control.held, fd, 0) !== 0) closeQuietly(fd);
   }

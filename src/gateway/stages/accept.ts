@@ -28,7 +28,7 @@ const EXHAUSTED_MS = 100;
 const CLOSING_MS = 100;
 /** Between the two looks that find nothing before a listener closes. */
 const LAST_LOOK_MS = 5;
-/** A closing listener of `net` cannot refuse new connections: whoever keeps connecting does not keep it open. */
+/** A closing listener of `net` cannot refuse new connections: clients that keep connecting must not keep it open. */
 const CLOSING_MAX_MS = 5000;
 /** The longest backlog a listener can have. */
 const BACKLOG = 4096;

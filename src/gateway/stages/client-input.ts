@@ -1,5 +1,5 @@
-// What an HTTP client has sent and nobody has used yet is held, up to a limit: the rest of a head, a body, or further
-// requests. A client is read ahead while its request is in progress, so that it is noticed when it leaves.
+// Holds what an HTTP client has sent ahead, up to a limit: the rest of a head, a body, or further requests. A client is
+// read while its request is in progress, so that its reset is noticed.
 
 import { AGAIN } from '../io/reactor.ts';
 import { ENDED, MORE, OPEN } from '../shared/rows.ts';

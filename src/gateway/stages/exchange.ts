@@ -489,8 +489,8 @@ function backendLost(path: DataPath, client: number, exchange: ExchangeState, er
   else if (!exchange.wasReused) refuse(path, client, 'backend-reset');
   else if (exchange.isRepeatable) repeat(path, client, exchange);
   else {
-    // Nobody knows whether it has served the request. The client's connection ends as the backend's did: a client
-    // expects that of one that has served requests, and knows which of its own it may send again (RFC 9112 9.3.1).
+    // The backend may have served the request. The client's connection ends as the backend's did: a client expects that
+    // of a persistent connection, and knows which of its requests it may send again (RFC 9112 9.3.1).
     exchange.status = BAD_GATEWAY;
     endWithReset(path, client, 'backend-reset');
   }

@@ -1,6 +1,6 @@
 // give: passes a connection to its next owner, which has Node's own streams: for HTTP/2 and for TLS of our own. On epoll
 // that is another thread, which gets the descriptor; on net it is the same one. The row goes along, and so does what the
-// connection is counted in. At every moment one row holds the counts and one thread the descriptor, whoever dies when.
+// connection is counted in. At every moment one row holds the counts and one thread the descriptor, whichever thread dies.
 
 import { GIVING } from '../shared/rows.ts';
 import type { DataPath } from './data-path.ts';

@@ -6,7 +6,7 @@ import type { DataPath } from './data-path.ts';
 /** Shorter than the 5 s after which common servers close, so that a request rarely crosses a close. */
 const IDLE_MS = 4000;
 
-/** The backend has answered, and may serve another request: of `client`, or of anybody if that is -1. */
+/** Keeps the connection to a backend that has answered: for `client`, or for any client if that is -1. */
 export function keepBackend(path: DataPath, handle: number, slot: number, client: number): void {
   const { rows, wheel, io } = path;
   path.release(handle);
@@ -19,18 +19,18 @@ export function keepBackend(path: DataPath, handle: number, slot: number, client
   wheel.set(handle, io.now() + IDLE_MS);
 }
 
-/** An idle connection has been idle for too long, was closed, or says something that nobody asked for. */
+/** Closes a kept connection: it was idle for too long, the backend closed it, or unsolicited bytes arrived. */
 export function closeKept(path: DataPath, handle: number): void {
   path.release(handle);
   path.io.close(handle);
 }
 
-/** The client has left: nobody else may have its connections. */
+/** The client has left: the connections kept for it serve no other client. */
 export function closeKeptFor(path: DataPath, client: number): void {
   for (const handle of path.keptBackends.ownOf(client)) closeKept(path, handle);
 }
 
-/** Descriptors are short: an idle connection makes room for one that is needed now. False if there is none. */
+/** Closes the oldest kept connection when descriptors are short. False if there is none. */
 export function makeRoom(path: DataPath): boolean {
   const { oldest } = path.keptBackends;
   if (oldest === undefined) return false;
@@ -38,7 +38,7 @@ export function makeRoom(path: DataPath): boolean {
   return true;
 }
 
-/** For a backend whose addresses have changed: its connections serve the requests in progress and no others. */
+/** The addresses of a backend have changed: its connections finish the requests in progress and serve no more. */
 export function leaveAddresses(path: DataPath, slot: number): void {
   closeKeptOf(path, slot);
   const { rows, exchanges } = path;

@@ -1,12 +1,12 @@
 // Idle connections to HTTP backends, kept for another request, by backend slot: a slot belongs to one route of one
 // cluster, so that clusters never share a connection. Their rows are in the state KEPT.
 //
-// Most serve whoever asks next. One that has carried a body, or began with a client's PROXY header, serves no other
+// Most are shared by all clients. One that has carried a body, or began with a client's PROXY header, serves only that
 // client: a backend that misread the end of the body would take the rest for the next request.
 
 /** Idle connections kept for one backend. */
 const MAX_IDLE = 64;
-/** Backends of which one client may have a connection of its own. */
+/** Connections kept for one client alone, each to a different backend. */
 const MAX_OWN = 8;
 
 export class KeptBackends {
@@ -15,7 +15,7 @@ export class KeptBackends {
   /** By client and backend slot. */
   readonly #own = new Map<number, Map<number, number>>();
 
-  /** For the next request of `client`, or of anybody if it is -1. False if there are enough. */
+  /** For `client`, or for any client if it is -1. False if enough are kept. */
   add(slot: number, handle: number, client: number): boolean {
     if (client >= 0) return this.#addOwn(slot, handle, client);
     const idle = this.#shared.get(slot);
@@ -59,20 +59,20 @@ export class KeptBackends {
     if (idle.length === 0) this.#shared.delete(slot);
   }
 
-  /** One that has been idle for long; undefined if there is none. */
+  /** One that has been idle for long, if any. */
   get oldest(): number | undefined {
     for (const [handle] of this.#shared.values()) return handle;
     for (const own of this.#own.values()) for (const handle of own.values()) return handle;
     return undefined;
   }
 
-  /** Those that a client has to itself. */
+  /** Those kept for that client alone. */
   ownOf(client: number): readonly number[] {
     const own = this.#own.get(client);
     return own === undefined ? nothing : [...own.values()];
   }
 
-  /** The backends to which there are any. */
+  /** Slots of the backends with kept connections. */
   get slots(): ReadonlySet<number> {
     const slots = new Set(this.#shared.keys());
     for (const own of this.#own.values()) for (const slot of own.keys()) slots.add(slot);
