@@ -63,8 +63,8 @@ export interface ExchangeState {
   /** A part of the response may have reached the client. */
   isStarted: boolean;
   /** The whole response has been read. */
-  isAnswered: boolean;
-  readonly answer: Body;
+  isResponseRead: boolean;
+  readonly response: Body;
   /** The client gets the response in chunks. */
   isChunked: boolean;
   /** The backend closes after this response. */
@@ -100,8 +100,8 @@ export function newExchangeState(client: string, trustForwarded: boolean): Excha
     wasReused: false,
     status: 0,
     isStarted: false,
-    isAnswered: false,
-    answer: { left: 0, chunks: undefined },
+    isResponseRead: false,
+    response: { left: 0, chunks: undefined },
     isChunked: false,
     backendCloses: false,
   };
@@ -128,9 +128,9 @@ export function resetExchange(state: ExchangeState, now: number): void {
   state.wasReused = false;
   state.status = 0;
   state.isStarted = false;
-  state.isAnswered = false;
-  state.answer.left = 0;
-  state.answer.chunks = undefined;
+  state.isResponseRead = false;
+  state.response.left = 0;
+  state.response.chunks = undefined;
   state.isChunked = false;
   state.backendCloses = false;
 }
