@@ -241,7 +241,8 @@ async function send(
 ): Promise<void> {
   const isPipelining = random.chance(0.6);
   for (const [index, { bytes }] of requests.entries()) {
-    while (!isPipelining && answered() < index && !socket.destroyed) await tick(1);
+    const awaited = isPipelining ? 0 : index;
+    while (answered() < awaited && !socket.destroyed) await tick(1);
     for (let at = 0; at < bytes.length; ) {
       if (socket.destroyed) return;
       const count = random.chance(0.7) ? bytes.length : random.magnitude(20, 60_000);
