@@ -25,7 +25,6 @@ import {
 } from '../shared/rows.ts';
 import type { TableBackend, TableRoute } from '../table/table.ts';
 import { firstBackend, orderBackends } from './balance.ts';
-import { readAhead } from './client-input.ts';
 import type { DataPath } from './data-path.ts';
 import {
   type DialFailure,
@@ -38,6 +37,7 @@ import { attemptEnd, lastMoment, pauseBefore } from './dial-policy.ts';
 import { end, refuse } from './end.ts';
 import { beginExchange } from './exchange.ts';
 import { give } from './give.ts';
+import { dropHeld, FULL, heldBytes, readAhead, readHeld } from './held-bytes.ts';
 import { closeKept, makeRoom } from './keep-backend.ts';
 import { countBackend } from './record-end.ts';
 import { beginTunnel } from './tunnel.ts';
@@ -92,10 +92,7 @@ export function greetingEvent(path: DataPath, backend: number): void {
     rows.detail[client] = dialFailureIndex.other;
     return refuse(path, client, 'connect-failed');
   }
-  const hold = rows.held[backend];
-  if (hold !== undefined) path.holds.give(hold);
-  rows.held[backend] = undefined;
-  rows.heldTo[backend] = 0;
+  dropHeld(path, backend);
   rows.flags[backend] |= MORE;
   reached(path, client, backend, undefined, answer.rest.length === 0 ? undefined : answer.rest);
 }
@@ -115,7 +112,7 @@ export function dialTimer(path: DataPath, handle: number): void {
 
 /** The client sends bytes early, or leaves. */
 export function clientWhileDialing(path: DataPath, client: number): void {
-  const { rows, io } = path;
+  const { rows } = path;
   if (rows.protocol[client] === HTTP) {
     if (readAhead(path, client) < 0) end(path, client, 'client-gone');
     return;
@@ -126,23 +123,12 @@ export function clientWhileDialing(path: DataPath, client: number): void {
   }
   rows.flags[client] |= MORE;
   if ((rows.flags[client] & WITHIN_H2) !== 0) return;
-  while (rows.heldTo[client] - rows.understood[client] < MAX_AHEAD) {
-    let held = rows.held[client] ?? path.holds.take();
-    rows.held[client] = held;
-    if (rows.heldTo[client] === held.length) {
-      const larger = path.holds.grow(held, rows.heldTo[client]);
-      if (larger === undefined) return;
-      held = larger;
-      rows.held[client] = held;
-    }
-    const count = io.read(client, held, rows.heldTo[client], held.length);
-    if (count === AGAIN) break;
+  while (heldBytes(path, client) < MAX_AHEAD && (rows.flags[client] & MORE) !== 0) {
+    const count = readHeld(path, client);
+    if (count === AGAIN || count === FULL) break;
     if (count <= 0) return end(path, client, 'client-gone');
-    const filled = rows.heldTo[client] + count === held.length;
-    rows.heldTo[client] += count;
     rows.bytesIn[client] += count;
     path.countIn(client, count);
-    if (!filled) break;
   }
   // An agent does not identify its clients; remember the protocol so that a refusal can be sent in it.
   if (rows.protocol[client] === NO_PROTOCOL && rows.held[client] !== undefined) {
@@ -150,9 +136,6 @@ export function clientWhileDialing(path: DataPath, client: number): void {
     if (protocol === 'tls') rows.protocol[client] = TLS;
   }
   path.streams?.clientSent(client);
-  if (rows.state[client] !== DIALING) return;
-  // Only a client that exceeded MAX_AHEAD has more to read.
-  if (rows.heldTo[client] - rows.understood[client] < MAX_AHEAD) rows.flags[client] &= ~MORE;
 }
 
 /** A client that sends FIN after an HTTP request still expects the answer. The next stage reads the remaining bytes. */

@@ -3,7 +3,6 @@
 
 import { AGAIN, FAILED, HUNG_UP, READABLE, WRITABLE } from '../io/reactor.ts';
 import { BACKEND_SIDE, CLIENT_SIDE, ENDED, EXCHANGING, LASTING, MORE, OPEN } from '../shared/rows.ts';
-import { dropUsed, heldBytes, hold, readAhead } from './client-input.ts';
 import { copyBytes } from './copy-bytes.ts';
 import type { DataPath } from './data-path.ts';
 import { refuse } from './end.ts';
@@ -11,9 +10,10 @@ import { countBytes } from './end-request.ts';
 import type { ExchangeState } from './exchange-state.ts';
 import { keepAliveMs, LASTS_MS, watch } from './exchange-timer.ts';
 import { CHUNKED_READ, frameChunks } from './frame-body.ts';
+import { dropUsed, heldBytes, hold, readAhead } from './held-bytes.ts';
+import { flushKept, sendBytes } from './kept-bytes.ts';
 import { lastLines } from './last-lines.ts';
 import { clientLost, finish, pumpResponse, READS_PER_TURN, readSpace, repeat } from './response.ts';
-import { flushBytes, sendBytes } from './send-bytes.ts';
 
 /** A backend is connected. `header` goes in front of the request. */
 export function beginExchange(
@@ -74,7 +74,7 @@ function clientEvent(path: DataPath, client: number, exchange: ExchangeState, ev
   const { rows } = path;
   if ((events & FAILED) !== 0) return clientLost(path, client);
   if ((events & WRITABLE) !== 0 && rows.kept[client] !== undefined) {
-    if (!flushBytes(path, client)) return clientLost(path, client);
+    if (flushKept(path, client) < 0) return clientLost(path, client);
     if (rows.kept[client] === undefined) {
       if (exchange.isResponseRead) return finish(path, client, exchange);
       if ((rows.flags[rows.peer[client]] & MORE) !== 0 && !pumpResponse(path, client, exchange)) return;
@@ -88,7 +88,7 @@ function backendEvent(path: DataPath, client: number, exchange: ExchangeState, e
   const backend = rows.peer[client];
   if ((events & (WRITABLE | FAILED)) !== 0 && rows.kept[backend] !== undefined) {
     // A write would consume the error, which a read is to report.
-    if ((events & FAILED) !== 0 || !flushBytes(path, backend)) exchange.isUnwanted = true;
+    if ((events & FAILED) !== 0 || flushKept(path, backend) < 0) exchange.isUnwanted = true;
     if (!pumpRequest(path, client, exchange)) return;
   }
   if ((rows.flags[backend] & MORE) !== 0) pumpResponse(path, client, exchange);
@@ -205,7 +205,8 @@ function sendBody(
   from: number,
   to: number,
 ): boolean {
-  if (exchange.isUnwanted || sendBytes(path, path.rows.peer[client], client, bytes, from, to)) return true;
+  if (exchange.isUnwanted || sendBytes(path, path.rows.peer[client], client, bytes, from, to) === 0)
+    return true;
   if (!exchange.wasReused || !exchange.isRepeatable) return stopSending(path, client, exchange);
   repeat(path, client, exchange);
   return false;
@@ -234,7 +235,7 @@ export function redirect(path: DataPath, client: number, exchange: ExchangeState
   const last = lastLines(keepAliveMs(path), exchange).toString('latin1');
   const text = `HTTP/1.1 308 Permanent Redirect\r\nLocation: ${location}\r\nContent-Length: 0\r\n${last}\r\n`;
   const length = path.scratch.write(text, 0, 'latin1');
-  if (!sendBytes(path, client, client, path.scratch, 0, length)) return clientLost(path, client);
+  if (sendBytes(path, client, client, path.scratch, 0, length) < 0) return clientLost(path, client);
   rows.bytesOut[client] += length;
   if (rows.kept[client] === undefined) finish(path, client, exchange);
   else watch(path, client, exchange);

@@ -43,6 +43,7 @@ import type { DataPath } from './data-path.ts';
 import { clientWhileDialing, dial } from './dial.ts';
 import { end, refuse } from './end.ts';
 import { give } from './give.ts';
+import { FULL, readHeld } from './held-bytes.ts';
 import { beginRequests } from './request.ts';
 import { routeConnect, routeTls } from './route.ts';
 import { refusedId, spendSignature, verifyConnect, verifyHeader } from './verify-identity.ts';
@@ -52,33 +53,14 @@ const FLOOD = 2;
 
 /** Reads the available bytes. Called at accept and whenever the client has more. */
 export function identify(path: DataPath, client: number): void {
-  const { rows, io } = path;
+  const { rows } = path;
   for (;;) {
-    let held = rows.held[client] ?? path.holds.take();
-    rows.held[client] = held;
-    let used = rows.heldTo[client];
-    if (used === held.length) {
-      const larger = path.holds.grow(held, used);
-      if (larger === undefined) return refuse(path, client, 'not-recognized');
-      held = larger;
-      rows.held[client] = held;
-    }
-    const count = io.read(client, held, used, held.length);
-    if (count === AGAIN) {
-      // A client that has sent nothing yet owns no buffer.
-      if (used === 0) {
-        path.holds.give(held);
-        rows.held[client] = undefined;
-      }
-      return;
-    }
+    const count = readHeld(path, client);
+    if (count === AGAIN) return;
+    if (count === FULL) return refuse(path, client, 'not-recognized');
     if (count <= 0) return clientLeft(path, client);
-    if (used + count === held.length) rows.flags[client] |= MORE;
-    else rows.flags[client] &= ~MORE;
-    used += count;
-    rows.heldTo[client] = used;
     rows.bytesIn[client] += count;
-    if (!understand(path, client, held, used)) return;
+    if (!understand(path, client, rows.held[client] as Uint8Array, rows.heldTo[client])) return;
     if ((rows.flags[client] & MORE) === 0 && rows.input[client] === OPEN) return;
   }
 }

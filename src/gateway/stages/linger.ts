@@ -5,6 +5,7 @@
 import { AGAIN, WRITABLE } from '../io/reactor.ts';
 import { LINGERING } from '../shared/rows.ts';
 import type { DataPath } from './data-path.ts';
+import { flushKept, keep } from './kept-bytes.ts';
 
 /** Enough for a round trip to anywhere. */
 const LINGER_MS = 2000;
@@ -18,23 +19,16 @@ export function linger(path: DataPath, client: number, refusal: Uint8Array): voi
   path.release(client);
   rows.state[client] = LINGERING;
   path.lingering++;
-  const sent = refusal.length === 0 ? 0 : io.write(client, refusal, 0, refusal.length);
-  if (sent < 0 && sent !== AGAIN) return close(path, client);
-  const from = Math.max(sent, 0);
-  if (from < refusal.length) {
-    rows.kept[client] = refusal;
-    rows.keptFrom[client] = from;
-    rows.keptTo[client] = refusal.length;
-  } else {
-    io.shutdown(client);
-  }
+  if (refusal.length > 0) keep(path, client, refusal, 0, refusal.length);
+  if (!sendRefusal(path, client)) return close(path, client);
   if (path.lingering > MAX_LINGERING) return close(path, client);
   wheel.set(client, io.now() + LINGER_MS);
   drop(path, client);
 }
 
 export function lingerEvent(path: DataPath, client: number, events: number): void {
-  if ((events & WRITABLE) !== 0 && !flushRefusal(path, client)) return close(path, client);
+  const isWaiting = path.rows.kept[client] !== undefined;
+  if (isWaiting && (events & WRITABLE) !== 0 && !sendRefusal(path, client)) return close(path, client);
   drop(path, client);
 }
 
@@ -42,17 +36,10 @@ export function lingerTimer(path: DataPath, client: number): void {
   close(path, client);
 }
 
-function flushRefusal(path: DataPath, client: number): boolean {
-  const { rows, io } = path;
-  const refusal = rows.kept[client];
-  if (refusal === undefined) return true;
-  const sent = io.write(client, refusal, rows.keptFrom[client], rows.keptTo[client]);
-  if (sent === AGAIN) return true;
-  if (sent < 0) return false;
-  rows.keptFrom[client] += sent;
-  if (rows.keptFrom[client] < rows.keptTo[client]) return true;
-  rows.kept[client] = undefined;
-  io.shutdown(client);
+/** FIN follows the refusal. False if the client has left. */
+function sendRefusal(path: DataPath, client: number): boolean {
+  if (flushKept(path, client) < 0) return false;
+  if (path.rows.kept[client] === undefined) path.io.shutdown(client);
   return true;
 }
 

@@ -5,7 +5,6 @@ import { startChunkedBody } from '../../wire/chunked-body.ts';
 import { framingOf, parseResponseHead, type ResponseHead } from '../../wire/http-response.ts';
 import { AGAIN, RESET, TIMED_OUT } from '../io/reactor.ts';
 import { DIALING, ENDED, HUNG, MORE, OPEN, REQUESTING } from '../shared/rows.ts';
-import { heldBytes } from './client-input.ts';
 import { copyBytes } from './copy-bytes.ts';
 import type { DataPath } from './data-path.ts';
 import { endInOrder, endWithReset, hangUpBackend, refuse } from './end.ts';
@@ -14,10 +13,11 @@ import type { ExchangeState } from './exchange-state.ts';
 import { keepAliveMs, watch } from './exchange-timer.ts';
 import { writeResponseHead } from './forward-headers.ts';
 import { CHUNKED_READ, frameChunks, lastChunk, writeChunk } from './frame-body.ts';
+import { heldBytes } from './held-bytes.ts';
 import { keepBackend } from './keep-backend.ts';
 import { READ_BUFFER } from './kept-buffers.ts';
+import { sendBytes, takeKept } from './kept-bytes.ts';
 import { lastLines } from './last-lines.ts';
-import { sendBytes, takeKept } from './send-bytes.ts';
 import { beginTunnel } from './tunnel.ts';
 
 /** Reads per direction before other handles get their turn. */
@@ -129,7 +129,7 @@ function writeInformational(
 
 /** Sends that many bytes of `scratch`. False when the exchange is over. */
 function sendInformational(path: DataPath, client: number, length: number): boolean {
-  if (!sendBytes(path, client, client, path.scratch, 0, length)) {
+  if (sendBytes(path, client, client, path.scratch, 0, length) < 0) {
     clientLost(path, client);
     return false;
   }
@@ -179,14 +179,14 @@ function passResponse(
   let used = to;
   let isWhole = false;
   let length = to - from + front;
-  let isSent: boolean;
+  let error: number;
   if (response.chunks === undefined && !exchange.isChunked) {
     used = Math.min(to, from + response.left);
     response.left -= used - from;
     isWhole = response.left === 0;
     length = used - from + front;
     copyBytes(scratch, 0, front, buffer, from - front);
-    isSent = sendBytes(path, client, client, buffer, from - front, used);
+    error = sendBytes(path, client, client, buffer, from - front, used);
   } else {
     if (response.chunks === undefined) length = writeChunk(buffer, from, to, scratch, front);
     else {
@@ -194,9 +194,9 @@ function passResponse(
       if (framed.isBroken) return backendLost(path, client, exchange);
       ({ length, at: used, isWhole } = framed);
     }
-    isSent = sendBytes(path, client, client, scratch, 0, length);
+    error = sendBytes(path, client, client, scratch, 0, length);
   }
-  if (!isSent) {
+  if (error < 0) {
     clientLost(path, client);
     return false;
   }
@@ -212,7 +212,7 @@ function backendEnded(path: DataPath, client: number, exchange: ExchangeState): 
   if (exchange.status === 0 || exchange.response.left !== Infinity)
     return backendLost(path, client, exchange);
   const length = exchange.isChunked ? path.scratch.write(lastChunk([]), 0, 'latin1') : 0;
-  if (!sendBytes(path, client, client, path.scratch, 0, length)) {
+  if (sendBytes(path, client, client, path.scratch, 0, length) < 0) {
     clientLost(path, client);
     return false;
   }

@@ -24,6 +24,7 @@ import {
 import { BYTES_IN_AT, BYTES_OUT_AT } from '../shared/shared-memory.ts';
 import type { DataPath } from './data-path.ts';
 import { end, endWithReset } from './end.ts';
+import { flushKept, keep, sendBytes } from './kept-bytes.ts';
 
 /** Reads per direction before other handles get their turn. */
 const READS_PER_TURN = 2;
@@ -125,7 +126,6 @@ function keptSince({ rows }: DataPath, handle: number): number {
 /** Bytes are kept for that side from now on. Both sides share the backend's timer, which has no other use here. */
 function watchForStall(path: DataPath, handle: number): void {
   const { rows, io, settings } = path;
-  rows.keptAt[handle] = io.now();
   const backend = rows.side[handle] === BACKEND_SIDE ? handle : rows.peer[handle];
   if (settings.stalledMs === undefined || (rows.flags[backend] & STALL_TIMER) !== 0) return;
   setStallTimer(path, backend, io.now() + settings.stalledMs);
@@ -197,44 +197,21 @@ function countOut(path: DataPath, client: number, count: number): void {
 
 /** Writes the first `count` bytes of the shared buffer and keeps the rest. False when the connection has ended. */
 function send(path: DataPath, target: number, count: number): boolean {
-  const { rows, io } = path;
+  const { rows } = path;
   if (rows.failure[target] !== SOUND) return undeliverable(path, target);
-  const sent = io.write(target, path.kept.buffer, 0, count);
-  if (sent === count) return true;
-  if (sent < 0 && sent !== AGAIN) return targetFailed(path, target, sent);
-  const from = Math.max(sent, 0);
-  const client = clientOf(path, target);
-  const kept = path.kept.keep(target, rows.cluster[client], rows.slot[client], from, count);
-  const at = kept.length === count - from ? 0 : from;
-  keep(path, target, kept, at, at + count - from);
-  watchForStall(path, target);
+  const error = sendBytes(path, target, clientOf(path, target), path.kept.buffer, 0, count);
+  if (error < 0) return targetFailed(path, target, error);
+  if (rows.kept[target] !== undefined) watchForStall(path, target);
   return true;
-}
-
-function keep(path: DataPath, target: number, bytes: Uint8Array, from: number, to: number): void {
-  path.rows.kept[target] = bytes;
-  path.rows.keptFrom[target] = from;
-  path.rows.keptTo[target] = to;
 }
 
 /** Writes the bytes kept for `target`. False when the connection has ended. */
 function flush(path: DataPath, target: number): boolean {
   const { rows, io } = path;
-  const bytes = rows.kept[target];
-  if (bytes === undefined) return true;
-  const sent = io.write(target, bytes, rows.keptFrom[target], rows.keptTo[target]);
-  if (sent === AGAIN) return true;
-  if (sent < 0) {
-    rows.kept[target] = undefined;
-    path.giveBack(target, bytes);
-    return targetFailed(path, target, sent);
-  }
-  rows.keptFrom[target] += sent;
-  rows.keptAt[target] = io.now();
-  if (rows.keptFrom[target] < rows.keptTo[target]) return true;
-  rows.kept[target] = undefined;
-  path.giveBack(target, bytes);
-  if ((rows.flags[target] & SHUT) === 0) return true;
+  if (rows.kept[target] === undefined) return true;
+  const error = flushKept(path, target);
+  if (error < 0) return targetFailed(path, target, error);
+  if (rows.kept[target] !== undefined || (rows.flags[target] & SHUT) === 0) return true;
   io.shutdown(target);
   return !endIfDone(path, target);
 }

@@ -11,6 +11,7 @@ import { SIGNATURE_TLV } from '../../wire/signature.ts';
 import { AGAIN } from '../io/reactor.ts';
 import type { DataPath } from './data-path.ts';
 import { type DialFailure, failureOf } from './dial-failure.ts';
+import { readHeld } from './held-bytes.ts';
 
 /** HyperShift's type for the cluster id. */
 const ID_TLV = 0x20;
@@ -46,20 +47,12 @@ export type ConnectAnswer =
 
 /** Reads the available bytes into the backend's hold. */
 export function readConnectAnswer(path: DataPath, backend: number): ConnectAnswer {
-  const { rows, io } = path;
+  const { rows } = path;
   for (;;) {
-    let held = rows.held[backend] ?? path.holds.take();
-    rows.held[backend] = held;
-    if (rows.heldTo[backend] === held.length) {
-      const larger = path.holds.grow(held, held.length);
-      if (larger === undefined) return { kind: 'broken', failure: 'other' };
-      held = larger;
-      rows.held[backend] = held;
-    }
-    const count = io.read(backend, held, rows.heldTo[backend], held.length);
+    const count = readHeld(path, backend);
     if (count === AGAIN) return { kind: 'incomplete' };
     if (count <= 0) return { kind: 'broken', failure: failureOf(count) };
-    rows.heldTo[backend] += count;
+    const held = rows.held[backend] as Uint8Array;
     const used = rows.heldTo[backend];
     const head = parseResponseHead(held, 0, used);
     if (head.kind === 'reject') return { kind: 'broken', failure: 'other' };
