@@ -2,8 +2,8 @@
 // is a system call. run() blocks its thread until stop() or until the control thread sets the stop flag
 // (thread-control.ts); an eventfd announces that flag and messages.
 //
-// - A descriptor is registered once, for all events, when waiting for it first makes sense: after the first read that left
-//   nothing, or right after connect(). Bytes that arrive before that need no event.
+// - A descriptor is registered once, for all events, when waiting for it first makes sense: after the first read, or right
+//   after connect(). Bytes that arrive before that need no event.
 // - An event carries the descriptor's generation: events for a descriptor that was closed and reused are dropped.
 
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
@@ -288,13 +288,14 @@ export class EpollReactor implements Reactor {
 
   read(handle: number, into: Uint8Array, from: number, to: number): number {
     const count = this.#libc.recv(handle, from === 0 ? into : into.subarray(from), to - from, 0);
-    if (count === to - from || count === 0) return count;
+    if (count === 0) return 0;
     if (count < 0) {
       const errno = this.#libc.errno();
       if (errno === EINTR) return this.read(handle, into, from, to);
       if (errno !== EAGAIN) return errorOfErrno(errno);
     }
-    // An event is needed from here on. Registering reports bytes that arrived in between.
+    // An event is needed from here on, if only for a reset: the caller may read no further, although there is more.
+    // Registering reports bytes that arrived in between.
     if (this.#kinds[handle] !== REGISTERED && !this.#register(handle)) return EXHAUSTED;
     return count < 0 ? AGAIN : count;
   }

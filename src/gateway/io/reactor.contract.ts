@@ -117,6 +117,8 @@ const table: readonly (readonly [string, readonly Way[], ...Step[]])[] = [
     s => assert.rejects(async () => times(10_000, peerSends(1))(s))],
   ['a reset by the peer is reported by FAILED, and writing returns an error', tcp,
     opens, peerResets, event(FAILED), cannotWrite],
+  ['a reset behind bytes that nobody reads is reported by FAILED', [accepted],
+    listens(), blocked(dials, peerSends(100)), accepts, reads(60), peerResets, event(FAILED)],
   ['a reset right after bytes leaves them readable, and is reported', tcp,
     ...[1, 20_000].flatMap(size => [
       times(10, opens, peerSends(size), peerResets, reads(size), readGives(RESET), does('close')),
