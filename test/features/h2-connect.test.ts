@@ -413,6 +413,21 @@ describe('the end of one side is forwarded to the other', { concurrency: true },
     await outerLine(client);
   });
 
+  test('a lost connection also resets a stream that has sent END_STREAM and does not read', async () => {
+    using client = await H2Client.connect(gateway.port);
+    const [stalled, served] = await tunnel(client);
+    stalled.stream.pause().end();
+    assert.equal(await served.untilEnd(), 'FIN');
+    served.socket.write(randomBytes(5 * MB));
+    const beyondWindows = async () =>
+      (await openConnections(gateway)).some(
+        open => open.client === client.address && open.protocol === 'connect' && Number(open.out) > MB / 10,
+      );
+    await until('bytes that are kept', beyondWindows);
+    client.session.socket.destroy();
+    assert.equal((await streamLine(client)).reason, 'client-reset');
+  });
+
   test('a client that leaves before the response is client-gone', async () => {
     using client = await connectClient(gateway.port);
     client.send(GREETING, connectFrame(1, 'swallowing:443'));

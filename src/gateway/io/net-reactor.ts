@@ -584,10 +584,10 @@ function onEnd(this: net.Socket): void {
   socket.owner.emit(socket.handle, READABLE | HUNG_UP);
 }
 
-/** It closed without an end or an error. */
+/** It closed without an end or an error, or before it took all bytes: then its session has ended. */
 function onClose(this: net.Socket): void {
   const socket = this as OwnedSocket;
-  if (!socket.readableEnded) onError.call(socket, closedEarly);
+  if (!socket.readableEnded || !socket.writableFinished) onError.call(socket, closedEarly);
 }
 
 function onConnect(this: net.Socket): void {
