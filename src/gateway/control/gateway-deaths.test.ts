@@ -146,6 +146,18 @@ for (const engine of engines) {
   });
 }
 
+test('Gateway resets the connections of a dead worker, so that nobody takes them for complete', async () => {
+  await using it = await given('epoll', { workers: 1 });
+  const socket = net.connect(portOf(it.gateway), '127.0.0.1');
+  const { promise: end, resolve } = Promise.withResolvers<string | undefined>();
+  socket.once('end', () => resolve('FIN')).on('error', ({ code }: NodeJS.ErrnoException) => resolve(code));
+  socket.write(hello);
+  await once(socket, 'data');
+  it.gateway.killWorker(0);
+  assert.equal(await end, 'ECONNRESET');
+  socket.destroy();
+});
+
 test('Gateway retries when the listener of a restarted worker cannot be opened', async () => {
   let foreign: net.Server | undefined;
   await using it = await given('epoll', { workers: 1 });

@@ -6,6 +6,7 @@ import { randomInt } from 'node:crypto';
 import { closeSync, writeSync } from 'node:fs';
 import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads';
 import { threadEntry } from '../../program-file.ts';
+import type { SetLinger } from '../io/set-linger.ts';
 import { newRecordRing, RecordReader, RecordWriter } from '../shared/record-ring.ts';
 import { Rows } from '../shared/rows.ts';
 import { KEPT_AT } from '../shared/shared-memory.ts';
@@ -84,6 +85,7 @@ export class WorkerThread {
   readonly #ring = newRecordRing();
   readonly #counts: CommonCounts;
   readonly #events: ThreadEvents;
+  readonly #setLinger: SetLinger | undefined;
   readonly #waiting = new Map<number, (answer: Answer | undefined) => void>();
   #running: Running | undefined;
   /** Differs for each start, in this process or another: generations of rows start over with it. */
@@ -92,14 +94,22 @@ export class WorkerThread {
   #isStarted = false;
   #isEnding = false;
 
-  /** `index` is its place among the threads of its kind. */
-  constructor(kind: ThreadKind, index: number, number: number, counts: CommonCounts, events: ThreadEvents) {
+  /** `index` is its place among the threads of its kind. `setLinger` is for threads whose descriptors outlive them. */
+  constructor(
+    kind: ThreadKind,
+    index: number,
+    number: number,
+    counts: CommonCounts,
+    events: ThreadEvents,
+    setLinger?: SetLinger,
+  ) {
     this.number = number;
     this.kind = kind;
     this.name = `${kind}-${index}`;
     this.pages = new OwnPages(kind === 'worker');
     this.#counts = counts;
     this.#events = events;
+    this.#setLinger = setLinger;
     this.records = new RecordReader(this.#ring);
   }
 
@@ -313,7 +323,7 @@ export class WorkerThread {
     if (wasStarted && !this.#isEnding) this.#events.died(cause);
   }
 
-  /** Ends its connections with `shutdown`, and closes the descriptors that its reactor has left open. */
+  /** Ends its connections with `shutdown`, and resets those whose descriptors its reactor has left open. */
   #cleanUp({ rows, arrivals, control }: Running): void {
     const records = new RecordWriter(this.#ring, () => {});
     const recorder = { ...this.#counts, counters: this.pages.counters, records };
@@ -324,8 +334,11 @@ export class WorkerThread {
         if (isCounted(table, handle)) recordEnd(table, recorder, handle, 'shutdown', now, 'all');
       }
     // The side that clears the mark closes it: a worker may just be giving this thread a connection.
-    for (let fd = 0; fd < control.held.length; fd++)
-      if (control.held[fd] !== 0 && Atomics.exchange(control.held, fd, 0) !== 0) closeQuietly(fd);
+    for (let fd = 0; fd < control.held.length; fd++) {
+      if (control.held[fd] === 0 || Atomics.exchange(control.held, fd, 0) === 0) continue;
+      this.#setLinger?.(fd, true);
+      closeQuietly(fd);
+    }
   }
 }
 

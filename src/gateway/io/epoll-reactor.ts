@@ -38,7 +38,6 @@ import {
   SO_ATTACH_FILTER,
   SO_ERROR,
   SO_KEEPALIVE,
-  SO_LINGER,
   SO_REUSEADDR,
   SO_REUSEPORT,
   SOCK_CLOEXEC,
@@ -62,6 +61,7 @@ import {
   type SocketAddress,
   WRITABLE,
 } from './reactor.ts';
+import { setLinger } from './set-linger.ts';
 import { readSockaddr, SOCKADDR_BYTES, type Sockaddr, sockaddrOf } from './sockaddr.ts';
 
 /** The kernel caps it at net.core.somaxconn. */
@@ -504,15 +504,6 @@ const noHandshakes = Buffer.from(
   ].join(''),
   'hex',
 );
-/** struct linger { on, 0 seconds }: close() sends RST. */
-const noLinger = Buffer.from(new Int32Array([1, 0]).buffer);
-const usualLinger = Buffer.from(new Int32Array([0, 0]).buffer);
-
-/** Whether closing that descriptor sends a reset. */
-export function setLinger(libc: Libc, descriptor: number, isReset: boolean): void {
-  const option = isReset ? noLinger : usualLinger;
-  libc.setsockopt(descriptor, SOL_SOCKET, SO_LINGER, option, option.length);
-}
 
 function readinessOf(events: number): number {
   let readiness = 0;

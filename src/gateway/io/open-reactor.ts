@@ -3,9 +3,7 @@
 import type { ThreadControl } from '../shared/thread-control.ts';
 import type { Libc } from './libc.ts';
 import type { Reactor } from './reactor.ts';
-
-/** Sets whether closing that descriptor sends a reset. */
-type SetLinger = (descriptor: number, isReset: boolean) => void;
+import type { SetLinger } from './set-linger.ts';
 
 export type EngineName = 'epoll' | 'net';
 
@@ -48,9 +46,10 @@ async function openEpollReactor(options: ReactorOptions): Promise<Reactor> {
   return new adapter.EpollReactor({ ...options, libc });
 }
 
-async function openSetLinger(control: ThreadControl): Promise<SetLinger> {
-  const libc = await loadLibcIn(control);
-  const { setLinger } = await import('./epoll-reactor.ts');
+/** `control` is that of the thread, unless it is the control thread. */
+export async function openSetLinger(control?: ThreadControl): Promise<SetLinger> {
+  const libc = control === undefined ? (await import('./libc.ts')).loadLibc() : await loadLibcIn(control);
+  const { setLinger } = await import('./set-linger.ts');
   return (descriptor, isReset) => setLinger(libc, descriptor, isReset);
 }
 

@@ -1,0 +1,15 @@
+// Whether closing a socket sends a reset or, behind the bytes that it has, FIN: for descriptors on their way to another
+// owner, and those of a thread that has died. Peers must not take a stream that was cut for a whole one.
+
+import { type Libc, SO_LINGER, SOL_SOCKET } from './libc.ts';
+
+export type SetLinger = (descriptor: number, isReset: boolean) => void;
+
+/** struct linger { on, 0 seconds }: close() sends RST. */
+const noLinger = Buffer.from(new Int32Array([1, 0]).buffer);
+const usualLinger = Buffer.from(new Int32Array([0, 0]).buffer);
+
+export function setLinger(libc: Libc, descriptor: number, isReset: boolean): void {
+  const option = isReset ? noLinger : usualLinger;
+  libc.setsockopt(descriptor, SOL_SOCKET, SO_LINGER, option, option.length);
+}
