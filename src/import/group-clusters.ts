@@ -37,7 +37,7 @@ export function groupClusters(
   const groups = toGroups(entries, listeners, add);
   const names = new Set<string>();
   const clusters = groups.flatMap(group => clustersOf(group, listeners, names, add));
-  addRedirects(given, clusters);
+  addRedirects(given, clusters, add);
   return clusters;
 }
 
@@ -84,15 +84,25 @@ function withoutRedirectOfAll(entries: readonly Entry[]): Entry[] {
 }
 
 /** It becomes `http: redirect` of every cluster with applications. */
-function addRedirects(entries: readonly Entry[], clusters: readonly GroupedCluster[]): void {
+function addRedirects(entries: readonly Entry[], clusters: readonly GroupedCluster[], add: Add): void {
+  const holders = new Map<string, string>();
+  for (const { name, routes } of clusters)
+    for (const { kind, hosts } of routes)
+      if (kind === 'apps-http') for (const host of hosts) holders.set(host, name);
   for (const entry of entries) {
     if (entry.host !== '*' || entry.pool.redirect !== true) continue;
-    for (const { routes } of clusters) {
+    for (const { name, routes } of clusters) {
       const https = routes.find(({ kind }) => kind === 'apps-https');
       const http = routes.find(({ kind }) => kind === 'apps-http');
       if (http !== undefined) http.listeners.add(entry.listener);
       if (https === undefined || http !== undefined) continue;
       const { pool, place, listener } = entry;
+      const held = https.hosts.find(host => holders.has(host));
+      if (held !== undefined) {
+        const text = `the redirect of '${name}': ${held} is served over HTTP by '${holders.get(held)}', and a host has one route`;
+        add({ place, kind: 'not carried over', text });
+        continue;
+      }
       const listeners = new Set([listener]);
       routes.push({
         kind: 'apps-http',

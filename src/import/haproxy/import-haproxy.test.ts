@@ -252,6 +252,25 @@ frontend web
   );
 });
 
+test('importHaproxy() redirects no host that another cluster serves over HTTP', () => {
+  const result = imports(`frontend apps
+  bind :443
+  default_backend b
+backend b
+  server s 192.0.2.2:443
+frontend web
+  mode http
+  bind :80
+  redirect scheme https
+listen old
+  mode http
+  bind :8080
+  server s 192.0.2.1:80`);
+  const served = { 'b apps-https': '* > 192.0.2.2:443', 'old apps-http': '* > 192.0.2.1:80' };
+  assert.deepEqual(routesOf(result), served);
+  says(result, /not carried over: the redirect of 'b': \* is served over HTTP by 'old'/);
+});
+
 test('importHaproxy() leaves out what opens TLS, and says so', () => {
   const result = imports(`${frontend('  default_backend a')}
 frontend tls
