@@ -11,6 +11,7 @@ import { Backend, connectClient, hello, until } from './given.ts';
 interface ClusterAnswer {
   readonly name: string;
   readonly source: string;
+  readonly routes: readonly { readonly hosts: readonly string[] }[];
   readonly findings: readonly { readonly code: string }[];
 }
 
@@ -33,6 +34,11 @@ async function given({ more = '', own = '' } = {}) {
     const answer = await client.receives(7).catch(() => Buffer.alloc(0));
     return answer.toString('latin1').startsWith('backend');
   };
+  const answers = async (at = gateway) =>
+    (await (await fetch(`${at.admin}/api/v1/clusters`)).json()) as readonly ClusterAnswer[];
+  // Workers serve a change a moment before the admin side knows that all of them do.
+  const isListed = async (host: string, at = gateway) =>
+    (await answers(at)).some(({ routes }) => routes.some(({ hosts }) => hosts.includes(host)));
   return {
     gateway,
     start,
@@ -41,10 +47,13 @@ async function given({ more = '', own = '' } = {}) {
     file,
     isServed,
     write: (name: string, text: string) => writeFile(join(clusters, name), text),
-    serves: (host: string, at = gateway) => until(`${host} to be served`, () => isServed(host, at)),
+    answers,
+    serves: (host: string, at = gateway) =>
+      until(
+        `${host} to be served and listed`,
+        async () => (await isServed(host, at)) && (await isListed(host, at)),
+      ),
     refuses: (host: string) => until(`${host} to be refused`, async () => !(await isServed(host))),
-    answers: async () =>
-      (await (await fetch(`${gateway.admin}/api/v1/clusters`)).json()) as readonly ClusterAnswer[],
     [Symbol.asyncDispose]: () => stack.disposeAsync(),
   };
 }
