@@ -426,9 +426,16 @@ export class NetReactor implements Reactor {
     this.connected(handle);
   }
 
-  /** Timers count whole milliseconds of another clock, so they may fire early; and their delay is limited. */
+  /** What arrived while the thread was held up is reported first: it may put off the alarm. */
   #ring(): void {
+    this.#alarm = undefined;
+    setImmediate(() => this.#rung());
+  }
+
+  /** Timers count whole milliseconds of another clock, so they may fire early; and their delay is limited. */
+  #rung(): void {
     const time = this.#alarmAt;
+    if (this.#alarm !== undefined || time === Number.POSITIVE_INFINITY) return;
     this.#alarmAt = Number.POSITIVE_INFINITY;
     if (this.now() < time) this.wakeAt(time);
     else this.#handlers?.turn();

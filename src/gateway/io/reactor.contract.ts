@@ -4,6 +4,7 @@
 // Every row also fails if an event comes for a closed handle, or if the thread does not end on its own after stop().
 
 import assert from 'node:assert/strict';
+import { setTimeout as sleep } from 'node:timers/promises';
 import * as fc from 'fast-check';
 import { pattern } from './contract/peer.ts';
 // biome-ignore format: the vocabulary
@@ -159,6 +160,8 @@ const table: readonly (readonly [string, readonly Way[], ...Step[]])[] = [
     wakesIn(1, 40), wakesIn(DAY_MS, 1), turned(2)],
   ['wakeAt() with Infinity or many days ahead does not call turn()', [accepted],
     ...[Infinity, 40 * DAY_MS].flatMap(ms => [calls(['wakeIn', 1], ['wakeIn', ms]), passes(30), turned(0)])],
+  ['what arrived while the thread was held up is reported before turn(), and may put it off', tcp,
+    opens, again, rests(), bytesPutOffAlarm, turned(0)],
   ['soon() calls turn() once, however often it was requested', [accepted],
     calls(['soon'], ['soon']), turned(1)],
   ['soon() from every turn() starves neither sockets nor messages', [accepted],
@@ -330,6 +333,13 @@ function replacesInEvent(peerLeaves: Step): Step {
     }
     for (const each of scenes) await play(each, neverHad(FAILED | HUNG_UP), does('close'));
   };
+}
+
+/** The alarm is due and bytes are there when the thread gets to either. */
+async function bytesPutOffAlarm(s: Scene): Promise<void> {
+  const { answer } = await s.thread.inEventOf([s.connection.handle], ['wakeIn', Number.POSITIVE_INFINITY]);
+  await s.thread.whileBlocked(() => play(s, peerSends(5), () => sleep(5)), ['wakeIn', 1]);
+  await answer;
 }
 
 async function turnsAgain({ thread }: Scene): Promise<void> {

@@ -90,7 +90,7 @@ export interface Reactor {
 
   /** Milliseconds on a clock shared by all threads. It never goes back, and may stand still within an event. */
   now(): number;
-  /** Requests turn() at that time; Infinity cancels. Only the last call counts. */
+  /** Requests turn() at that time; Infinity cancels. Only the last call counts. What has arrived by then is reported first. */
   wakeAt(time: number): void;
   /** Requests turn() once the current events are served. */
   soon(): void;

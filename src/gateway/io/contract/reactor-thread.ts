@@ -115,10 +115,13 @@ export class ReactorThread implements AsyncDisposable {
     await this.until(() => this.had(handle, mask, count));
   }
 
-  /** Holds the thread inside a handler while `act` runs, so that everything that happens meanwhile is found at once. */
-  async whileBlocked(act: () => Promise<void>): Promise<void> {
+  /**
+   * Holds the thread inside a handler while `act` runs, so that everything that happens meanwhile is found at once.
+   * `before` runs in the same handler.
+   */
+  async whileBlocked(act: () => Promise<void>, ...before: Call[]): Promise<void> {
     const gates = new Int32Array(new SharedArrayBuffer(8));
-    const through = this.call('block', gates);
+    const through = this.calls(...before, ['block', gates]);
     await Atomics.waitAsync(gates, 0, 0).value;
     try {
       await act();
