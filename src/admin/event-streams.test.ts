@@ -70,6 +70,14 @@ test('EventStreams drop a client that does not read, and no other', () => {
   streams[Symbol.dispose]();
 });
 
+test('EventStreams.open() does not count a client that has left before', () => {
+  const streams = new EventStreams();
+  const client = new Client();
+  client.destroy();
+  assert.ok(streams.open(client.response));
+  assert.equal(streams.size, 0);
+});
+
 test('EventStreams.open() takes only so many, and again when one has gone', () => {
   const streams = new EventStreams();
   const clients = Array.from({ length: MAX_STREAMS }, () => new Client());

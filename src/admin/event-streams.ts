@@ -49,6 +49,8 @@ export class EventStreams implements Disposable {
 
   /** Answers the request with a stream. Returns false, without an answer, when there are too many. */
   open(response: ServerResponse, more: Readonly<Record<string, string>> = {}): boolean {
+    // The client has left while its password was checked: `close` will not come again.
+    if (response.destroyed) return true;
     if (this.#clients.size >= MAX_STREAMS) return false;
     response.once('close', () => this.#gone(response));
     // A client that leaves during a write also emits `close`.

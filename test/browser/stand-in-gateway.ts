@@ -4,13 +4,13 @@
 import { once } from 'node:events';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { createAdaptorServer } from '@hono/node-server';
-import { type Context, Hono } from 'hono';
-import { streamSSE } from 'hono/streaming';
+import { createAdaptorServer, type HttpBindings } from '@hono/node-server';
+import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
+import { Hono } from 'hono';
 import type { ClusterAnswer } from '../../src/admin/clusters.ts';
 import { dashboardFiles } from '../../src/admin/dashboard.ts';
+import { type EventName, EventStreams } from '../../src/admin/event-streams.ts';
 import type { StatusAnswer } from '../../src/admin/status.ts';
-import { printableJson } from '../../src/text/printable.ts';
 import { type ConnectionAnswer, sampleClusters, sampleConnections, sampleStatus } from './gateway.samples.ts';
 
 export class StandInGateway implements AsyncDisposable {
@@ -26,7 +26,7 @@ export class StandInGateway implements AsyncDisposable {
   readonly requests: string[] = [];
   #server: Server | undefined;
   #port = 0;
-  readonly #streams = new Set<(event: string, data: unknown) => void>();
+  readonly #streams = new EventStreams();
 
   static async start(): Promise<StandInGateway> {
     const gateway = new StandInGateway();
@@ -43,8 +43,8 @@ export class StandInGateway implements AsyncDisposable {
     return this.#streams.size;
   }
 
-  emit(event: 'refusal' | 'health' | 'table', data: Record<string, unknown>): void {
-    for (const send of this.#streams) send(event, { at: new Date().toISOString(), ...data });
+  emit(event: EventName, data: Record<string, unknown>): void {
+    this.#streams.send(event, { at: new Date().toISOString(), ...data });
   }
 
   /** Again on the same port after `hangUp()`. */
@@ -61,15 +61,14 @@ export class StandInGateway implements AsyncDisposable {
     const closed = new Promise(resolve => this.#server?.close(resolve));
     this.#server?.closeAllConnections();
     await closed;
-    this.#streams.clear();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.hangUp();
   }
 
-  #api(): Hono {
-    const api = new Hono();
+  #api(): Hono<{ Bindings: HttpBindings }> {
+    const api = new Hono<{ Bindings: HttpBindings }>();
     api.use((context, next) => {
       const { pathname, search } = new URL(context.req.url);
       this.requests.push(pathname + search);
@@ -92,21 +91,11 @@ export class StandInGateway implements AsyncDisposable {
       if (this.endsWith === 204) this.connections = this.connections.filter(other => other.id !== id);
       return context.body(null, this.endsWith);
     });
-    api.get('/api/v1/events', context => this.#events(context));
+    api.get('/api/v1/events', context => {
+      this.#streams.open(context.env.outgoing);
+      return RESPONSE_ALREADY_SENT;
+    });
     for (const { path, answer } of dashboardFiles()) api.get(path, answer);
     return api;
-  }
-
-  #events(context: Context): Response {
-    return streamSSE(context, async stream => {
-      const send = (event: string, data: unknown) =>
-        void stream.writeSSE({ event, data: printableJson(JSON.stringify(data)) });
-      this.#streams.add(send);
-      await stream.write(': open\n\n');
-      const { promise: over, resolve } = Promise.withResolvers<void>();
-      stream.onAbort(resolve);
-      await over;
-      this.#streams.delete(send);
-    });
   }
 }

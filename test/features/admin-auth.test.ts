@@ -1,8 +1,11 @@
 // Who may make changes, and the admin listener over TLS.
 
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { copyFile, readFile, writeFile } from 'node:fs/promises';
+import { get } from 'node:http';
 import { Agent, get as getHttps } from 'node:https';
+import type { Socket } from 'node:net';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { connect as connectTls } from 'node:tls';
@@ -48,6 +51,24 @@ const viewer = as('viewer', 'only looking');
 /** An id that is never open: 404 means that the change was allowed. */
 const end = (headers: Readonly<Record<string, string>>) =>
   ask(gateway, '/api/v1/connections/0-0-0-0', { method: 'DELETE', headers });
+
+test('viewers who leave while their password is read take no place among the event streams', async () => {
+  const url = new URL('/api/v1/events', gateway.admin);
+  for (let sent = 0; sent < 200; sent++) {
+    const request = get(url, { headers: viewer, agent: false });
+    request.on('error', () => {});
+    const [socket] = (await once(request, 'socket')) as [Socket];
+    await once(socket, 'connect');
+    // At different moments: before the request is read, while the password is, and after.
+    for (let turn = 0; turn < sent % 8; turn++) await new Promise(resolve => setImmediate(resolve));
+    socket.resetAndDestroy();
+  }
+  await until('a stream', async () => {
+    const response = await fetch(url, { headers: viewer });
+    await response.body?.cancel();
+    return response.status === 200;
+  });
+});
 
 describe('a change', () => {
   for (const [what, headers, status] of [
