@@ -3,12 +3,14 @@
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
+import { closeSync } from 'node:fs';
 import * as net from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import { sampleCluster, sampleRoute } from '../../cluster/clusters.samples.ts';
 import { helloMessage, inRecords, serverNameExtension } from '../../wire/hello.samples.ts';
+import { loadLibc, SO_LINGER, SOL_SOCKET } from '../io/libc.ts';
 import type { EngineName } from '../io/open-reactor.ts';
 import { PAGE_SLOTS } from '../shared/shared-memory.ts';
 import { type SampleGatewayOptions, startSampleGateway } from './gateway.samples.ts';
@@ -156,6 +158,23 @@ test('Gateway resets the connections of a dead worker, so that nobody takes them
   it.gateway.killWorker(0);
   assert.equal(await end, 'ECONNRESET');
   socket.destroy();
+});
+
+test('Gateway leaves the listener of a dead worker as it is, since another process may have it too', async () => {
+  await using it = await given('epoll', { workers: 1 });
+  const [{ descriptors }] = it.gateway.sockets;
+  const { duplicate } = await import('../io/duplicate.ts');
+  const theirs = duplicate(descriptors[0]);
+  try {
+    it.gateway.killWorker(0);
+    await until('its death', () => it.deaths.length === 1);
+    const linger = new Int32Array([-1, -1]);
+    const [value, size] = [new Uint8Array(linger.buffer), new Uint8Array(new Int32Array([8]).buffer)];
+    assert.equal(loadLibc().getsockopt(theirs, SOL_SOCKET, SO_LINGER, value, size), 0);
+    assert.deepEqual([...linger], [0, 0]);
+  } finally {
+    closeSync(theirs);
+  }
 });
 
 test('Gateway retries when the listener of a restarted worker cannot be opened', async () => {

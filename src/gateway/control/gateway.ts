@@ -11,8 +11,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type Backend, type Cluster, needsTls, type Uplink } from '../../cluster/cluster.ts';
 import type { FaultReport } from '../fault-log.ts';
 import { type BackendHealth, type HealthChange, HealthThread } from '../health/health-thread.ts';
-import { type EngineName, openSetLinger } from '../io/open-reactor.ts';
-import type { SetLinger } from '../io/set-linger.ts';
+import { type EngineName, openResetOnClose } from '../io/open-reactor.ts';
+import type { ResetOnClose } from '../io/set-linger.ts';
 import { nonceTableBytes } from '../shared/nonce-table.ts';
 import type { RequestRecord } from '../shared/record-ring.ts';
 import {
@@ -131,7 +131,7 @@ export class Gateway implements GatewayPort, AsyncDisposable {
   /** Whether stream threads route. */
   #streamsRoute = false;
 
-  private constructor(options: GatewayOptions, settings: Settings, setLinger: SetLinger | undefined) {
+  private constructor(options: GatewayOptions, settings: Settings, resetOnClose: ResetOnClose | undefined) {
     this.#options = options;
     this.#settings = settings;
     const totals = new SharedArrayBuffer(TOTAL_FIELDS * Int32Array.BYTES_PER_ELEMENT);
@@ -157,7 +157,7 @@ export class Gateway implements GatewayPort, AsyncDisposable {
         message: (message: FromWorker) => this.#onMessage(message),
         died: (cause: Error) => this.#onDeath(thread, cause),
       };
-      const thread: WorkerThread = new WorkerThread(kind, index, number, counts, events, setLinger);
+      const thread: WorkerThread = new WorkerThread(kind, index, number, counts, events, resetOnClose);
       return thread;
     };
     this.#workers = Array.from({ length: workers }, (_, index) => newThread('worker', index, index));
@@ -191,8 +191,8 @@ export class Gateway implements GatewayPort, AsyncDisposable {
 
   /** Starts the workers and opens the listeners; the first table is served when it resolves. */
   static async start(options: GatewayOptions, config: GatewayConfig): Promise<Gateway> {
-    const setLinger = options.engine === 'epoll' ? await openSetLinger() : undefined;
-    const gateway = new Gateway(options, config.settings, setLinger);
+    const resetOnClose = options.engine === 'epoll' ? await openResetOnClose() : undefined;
+    const gateway = new Gateway(options, config.settings, resetOnClose);
     try {
       await Promise.all(gateway.#workers.map(thread => gateway.#startFirst(thread)));
       await gateway.apply(config);

@@ -6,7 +6,7 @@ import { randomInt } from 'node:crypto';
 import { closeSync, writeSync } from 'node:fs';
 import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads';
 import { threadEntry } from '../../program-file.ts';
-import type { SetLinger } from '../io/set-linger.ts';
+import type { ResetOnClose } from '../io/set-linger.ts';
 import { newRecordRing, RecordReader, RecordWriter } from '../shared/record-ring.ts';
 import { Rows } from '../shared/rows.ts';
 import { KEPT_AT } from '../shared/shared-memory.ts';
@@ -85,7 +85,7 @@ export class WorkerThread {
   readonly #ring = newRecordRing();
   readonly #counts: CommonCounts;
   readonly #events: ThreadEvents;
-  readonly #setLinger: SetLinger | undefined;
+  readonly #resetOnClose: ResetOnClose | undefined;
   readonly #waiting = new Map<number, (answer: Answer | undefined) => void>();
   #running: Running | undefined;
   /** Differs for each start, in this process or another: generations of rows start over with it. */
@@ -94,14 +94,14 @@ export class WorkerThread {
   #isStarted = false;
   #isEnding = false;
 
-  /** `index` is its place among the threads of its kind. `setLinger` is for threads whose descriptors outlive them. */
+  /** `index` is its place among the threads of its kind. `resetOnClose` is for threads whose descriptors outlive them. */
   constructor(
     kind: ThreadKind,
     index: number,
     number: number,
     counts: CommonCounts,
     events: ThreadEvents,
-    setLinger?: SetLinger,
+    resetOnClose?: ResetOnClose,
   ) {
     this.number = number;
     this.kind = kind;
@@ -109,7 +109,7 @@ export class WorkerThread {
     this.pages = new OwnPages(kind === 'worker');
     this.#counts = counts;
     this.#events = events;
-    this.#setLinger = setLinger;
+    this.#resetOnClose = resetOnClose;
     this.records = new RecordReader(this.#ring);
   }
 
@@ -336,7 +336,7 @@ export class WorkerThread {
     // The side that clears the mark closes it: a worker may just be giving this thread a connection.
     for (let fd = 0; fd < control.held.length; fd++) {
       if (control.held[fd] === 0 || Atomics.exchange(control.held, fd, 0) === 0) continue;
-      this.#setLinger?.(fd, true);
+      this.#resetOnClose?.(fd);
       closeQuietly(fd);
     }
   }

@@ -87,6 +87,7 @@ export const SO_REUSEADDR = 2;
 export const SO_ERROR = 4;
 export const SO_KEEPALIVE = 9;
 export const SO_LINGER = 13;
+export const SO_ACCEPTCONN = 30;
 export const SO_REUSEPORT = 15;
 export const SO_ATTACH_FILTER = 26;
 export const IPPROTO_TCP = 6;

@@ -3,7 +3,7 @@
 import type { ThreadControl } from '../shared/thread-control.ts';
 import type { Libc } from './libc.ts';
 import type { Reactor } from './reactor.ts';
-import type { SetLinger } from './set-linger.ts';
+import type { ResetOnClose, SetLinger } from './set-linger.ts';
 
 export type EngineName = 'epoll' | 'net';
 
@@ -46,9 +46,18 @@ async function openEpollReactor(options: ReactorOptions): Promise<Reactor> {
   return new adapter.EpollReactor({ ...options, libc });
 }
 
-/** `control` is that of the thread, unless it is the control thread. */
-export async function openSetLinger(control?: ThreadControl): Promise<SetLinger> {
-  const libc = control === undefined ? (await import('./libc.ts')).loadLibc() : await loadLibcIn(control);
+/** For the control thread, which closes what dead threads have left open. */
+export async function openResetOnClose(): Promise<ResetOnClose> {
+  const [{ loadLibc }, { resetOnClose }] = await Promise.all([
+    import('./libc.ts'),
+    import('./set-linger.ts'),
+  ]);
+  const libc = loadLibc();
+  return descriptor => resetOnClose(libc, descriptor);
+}
+
+async function openSetLinger(control: ThreadControl): Promise<SetLinger> {
+  const libc = await loadLibcIn(control);
   const { setLinger } = await import('./set-linger.ts');
   return (descriptor, isReset) => setLinger(libc, descriptor, isReset);
 }
